@@ -22,8 +22,8 @@ pub fn counted(number: u64, thing: &str) -> String {
 /// An error returned by polybook.
 ///
 /// The message is one line that names the file and says what to do. It does not contain the cause, so print the error
-/// and then each [`source`](std::error::Error::source), as the format `{:#}` of the crate `anyhow` does. To react to
-/// certain errors, use [`kind`](Error::kind), for example to retry after [`Busy`](ErrorKind::Busy).
+/// and then each [`source`](std::error::Error::source), as the format `{:#}` of the crate `anyhow` does. Use
+/// [`kind`](Error::kind) to react to certain errors, for example to retry after [`Busy`](ErrorKind::Busy).
 ///
 /// ```
 /// use polybook::{Error, book::Book};
@@ -129,7 +129,7 @@ pub enum ErrorKind {
     Panicked,
 }
 
-/// The actual format of a file that does not have the format that an operation needs.
+/// The actual format of a file, for an error of an operation that needs another format.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ForeignFormat {
@@ -171,14 +171,14 @@ impl Error {
         Error::of_file(ErrorKind::Empty, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Foreign`] with [`ForeignFormat::Other`], for a file that does not
-    /// have the format that the operation needs. `problem` says what is wrong and what to do.
+    /// Creates an error of the kind [`ErrorKind::Foreign`] with [`ForeignFormat::Other`], for a file that has the wrong
+    /// format. `problem` says what is wrong and what to do.
     pub fn foreign(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Foreign(ForeignFormat::Other), path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that does not have the format that the
-    /// operation needs. `format` is its actual format, and `problem` says what is wrong and what to do.
+    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that has the wrong format. `format` is the
+    /// actual format of the file. `problem` says what is wrong and what to do.
     pub fn of_format(
         format: ForeignFormat,
         path: impl Into<PathBuf>,
@@ -193,8 +193,8 @@ impl Error {
         Error::of_file(ErrorKind::Damaged, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Changed`], for a file that another program changed during the
-    /// operation, or has open.
+    /// Creates an error of the kind [`ErrorKind::Changed`], for a file that another program has open, or changed during
+    /// the operation. `problem` says what happened.
     pub(crate) fn changed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Changed, path, problem)
     }
@@ -209,7 +209,8 @@ impl Error {
         Error::Exists { path: path.into() }
     }
 
-    /// Creates an error for a file whose content violates its format. `source` has the error type of the format.
+    /// Creates an error for the file at `path`, whose content violates its format. `source` describes the violation.
+    /// Its type is the error type of the format.
     pub(crate) fn format(
         path: impl Into<PathBuf>,
         source: impl StdError + Send + Sync + 'static,
@@ -257,8 +258,8 @@ impl Error {
         }
     }
 
-    /// Returns the inner error if it has the type `E`, for example the error type of a file format. Returns `None` if
-    /// it has another type, or if there is no inner error.
+    /// Returns the inner error if it has the type `E`. Used to get the detailed error of a file format. Returns `None`
+    /// if the inner error has another type, or if there is no inner error.
     ///
     /// ```
     /// use polybook::book::header::{self, HeaderError};
@@ -278,8 +279,8 @@ impl Error {
     }
 }
 
-/// An extension of [`io::Result`] that converts an I/O error to an [`enum@Error`]. The new error contains the path
-/// and the operation.
+/// An extension trait of [`io::Result`]. It converts an I/O error to an [`enum@Error`] that contains the path and the
+/// operation.
 pub(crate) trait At<T> {
     fn at(self, path: impl AsRef<Path>, doing: &'static str) -> Result<T>;
 }
@@ -306,9 +307,9 @@ pub(crate) fn reason(err: &io::Error) -> String {
     }
 }
 
-/// Returns the error of the operating system inside an error of the crate `tempfile`. Returns `err` unchanged if
-/// there is none. `tempfile` adds the path of a temporary file, which means nothing to users. It exposes neither the
-/// inner error nor its number, so the number is parsed from the message.
+/// Returns the error of the operating system inside `err`, an error of the crate `tempfile`. Returns `err` unchanged if
+/// there is none. Used because `tempfile` adds the path of a temporary file, which means nothing to users. The number
+/// of the inner error is parsed from the message.
 fn without_path(err: io::Error) -> io::Error {
     let code = err.get_ref().and_then(|inner| {
         let text = inner.to_string();
@@ -319,8 +320,8 @@ fn without_path(err: io::Error) -> io::Error {
     code.map_or(err, io::Error::from_raw_os_error)
 }
 
-/// Replaces the misleading "permission denied" of Windows with "is a directory" if `path` is a directory that was
-/// opened as a file.
+/// Corrects an error of Windows. If a program opens the directory `path` as a file, Windows reports "permission
+/// denied". Replaces this with "is a directory". Returns all other errors unchanged.
 fn of_directory(err: io::Error, path: &Path) -> io::Error {
     if cfg!(windows) && err.kind() == io::ErrorKind::PermissionDenied && path.is_dir() {
         return io::ErrorKind::IsADirectory.into();

@@ -9,7 +9,8 @@ use serde_json::{
     ser::{CompactFormatter, Formatter},
 };
 
-/// Serializes `document` as JSON without spaces and line breaks. Numbers are rounded to six decimal places.
+/// Serializes `document` as JSON, and returns the bytes. The JSON has no spaces or line breaks between tokens. Numbers
+/// are rounded to six decimal places.
 ///
 /// # Errors
 ///
@@ -21,8 +22,8 @@ pub fn to_vec(document: &(impl Serialize + ?Sized)) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Serializes `document` as a `String` of JSON without spaces and line breaks. Numbers are rounded to six decimal
-/// places.
+/// Serializes `document` as JSON, and returns the text. The JSON has no spaces or line breaks between tokens. Numbers
+/// are rounded to six decimal places.
 ///
 /// # Errors
 ///
@@ -32,7 +33,7 @@ pub fn to_string(document: &(impl Serialize + ?Sized)) -> Result<String> {
     Ok(String::from_utf8(to_vec(document)?).expect("JSON is UTF-8"))
 }
 
-/// A JSON formatter that writes no spaces and line breaks, and rounds numbers to six decimal places.
+/// A JSON formatter that rounds numbers to six decimal places. It writes no spaces or line breaks between tokens.
 struct Rounding;
 
 impl Formatter for Rounding {
@@ -41,8 +42,8 @@ impl Formatter for Rounding {
     }
 }
 
-/// Returns `number` rounded to six decimal places. Returns `number` unchanged if it would become 0, or if it is
-/// too large to be rounded.
+/// Returns `number` rounded to six decimal places. If `number` would become 0, or if it is too large to be rounded, it
+/// is returned unchanged.
 pub(crate) fn rounded(number: f64) -> f64 {
     let rounded = (1e6 * number).round() / 1e6;
     match rounded.is_finite() && rounded != 0.0 {

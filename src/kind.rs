@@ -49,7 +49,7 @@ pub enum FileKind {
     Other,
 }
 
-/// The first bytes of every store of evaluations, which the command `polybook evals` writes.
+/// The first bytes of every store of evaluations. The command `polybook evals` writes such stores.
 pub(crate) const EVALS: &[u8] = b"\0\0\0\0\0\0\0\0polybook evals ";
 
 /// The name of the file that describes the origin of the counts in a directory of counts.
@@ -58,7 +58,7 @@ pub(crate) const SIDECAR: &str = "counts.json";
 /// The suffix of the names of all Parquet files in a directory of counts.
 pub(crate) const ENDING: &str = ".parquet";
 
-/// A file format that polybook recognizes, with advice for users who have a file in this format.
+/// A file format that polybook recognizes. It includes advice for users who have a file in this format.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Format {
     pub(crate) kind: FileKind,
@@ -92,8 +92,8 @@ impl Format {
         Format::foreign(name, "export the games as PGN")
     }
 
-    /// Recognizes a format by the first bytes of a file. Returns `None` if `start` contains no known signature. The
-    /// first [`MAX_SIGNATURE_LENGTH`] bytes of the file are enough.
+    /// Recognizes a format by `start`, the first bytes of a file. Returns `None` if `start` contains no known
+    /// signature. `start` need not be longer than [`MAX_SIGNATURE_LENGTH`] bytes.
     pub(crate) fn of_start(start: &[u8]) -> Option<&'static Format> {
         let has = |(offset, bytes): &(usize, &[u8])| {
             start
@@ -114,8 +114,7 @@ impl Format {
     }
 
     /// Recognizes a format by the file extension of `path`. Returns `None` if no format is known for the extension.
-    /// Formats with a signature are recognized by the first bytes of the file instead, so examine the content
-    /// first.
+    /// Call [`of_start`](Format::of_start) first, because most formats are recognized by their first bytes instead.
     pub(crate) fn of_extension(path: &Path) -> Option<&'static Format> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         let mut known = EXTENSIONS.iter();
@@ -163,7 +162,7 @@ const IMAGE: Format = Format::foreign("an image", "give a file of games");
 /// The signature of a file format: an offset in the file, and the bytes at this offset.
 type Signature = (usize, &'static [u8]);
 
-/// The signatures of the known formats, and the formats. If a file matches several signatures, the first match in
+/// A table of signatures and the formats that they identify. If a file matches several signatures, the first match in
 /// this table applies.
 const SIGNATURES: &[(Signature, Format)] = &[
     (
@@ -302,7 +301,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((0, b"\xfe\xff"), UTF_16),
 ];
 
-/// The file name extensions of known formats that have no signature, and the formats.
+/// A table of file name extensions and the formats that they identify. It contains the formats that have no signature.
 const EXTENSIONS: &[(&[&str], Format)] = &[
     (
         &["ctg", "cto", "ctb"],
@@ -348,14 +347,14 @@ impl FileKind {
         Ok(FileKind::of_start(&start))
     }
 
-    /// Determines the kind of a file from its first bytes. The first 265 bytes are enough.
+    /// Determines the kind of a file from `start`, its first bytes. `start` need not be longer than 265 bytes.
     pub fn of_start(start: &[u8]) -> FileKind {
         Format::of_start(start).map_or(FileKind::Other, |format| format.kind)
     }
 
-    /// Returns the name of a file's format, and advice for the user of a command that needs another format. Returns
-    /// `None` if the format is not known. `start` contains the first bytes of the file, which is not opened. The
-    /// extension of `path` is used only if `start` is binary data without a known signature.
+    /// Returns the name of a file's format, and advice for users. Used in error messages of commands that need another
+    /// format. Returns `None` if the format is not known. `start` contains the first bytes of the file; the file itself
+    /// is not opened. The extension of `path` is used only if `start` is binary data without a known signature.
     ///
     /// ```
     /// use polybook::FileKind;
@@ -389,8 +388,8 @@ impl FileKind {
         }
     }
 
-    /// Reads the first [`MAX_SIGNATURE_LENGTH`] bytes of a file, or the whole file if it is shorter. They suffice to
-    /// recognize its format.
+    /// Reads the first [`MAX_SIGNATURE_LENGTH`] bytes of a file, which suffice to recognize its format. Reads the whole
+    /// file if it is shorter.
     pub(crate) fn start_of_file(path: &Path) -> io::Result<Vec<u8>> {
         let mut start = Vec::new();
         File::open(path)?
@@ -399,7 +398,7 @@ impl FileKind {
         Ok(start)
     }
 
-    /// Returns `true` if the file is compressed or an archive from which polybook can read PGN.
+    /// Returns `true` for compressed files and archives that polybook itself unpacks to read PGN.
     pub(crate) fn is_unpacked(self) -> bool {
         matches!(
             self,
@@ -408,8 +407,8 @@ impl FileKind {
     }
 }
 
-/// Returns `true` if the system is Windows and `path` leads to a device. On Windows, some file names denote devices
-/// in every directory, and reading the metadata of a device fails.
+/// Returns `true` if `path` leads to a device on Windows. There, some file names denote devices in every directory, and
+/// reading the metadata of a device fails. Always returns `false` on other systems.
 pub(crate) fn is_windows_device(path: &Path) -> bool {
     if !cfg!(windows) {
         return false;
@@ -430,7 +429,7 @@ pub(crate) fn is_windows_device(path: &Path) -> bool {
     is_named || is_numbered("COM") || is_numbered("LPT")
 }
 
-/// Returns `true` if a file with this name shows that its directory is a directory of counts.
+/// Returns `true` if a directory that contains a file named `name` must be a directory of counts.
 fn is_of_counts(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == SIDECAR || name.ends_with(ENDING)

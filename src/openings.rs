@@ -31,8 +31,8 @@ use crate::{
     position::{BookMove, Variant, identity, read_move, standard_identities},
 };
 
-/// The text of the tree of named openings. Each line contains the depth of a move, the move, and, if the position
-/// after the move has a name, its ECO code and name.
+/// The text of the tree of named openings, with one move per line. A line contains the depth of the move and the move.
+/// If the position after the move has a name, its ECO code and name follow.
 const OPENING_TREE: &str = include_str!("../data/opening_names.txt");
 
 /// The ECO code and the name of an opening.
@@ -57,36 +57,35 @@ impl Opening {
     }
 }
 
-/// The number of a named opening position in the built-in table, counted from 1, or 0 for a position without a
-/// name.
+/// The number of a named opening position in the built-in table, counted from 1. A position without a name has the
+/// number 0.
 ///
-/// Indexes store these numbers, so a change of the table requires a new version of the indexes' layout.
+/// Indexes contain these numbers. If the table changes, the layout of indexes therefore needs a new version.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct OpeningNumber(u16);
 
 impl OpeningNumber {
-    /// The number of different values of an [`OpeningNumber`]: 4096. Each value fits into 12 bits.
+    /// The number of different values of an [`OpeningNumber`]: 4096. Each value fits in 12 bits.
     pub const COUNT: usize = 1 << 12;
 
-    /// Converts a number to an [`OpeningNumber`]. Returns `None` if it does not fit into 12 bits.
+    /// Converts a number to an [`OpeningNumber`]. Returns `None` if the number does not fit in 12 bits.
     pub fn new(number: u16) -> Option<OpeningNumber> {
         (usize::from(number) < OpeningNumber::COUNT).then_some(OpeningNumber(number))
     }
 
-    /// Returns the number, which is less than [`COUNT`](OpeningNumber::COUNT) and 0 for a position without a name.
+    /// Returns the number, which is less than [`COUNT`](OpeningNumber::COUNT). It is 0 for a position without a name.
     #[inline]
     pub fn number(self) -> usize {
         self.0.into()
     }
 
-    /// Returns the opening with this number in the built-in table. Returns `None` if the number is 0 or not in the
-    /// table.
+    /// Returns the opening that has this number in the built-in table. Returns `None` if no opening has this number.
     pub fn opening(self) -> Option<Opening> {
         let at = self.number().checked_sub(1)?;
         names().openings.get(at).copied()
     }
 
-    /// Returns the moves with which the table reaches the position that has this number. Returns no moves if no
+    /// Returns the moves that lead to the position with this number in the built-in table. Returns no moves if no
     /// position has this number.
     pub(crate) fn moves(self) -> &'static [BookMove] {
         let at = self.number().checked_sub(1);
@@ -94,7 +93,7 @@ impl OpeningNumber {
             .map_or(&[], |line| line)
     }
 
-    /// Returns an iterator over all named openings with their numbers, in ascending order.
+    /// Returns an iterator over all named openings with their numbers, in ascending order of numbers.
     pub(crate) fn all() -> impl Iterator<Item = (OpeningNumber, Opening)> {
         (1..)
             .map(OpeningNumber)
@@ -102,12 +101,11 @@ impl OpeningNumber {
     }
 }
 
-/// Returns the opening of a game: the last named position that the game reached, regardless of the order of
-/// moves.
+/// Returns the opening of a game: the last position of the game that has a name. The order of the moves does not
+/// matter.
 ///
-/// `identities` yields the [identities](crate::position::identity) of the game's positions, from the first to the
-/// last. Returns 0 if no position has a name, or if the variant does not share the opening names of standard
-/// chess.
+/// `identities` yields the [identities](crate::position::identity) of the game's positions, from the first to the last.
+/// Returns 0 if no position has a name, or if the variant does not share the opening names of standard chess.
 pub fn of_game(
     variant: Variant,
     identities: impl DoubleEndedIterator<Item = u64>,
@@ -222,7 +220,7 @@ impl FromStr for OpeningFilter {
     }
 }
 
-/// Normalizes a text for comparison: lower case, no accents, and single blanks between words.
+/// Normalizes a text for comparison. The result is in lower case, without accents, and has single blanks between words.
 fn plain(text: &str) -> String {
     let letters = text.nfkd().filter(|letter| !is_combining_mark(*letter));
     let letters: String = letters.flat_map(char::to_lowercase).collect();
@@ -245,8 +243,8 @@ pub fn name_of(pos: &VariantPosition) -> Option<Opening> {
     names().find(identity)?.opening()
 }
 
-/// Converts a position of a variant to standard chess. Returns `None` if the variant does not share the opening
-/// names of standard chess, or if the position has promoted pieces or pieces in hand.
+/// Converts a position of a variant to a position of standard chess, to look up its name. Returns `None` if the variant
+/// does not share the opening names of standard chess, or if the position has promoted pieces or pieces in hand.
 fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
     if !matches!(
         pos.variant(),
@@ -272,8 +270,8 @@ fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
 
 /// Parses the table of opening names now, instead of at the first lookup.
 ///
-/// Call this function before the process forks. Otherwise, another thread may be parsing the table during the
-/// fork. The child process would then wait forever for this thread, which it does not have.
+/// Call this function before the process forks. If another thread parses the table during the fork, the child process
+/// waits for this thread forever, because it does not exist there.
 pub fn load() {
     names();
 }
@@ -291,12 +289,13 @@ struct OpeningNames {
     bits: Box<[u64; 1 << (INDEX_BITS - 6)]>,
 }
 
-/// The number of low bits of an identity that select a bit in [`OpeningNames::bits`]. The bits take 8 KiB, so
-/// they fit into the fastest cache.
+/// The number of low bits of an identity that select a bit in [`OpeningNames::bits`]. With 16 bits, the table takes 8
+/// KiB and fits into the fastest cache.
 const INDEX_BITS: u32 = 16;
 
 impl OpeningNames {
-    /// Returns the number of the standard chess position with this identity, or `None` if the position has no name.
+    /// Returns the number of the named standard chess position whose identity is `identity`. Returns `None` if the
+    /// position has no name.
     #[inline]
     fn find(&self, identity: u64) -> Option<OpeningNumber> {
         let at = identity as usize % (1 << INDEX_BITS);
@@ -307,7 +306,7 @@ impl OpeningNames {
     }
 }
 
-/// Returns the table of named opening positions. The first call parses it.
+/// Returns the table of named opening positions, which is parsed on the first call.
 fn names() -> &'static OpeningNames {
     static NAMES: OnceLock<OpeningNames> = OnceLock::new();
     NAMES.get_or_init(|| {
@@ -333,8 +332,7 @@ fn names() -> &'static OpeningNames {
     })
 }
 
-/// Calls `f` for each named opening. The arguments are the opening, the moves that lead to its position, and the
-/// position.
+/// Calls `f` for each named opening. `f` receives the opening, the moves that lead to its position, and the position.
 pub(crate) fn for_each(mut f: impl FnMut(Opening, &[Move], &Chess)) {
     let (mut line, mut moves) = (vec![Chess::default()], Vec::new());
     for row in OPENING_TREE.lines() {

@@ -33,10 +33,10 @@ use crate::{
     task,
 };
 
-/// The approximate size in bytes of the PGN text that one thread decodes at a time.
+/// The approximate number of bytes of PGN text that one thread decodes at a time.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// Options for reading the half-moves of games. They select games and half-moves, and say whether comments are
+/// Options for reading the half-moves of games. They say which games and half-moves are read, and whether comments are
 /// read.
 #[derive(Clone, Debug)]
 pub struct PlyOptions {
@@ -69,8 +69,8 @@ impl Default for PlyOptions {
     }
 }
 
-/// The half-moves of some games in the order of the file, with one column for each property. All columns have
-/// equal lengths, except that `clock` and `eval` are empty unless [`PlyOptions::comments`] is set.
+/// The half-moves of some games, in the order of the file. Each property of the half-moves has a column. All columns
+/// have the same length, but `clock` and `eval` are empty unless [`PlyOptions::comments`] is set.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct PlyBatch {
     /// The Polyglot key of the position before each move.
@@ -90,8 +90,8 @@ pub struct PlyBatch {
 }
 
 impl PlyBatch {
-    /// Appends the columns of a later batch to these columns. `first_game` is the number of the first game of `other`
-    /// in the file.
+    /// Appends the half-moves of `other`, a later batch of the same file, to this batch. `first_game` is the number of
+    /// the first game of `other` in the file.
     fn append(&mut self, mut other: PlyBatch, first_game: u64) {
         self.keys.append(&mut other.keys);
         self.moves.append(&mut other.moves);
@@ -145,18 +145,18 @@ impl Plies {
         })
     }
 
-    /// Returns the number of games that were read so far, including skipped games.
+    /// Returns the number of games that have been read, including skipped games.
     pub fn games(&self) -> u64 {
         self.games
     }
 
-    /// Returns the number of games that were skipped so far because they could not be replayed.
+    /// Returns the number of games that have been skipped because they could not be replayed.
     pub fn rejected(&self) -> u64 {
         self.rejected
     }
 
-    /// Returns the half-moves of the next games, or `None` at the end of the file. A batch consists of whole games
-    /// and is never empty. Its size depends on the number of threads.
+    /// Returns the half-moves of the next games, or `None` at the end of the file. A batch is never empty and contains
+    /// only whole games. Its size depends on the number of threads.
     ///
     /// # Errors
     ///
@@ -204,8 +204,8 @@ impl Plies {
     }
 }
 
-/// Decodes the games in `batch`. Returns their half-moves, the numbers of games that were read and rejected, and
-/// the first game that could not be replayed, if any.
+/// Decodes the games in `batch`. Returns their half-moves, and how many games were read and rejected. If a game could
+/// not be replayed, also returns the first such game.
 fn read_batch(
     input: &Input,
     options: &PlyOptions,
@@ -225,7 +225,7 @@ fn read_batch(
     Ok((plies, games, rejected))
 }
 
-/// A collector of the half-moves in a batch of games. It adds the half-moves to the columns of `plies`.
+/// A collector that adds the half-moves of a batch of games to the columns of `plies`.
 struct PlyColumns<'a> {
     options: &'a PlyOptions,
     text: &'a [u8],
@@ -237,8 +237,8 @@ struct PlyColumns<'a> {
 }
 
 impl PlyColumns<'_> {
-    /// Reads the clock and the evaluation in the comments after each of the first `plies` half-moves of the current
-    /// game.
+    /// Reads the clock times and evaluations in the comments of the current game. Only the comments after the first
+    /// `plies` half-moves are read.
     fn read_comments(&mut self, plies: usize) {
         let mut game = GameReader::new(&self.text[self.game..]);
         if !game.next_game() {

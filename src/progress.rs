@@ -8,8 +8,8 @@ use std::sync::{
 use crate::error::{Error, Result};
 
 /// The progress of an operation: the number of completed steps and the total number of steps. Another thread can
-/// display it. A run of [`MakeBook`](crate::make_book::MakeBook) has [phases](crate::make_book::Progress)
-/// instead.
+/// display it while the operation runs. A run of [`MakeBook`](crate::make_book::MakeBook) reports
+/// [phases](crate::make_book::Progress) instead.
 ///
 /// ```
 /// use polybook::{book::{Book, lines}, counts::Memory, progress::Meter};
@@ -29,7 +29,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Returns the completed fraction of the operation, from 0 to 1, or `None` while the total number of steps is
+    /// Returns the completed fraction of the operation, from 0 to 1. Returns `None` while the total number of steps is
     /// unknown.
     pub fn fraction(&self) -> Option<f64> {
         let total = self.total();
@@ -37,8 +37,8 @@ impl Meter {
         (total > 0).then(|| (done as f64 / total as f64).min(1.0))
     }
 
-    /// Creates a meter for an operation that is cancelled when the flag `stop` is set. The operation must call
-    /// [`check`](Meter::check) from time to time.
+    /// Creates a meter for an operation that is cancelled when the flag `stop` is set to `true`. The operation must
+    /// call [`check`](Meter::check) from time to time to notice this.
     pub(crate) fn stopped_by(stop: &Arc<AtomicBool>) -> Meter {
         Meter {
             stop: Arc::clone(stop),
@@ -76,11 +76,11 @@ impl Meter {
     }
 }
 
-/// The number of steps of a [`Meter`] into which a [`FractionalProgress`] divides its operation.
+/// The number of steps that a [`FractionalProgress`] reports to its [`Meter`] for the whole operation.
 const STEPS: u64 = 1 << 20;
 
 /// The progress of an operation whose number of steps is not known in advance, such as a walk through a tree. The
-/// operation reports its progress as fractions of the whole, which add up to 1.
+/// operation reports how large each completed part is, as a fraction of the whole.
 #[derive(Debug)]
 pub(crate) struct FractionalProgress<'a> {
     meter: &'a Meter,
@@ -90,7 +90,7 @@ pub(crate) struct FractionalProgress<'a> {
 }
 
 impl<'a> FractionalProgress<'a> {
-    /// Creates the progress of an operation that has not begun yet. The progress is reported to `meter`.
+    /// Creates the progress of an operation that begins now. The progress is reported to `meter`.
     pub(crate) fn new(meter: &'a Meter) -> FractionalProgress<'a> {
         meter.add_total(STEPS);
         FractionalProgress {
@@ -105,8 +105,8 @@ impl<'a> FractionalProgress<'a> {
         self.meter.check()
     }
 
-    /// Reports that a further part of the operation is completed. `portion` is the part as a fraction of the whole
-    /// operation.
+    /// Reports that a further part of the operation is completed. `portion` is the size of this part, as a fraction of
+    /// the whole operation.
     pub(crate) fn add(&mut self, portion: f64) {
         self.done += portion;
         let steps = ((self.done * STEPS as f64) as u64).min(STEPS);

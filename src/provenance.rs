@@ -5,16 +5,16 @@ use std::{error::Error as StdError, fmt, ops::AddAssign, path::PathBuf};
 
 use crate::error::counted;
 
-/// The maximum length in bytes of the list of inputs in the comment of a book's header.
+/// The maximum number of bytes that the list of inputs takes in the comment of a book's header.
 const ROOM_FOR_INPUTS: usize = 900;
 
-/// The maximum length in bytes of the list of options in the comment of a book's header.
+/// The maximum number of bytes that the list of options takes in the comment of a book's header.
 const ROOM_FOR_OPTIONS: usize = 600;
 
 /// The separator between the names of inputs in the comment of a book's header.
 pub(crate) const INPUT_SEPARATOR: &str = ", ";
 
-/// The provenance of counts: the inputs and the numbers of their games, and the options of the run. It does not
+/// The origin of counts: the names of the inputs, the numbers of their games, and the options of the run. It does not
 /// depend on the time, the directory or the machine of the run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Provenance {
@@ -28,9 +28,9 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// Returns a text for the comment in a book's header, which describes the program, the inputs, the games and the
-    /// options. `further_options` are appended to the options of the counts. The text has at most 1,900 bytes and does
-    /// not end with a line break.
+    /// Returns the text for the comment in a book's header. It describes the program, the inputs, the games and the
+    /// options. `further_options` are appended to the options of the counts. The text has at most 1,900 bytes, and has
+    /// no line break at its end.
     ///
     /// ```
     /// use polybook::provenance::Provenance;
@@ -63,8 +63,9 @@ impl Provenance {
         lines.join("\n")
     }
 
-    /// Returns a list of the names of the inputs, each converted by `spelled`. If the list is longer than `room`
-    /// bytes, the last names are replaced by their number ("and 7 more").
+    /// Returns a list of the names of the inputs. `spelled` converts each name before it is added to the list. If the
+    /// list would be longer than `room` bytes, the last names are left out. The list then ends with their number ("and
+    /// 7 more").
     pub(crate) fn input_names(&self, room: usize, spelled: impl Fn(&str) -> String) -> String {
         let mut line = String::new();
         for (i, input) in self.inputs.iter().enumerate() {
@@ -84,7 +85,7 @@ impl Provenance {
     }
 }
 
-/// Joins options into the text of a command line. Elements that are `None` are skipped.
+/// Joins options to the text of a command line. Elements that are `None` are skipped.
 pub(crate) fn option_text(options: impl IntoIterator<Item = Option<String>>) -> String {
     Vec::from_iter(options.into_iter().flatten()).join(" ")
 }
@@ -99,8 +100,8 @@ pub(crate) fn valued(name: &str, value: Option<impl fmt::Display>) -> Option<Str
     value.map(|value| format!("--{name} {value}"))
 }
 
-/// Returns the number N if `name` ends with "and N more", which is how [`Provenance::input_names`] abbreviates a
-/// list. Returns 0 otherwise.
+/// Returns the number of names that [`Provenance::input_names`] has left out of a list. `name` is the last element of
+/// the list. If it ends with "and N more", the number is N, otherwise 0.
 fn named_more(name: &str) -> u64 {
     let rest = name.strip_suffix(" more");
     let number = rest.and_then(|rest| rest.rsplit_once(" and "));
@@ -108,8 +109,8 @@ fn named_more(name: &str) -> u64 {
     more.map_or(0, u64::from)
 }
 
-/// The numbers of positions, rows and half-moves that were dropped from counts by pruning. Pruning drops each
-/// position in which few moves were counted.
+/// The numbers of positions, rows and half-moves that pruning has dropped from counts. Pruning drops each position in
+/// which few moves were counted.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Pruned {
     /// The minimum number of moves that must have been counted in a position to keep it.
@@ -141,8 +142,8 @@ impl fmt::Display for Pruned {
 }
 
 impl Pruned {
-    /// Adds the numbers in `other`, which were dropped from other counts. The minimum number of moves becomes the
-    /// larger of the two minimums.
+    /// Adds the numbers of `other` to these numbers. `other` describes what was dropped from other counts. The minimum
+    /// number of moves becomes the larger one of the two minimums.
     pub(crate) fn add(&mut self, other: Pruned) {
         self.min_game = self.min_game.max(other.min_game);
         self.positions += other.positions;
@@ -151,7 +152,7 @@ impl Pruned {
     }
 }
 
-/// The numbers of games that were read, counted, filtered out and rejected.
+/// The numbers of games that were read, counted, excluded by a filter, and rejected.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct GameCounts {
     /// The number of games in the inputs.
@@ -217,7 +218,8 @@ impl fmt::Display for GameCounts {
     }
 }
 
-/// A game that could not be replayed to its end, with its location in the input and a description of the problem.
+/// A game that could not be replayed to its end. It contains the location of the game in the input, and a description
+/// of the problem.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Rejection {
     /// The path of the input.
@@ -237,7 +239,7 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// Returns the message about the rejected game without the name of its file.
+    /// Returns the message about the rejected game, without the name of the file.
     pub(crate) fn without_file(&self) -> String {
         let (game, offset, ply, reason) = (self.game + 1, self.offset, self.ply, &self.reason);
         let plural = if ply == 1 { "" } else { "s" };
@@ -257,7 +259,7 @@ impl fmt::Display for Rejection {
 
 impl StdError for Rejection {}
 
-/// Serializes a path as text. Bytes that are not UTF-8 become U+FFFD, because JSON contains only Unicode.
+/// Serializes a path as text. Bytes that are not UTF-8 become U+FFFD, because a JSON text must be Unicode.
 pub(crate) fn as_text<S: serde::Serializer>(
     path: &std::path::Path,
     serializer: S,

@@ -26,22 +26,22 @@ use crate::error::{At, Error, Result};
 /// The interval at which a receiver checks the stop flags while it waits for an item.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Calls `operation` and returns its result. If it panics, returns [`Error::Panicked`] instead.
+/// Calls `operation` and returns its result. If `operation` panics, returns [`Error::Panicked`] instead.
 ///
 /// A panic may leave the data of the operation inconsistent, so the caller must not use them afterwards.
 pub(crate) fn caught<T>(operation: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
 }
 
-/// Locks a mutex, even if it is poisoned. This is safe because the panic that poisoned the mutex fails the whole
-/// operation, so its inconsistent data are never used.
+/// Locks a mutex, even if it is poisoned. This is safe because the panic that poisoned the mutex makes the whole
+/// operation fail. Inconsistent data are therefore never used.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks a mutex without waiting. Returns `None` if another thread holds it. This is used for caches in a process
-/// that may fork: in the child, a mutex may be held forever by a thread that exists only in the parent. The caller
-/// then works without the cache.
+/// Locks a mutex without waiting. Returns `None` if another thread holds it. Used for caches: if the result is `None`,
+/// the caller works without the cache. Waiting could last forever after a fork, if a thread that exists only in the
+/// parent process held the mutex.
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -55,7 +55,7 @@ pub(crate) fn unlocked<T>(mutex: Mutex<T>) -> T {
     mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first error of several jobs that belong to the same operation.
+/// A record of the first error of several jobs. All jobs belong to the same operation.
 #[derive(Default, Debug)]
 pub(crate) struct Failure {
     first: Mutex<Option<Error>>,
@@ -63,7 +63,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Runs a job. If it fails or panics, records the error unless another job has already failed.
+    /// Runs a job. If the job fails or panics, records its error, unless another error has already been recorded.
     pub(crate) fn watch(&self, job: impl FnOnce() -> Result<()>) {
         if let Err(err) = caught(job) {
             self.set(err);
@@ -102,9 +102,8 @@ pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
         .at("threads", "start")
 }
 
-/// Starts a thread named `name` that produces items by calling `work`. Returns the receiving half of the channel to
-/// which `work` sends the items, and the handle of the thread. Sending blocks while `ahead` items are waiting to be
-/// received.
+/// Starts a thread named `name` that calls `work`. `work` sends items to the feeder that it receives. Returns the feed
+/// with these items, and the handle of the thread. Sending blocks while `ahead` items are waiting to be received.
 pub(crate) fn start<T: Send + 'static>(
     name: &str,
     ahead: usize,
@@ -116,9 +115,9 @@ pub(crate) fn start<T: Send + 'static>(
     Ok((feed, started.at(name, "start the thread")?))
 }
 
-/// Starts a thread named `name` that consumes items. It calls `take` with each item that is passed to
-/// [`offer`](Taker::offer), until the returned [`Taker`] is dropped or `take` fails. After a failure, the error is
-/// discarded and `offer` returns `false`. `ahead` is the capacity of the queue in items.
+/// Starts a thread named `name` that consumes items from a queue. `ahead` is the capacity of the queue. The thread
+/// calls `take` with each item that is passed to [`offer`](Taker::offer). It ends when the returned [`Taker`] is
+/// dropped, or when `take` fails. After a failure, the error is discarded, and `offer` returns `false`.
 pub(crate) fn start_taking<T: Send + 'static>(
     name: &str,
     ahead: usize,
@@ -134,7 +133,7 @@ pub(crate) fn start_taking<T: Send + 'static>(
     Ok(Taker { sender })
 }
 
-/// The sending half of a bounded queue, whose items are consumed by a thread that [`start_taking`] started.
+/// The sending half of a bounded queue. A thread that [`start_taking`] started consumes the items of the queue.
 #[derive(Debug)]
 pub(crate) struct Taker<T> {
     sender: SyncSender<T>,
@@ -148,9 +147,9 @@ impl<T> Taker<T> {
     }
 }
 
-/// Starts a thread named `name` that produces items by calling `work`. The thread belongs to `scope`, so it may
-/// borrow data. Returns the receiving half of the channel. Sending blocks while `ahead` items are waiting to be
-/// received. When the returned feed is dropped, sending fails, which ends the thread.
+/// Starts a thread named `name` that calls `work`. `work` sends items to the feeder that it receives, and the returned
+/// feed receives them. The thread belongs to `scope`, so `work` may borrow data. Sending blocks while `ahead` items are
+/// waiting to be received. When the feed is dropped, sending fails, so `work` should end.
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     name: &str,
@@ -164,8 +163,8 @@ pub(crate) fn start_in<'scope, T: Send + 'scope>(
     Ok(feed)
 }
 
-/// Runs `act` on this thread while another thread calls `repeated` periodically. `pause` is the time between two
-/// calls, and `repeated` is called once more after `act` has ended. Returns the first error or panic of `repeated`,
+/// Runs `act` on this thread. Meanwhile, another thread named `name` calls `repeated` again and again, with pauses of
+/// length `pause`. It calls `repeated` once more after `act` has ended. Returns the first error or panic of `repeated`,
 /// and otherwise the result of `act`. An error of `repeated` is recorded in `failure` at once, so that `act` can stop
 /// early.
 pub(crate) fn while_repeating<T>(
@@ -201,7 +200,7 @@ pub(crate) fn channel<T>(ahead: usize) -> (Feeder<T>, Feed<T>) {
     (Feeder { sender }, Feed::Open(receiver))
 }
 
-/// A message from a thread that produces items. `Complete` or `Failed` is always the last message.
+/// A message from a thread that produces items. The last message is always `Complete` or `Failed`.
 #[derive(Debug)]
 pub(crate) enum Message<T> {
     Item(T),
@@ -216,20 +215,20 @@ pub(crate) struct Feeder<T> {
 }
 
 impl<T> Feeder<T> {
-    /// Sends an item to the receiver. Blocks while the channel is full.
+    /// Sends an item to the receiver. Blocks while too many items are waiting to be received.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Interrupted`] if the receiver was dropped. The error makes the sending thread end, and is not
-    /// reported.
+    /// Returns [`Error::Interrupted`] if the receiver was dropped. The sending thread should then return this error,
+    /// which nobody reports.
     pub(crate) fn send(&self, item: T) -> Result<()> {
         let sent = self.sender.send(Message::Item(item));
         sent.map_err(|_| Error::Interrupted)
     }
 
-    /// Starts another thread, named `name`, that sends items to the same receiver by calling `work`. If `work` fails
-    /// or panics, the error is sent to the receiver. If `work` succeeds, no final message is sent, because other
-    /// threads may still send items.
+    /// Starts another thread that sends items to the same receiver. The thread is named `name` and calls `work`. If
+    /// `work` fails or panics, the receiver gets the error. If `work` succeeds, the receiver gets no final message,
+    /// because other threads may still send items.
     ///
     /// # Errors
     ///
@@ -282,7 +281,7 @@ impl<T> Feed<T> {
     /// # Errors
     ///
     /// Returns the error or the panic of the sending thread. Returns [`Error::Interrupted`] if one of the flags in
-    /// `stop` is set, and in every call after an error.
+    /// `stop` is set. After an error, each further call returns [`Error::Interrupted`].
     pub(crate) fn next(&mut self, stop: &[&AtomicBool]) -> Result<Option<T>> {
         self.next_while(stop, || true)
     }
@@ -292,8 +291,8 @@ impl<T> Feed<T> {
         self.next_while(&[], || Instant::now() < deadline)
     }
 
-    /// Returns the next item if it has already been sent. Returns `None` without blocking if it has not, if all items
-    /// have been received, or if the sender has failed.
+    /// Returns the next item if it has already been sent. Never blocks. Returns `None` if no item is waiting, if all
+    /// items have been received, or if the sender has failed.
     pub(crate) fn next_waiting(&mut self) -> Option<T> {
         let Feed::Open(receiver) = self else {
             return None;

@@ -23,10 +23,10 @@ use crate::{
 /// The maximum length in bytes of a line that an engine may write. Real engines write shorter lines.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// The maximum length in characters of the name of an engine's option. Longer names are truncated.
+/// The maximum number of characters in the name of an engine's option. Longer names are truncated.
 const LONGEST_NAME: usize = 200;
 
-/// The running engines that this process has started, by their process ids.
+/// The process ids of all running engines that this process has started.
 static RUNNING: Mutex<Running> = Mutex::new(Running {
     engines: BTreeSet::new(),
     is_closed: false,
@@ -38,7 +38,7 @@ struct Running {
     is_closed: bool,
 }
 
-/// Kills all engines that this process has started, and prevents it from starting further engines. A program must
+/// Kills all engines that this process has started, and prevents further engines from being started. A program must
 /// call this function before it ends because of a signal.
 pub fn end_engines() {
     let mut running = task::lock(&RUNNING);
@@ -48,8 +48,8 @@ pub fn end_engines() {
         .for_each(end_group);
 }
 
-/// Kills an engine and the process group that it leads, because the engine may be a script that started the real
-/// engine. `engine` is its process id.
+/// Kills an engine and the process group that it leads. The engine may be a script, and the real engine then belongs to
+/// this group. `engine` is the process id of the engine.
 #[cfg(unix)]
 fn end_group(engine: u32) {
     use rustix::process::{Pid, Signal, kill_process_group};
@@ -59,7 +59,7 @@ fn end_group(engine: u32) {
     }
 }
 
-/// Kills an engine and the processes that it started. `engine` is its process id.
+/// Kills an engine and the processes that it has started. `engine` is the process id of the engine.
 #[cfg(windows)]
 fn end_group(engine: u32) {
     let mut kill = Command::new("taskkill");
@@ -68,7 +68,7 @@ fn end_group(engine: u32) {
     let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
-/// A running UCI engine. Dropping it kills the engine and the processes that the engine started.
+/// A running UCI engine. When the value is dropped, the engine and the processes that it has started are killed.
 pub(crate) struct EngineProcess {
     program: PathBuf,
     child: Child,
@@ -84,8 +84,8 @@ pub(crate) struct EngineOutput {
 }
 
 impl EngineOutput {
-    /// Calls `take` with each line that the engine writes, without surrounding blanks. Returns when the output ends
-    /// or a line is too long.
+    /// Calls `take` with each line that the engine writes. Blanks around a line are removed. Returns when the output
+    /// ends or a line is too long.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Drop for EngineProcess {
 }
 
 impl EngineProcess {
-    /// Starts an engine, and returns the engine and its output. Lines to the engine wait in a queue, which holds at
+    /// Starts an engine. Returns the engine and its output. Lines that are sent to the engine wait in a queue of at
     /// most `ahead` lines.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl EngineProcess {
         Ok((engine, output))
     }
 
-    /// Adds a line to the queue of lines for the engine.
+    /// Sends a line to the engine. The line waits in a queue until the engine reads it.
     ///
     /// # Errors
     ///
@@ -179,9 +179,8 @@ impl EngineProcess {
         }
     }
 
-    /// Creates the error for an engine that closed a pipe or does not read its input. The error says that the engine
-    /// wrote a line that is too long, or that it ended with a certain exit status. If neither is the case, the error
-    /// says `otherwise`.
+    /// Creates the error for an engine that has closed a pipe or does not read its input. If the engine wrote a line
+    /// that is too long, or has ended with an exit status, the error says so. Otherwise, the error says `otherwise`.
     pub(crate) fn end_error(&mut self, otherwise: &str) -> Error {
         if self.wrote_too_long.load(Ordering::Acquire) {
             return self.failure(&format!("wrote a line of more than {LONGEST_LINE} bytes"));
@@ -196,14 +195,14 @@ impl EngineProcess {
         self.failure(otherwise)
     }
 
-    /// Creates an error with the message "PROGRAM: the engine HOW", where PROGRAM is the path of the engine and HOW
-    /// is `how`.
+    /// Creates an error about the engine. Its message is "PROGRAM: the engine HOW". PROGRAM is the path of the engine,
+    /// and HOW is `how`.
     pub(crate) fn failure(&self, how: &str) -> Error {
         Error::failed(&self.program, format!("the engine {how}"))
     }
 }
 
-/// Calls `take` with each line of `output`, without surrounding blanks. Stops at the end of the output, at a line
+/// Calls `take` with each line of `output`. Blanks around a line are removed. Stops at the end of the output, at a line
 /// of more than [`LONGEST_LINE`] bytes, or when `take` fails. Returns the reason for stopping.
 ///
 /// # Errors
@@ -229,21 +228,20 @@ pub(crate) fn read_lines(
     }
 }
 
-/// Returns `true` if a line of an engine's output begins with `bestmove`. With such a line, an engine ends a
-/// search.
+/// Returns `true` if `line` begins with `bestmove`. An engine ends each search with such a line.
 pub(crate) fn is_answer(line: &str) -> bool {
     line.split_ascii_whitespace().next() == Some("bestmove")
 }
 
-/// Returns the name of the option that a line of an engine's output declares, such as `option name Hash type
-/// spin`. Returns `None` if the line declares no option.
+/// Returns the name of the engine option that `line` declares. For example, the line `option name Hash type spin`
+/// declares `Hash`. Returns `None` if the line declares no option.
 pub(crate) fn option_name(line: &str) -> Option<String> {
     let said = line.strip_prefix("option name ")?;
     let name = said.split_once(" type ").map_or(said, |(name, _)| name);
     Some(shortened_name(name))
 }
 
-/// Truncates the name of an engine's option to the maximum number of characters.
+/// Truncates the name of an engine option to at most [`LONGEST_NAME`] characters.
 pub(crate) fn shortened_name(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
 }

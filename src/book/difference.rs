@@ -28,9 +28,9 @@ impl PositionDifference {
     /// Returns the moves that differ between the two books. `pos` must be the position whose key is
     /// [`key`](PositionDifference::key).
     ///
-    /// Unlike [`moves`](PositionDifference::moves), this function treats the two spellings of castling as one move:
-    /// the king moves to its target square, or the king takes the rook, as the book format prescribes. Recognizing
-    /// castling requires the position.
+    /// Castling has two spellings: the king moves to its target square, or the king takes the rook, as the book format
+    /// prescribes. Unlike [`moves`](PositionDifference::moves), this function treats both spellings as one move. It
+    /// needs the position to recognize castling.
     pub fn moves_in<P: Rules>(&self, pos: &P) -> Vec<MoveDifference> {
         let spelled = |sums: &Vec<(Entry, u64)>| {
             let mut moves: Vec<(Entry, u64)> = Vec::new();
@@ -68,7 +68,7 @@ pub struct MoveRecords {
     pub learn: u32,
 }
 
-/// Compares two books record by record, without their headers.
+/// Compares the records of two books. Does not compare their headers.
 ///
 /// Returns an iterator over the positions that differ, sorted by key. The order of the records of one position
 /// does not matter. The iterator reads both books once, from start to end. `meter` advances by one for each
@@ -126,9 +126,9 @@ fn next_position(
     Ok(key.map(|key| PositionDifference { key, moves, sums }))
 }
 
-/// Returns the moves whose total weight or `learn` field differs between two books, sorted by move. `first` and
-/// `second` describe the moves of one position in the two books: the first record of each move, and the sum of
-/// the weights of all its records.
+/// Returns the moves of one position whose total weight or `learn` field differs between two books, sorted by move.
+/// `first` and `second` are the position's moves in the two books. Each move is given by its first record and the sum
+/// of the weights of all its records.
 fn compared(first: &[(Entry, u64)], second: &[(Entry, u64)]) -> Vec<MoveDifference> {
     let all = first.iter().chain(second);
     let mut moves: Vec<BookMove> = all.map(|(entry, _)| entry.mv).collect();

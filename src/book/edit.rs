@@ -24,7 +24,7 @@ use crate::{
     walk::{Replies, Source, TreeMove, sources_of_all_lines},
 };
 
-/// A position of a book, with the changes to make to its moves.
+/// A position of a book, with the changes that an edit makes to its moves.
 #[derive(Clone, Debug)]
 pub struct PositionEdit {
     /// The position.
@@ -54,16 +54,15 @@ pub struct EditSummary {
 /// A map from the keys of the edited positions to their new records.
 type Edited = BTreeMap<u64, Vec<Entry>>;
 
-/// Applies changes to a book and writes the changed book to `out`. A line which says that the book was edited is
-/// added to the comment of the header, if the header has room for it.
+/// Applies changes to a book and writes the changed book to `out`. Also adds a line to the comment of the header, which
+/// says that the book was edited. If the header has no room for the line, it is left out.
 ///
 /// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place)
 /// before opening the book, so that no other process replaces the file in between.
 ///
-/// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are
-/// removed, too. All other positions to which moves of the book still lead from the starting position of
-/// `variant` are kept. In a position for which the book has no move, every legal move to a position of the book
-/// is followed.
+/// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are removed,
+/// too. A position is kept if moves of the book still lead to it from the starting position of `variant`. Where the
+/// book has no move, any legal move that reaches a position of the book counts as such a move.
 ///
 /// # Errors
 ///
@@ -123,8 +122,8 @@ pub fn edit_book(
 /// Returns the number of written records, without the header. Errors name `path`, the path of the output. `meter`
 /// advances by one for each record of the book.
 ///
-/// If `without_null` is `true`, the records with the key 0 are left out. They contain the old header, and the
-/// caller writes a new one.
+/// If `without_null` is `true`, the records with the key 0 are left out. These records contain the old header, which
+/// the caller replaces by a new one.
 fn rewrite(
     book: &Book,
     positions: &Edited,
@@ -161,9 +160,9 @@ struct Orphans {
 }
 
 impl Orphans {
-    /// Finds the positions that can be reached only through the positions in `removed`. `before` is the book that
-    /// still contains the removed positions, and `after` is the book without them. Other positions are reached from
-    /// the starting position of `variant`.
+    /// Finds the orphans of the positions in `removed`: the positions that only these positions lead to. `before` is
+    /// the book that still contains the removed positions, and `after` is the book without them. A position that can be
+    /// reached in `after` from the starting position of `variant` is no orphan.
     fn new(
         before: &Book,
         after: &Book,
@@ -208,8 +207,8 @@ impl Orphans {
     }
 }
 
-/// A source of moves that hides some positions. It returns the moves of another source, but no moves for the
-/// positions whose keys are in `closed`.
+/// A source of moves that hides some positions of another source. For a position whose key is in `closed`, it returns
+/// no moves. For other positions, it returns the moves of the other source.
 struct HidingSource<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,
@@ -231,11 +230,11 @@ impl<S: Source> Source for HidingSource<'_, S> {
 /// The start of the comment line which says that a book was edited.
 const EDITED: &str = "Edited by polybook ";
 
-/// Returns the new header text of an edited book. It contains a comment line which says that the book was edited,
-/// and a line for the checksum. If the text has no room for the comment line, the comment line is left out, and the
-/// checksum line is kept only if the old header had one.
+/// Returns the new header text of an edited book. It has two additional lines: one which says that the book was edited,
+/// and one for the checksum. If there is no room for both lines, the first line is left out. The new text then has a
+/// checksum line only if the old text had one.
 ///
-/// Returns `None` if the header must stay unchanged: if the book has no header or a malformed one, or if the
+/// Returns `None` if the book keeps its old header. This happens if the book has no well-formed header, or if the
 /// header has neither a checksum nor room for the new lines.
 fn edited_header(book: &Book) -> Result<Option<String>> {
     let Some(old) = book.readable_header()? else {
@@ -253,8 +252,8 @@ fn edited_header(book: &Book) -> Result<Option<String>> {
     Ok(text.or_else(|| create(checksum.map(|_| comment)?)))
 }
 
-/// Applies the changes of `edit` to `before`, the records of one position of `book`. Returns the new records,
-/// sorted by descending weight, and adds the numbers of changed moves to `summary`.
+/// Applies the changes of `edit` to `before`, the records of one position of `book`. Returns the new records, sorted by
+/// descending weight. Adds the numbers of added, changed and removed moves to `summary`.
 fn edited(
     book: &Book,
     edit: &PositionEdit,
@@ -313,8 +312,8 @@ fn legal(pos: &VariantPosition, text: &str) -> Result<BookMove, String> {
         .map_err(|err| format!("\"{}\": {err}", text.escape_debug()))
 }
 
-/// Parses a move that is to be removed. The move need not be legal in `pos`, but one of the records in `entries`
-/// must contain it. The error is a message for the user.
+/// Parses a move that the user wants to remove. One of the records in `entries` must contain the move, but it need not
+/// be legal in `pos`. The error is a message for the user.
 fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<BookMove, String> {
     let named = entries.iter().find(|entry| entry.mv.uci(pos) == text);
     let mv = match named {
@@ -331,8 +330,8 @@ fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<Boo
     Err(format!("the book does not contain the move \"{text}\""))
 }
 
-/// Sets the weight of the move `mv` in `pos`. Replaces all records of the move by a single one, or adds a record
-/// if there is none. The two spellings of castling count as the same move.
+/// Sets the weight of the move `mv` in `entries`, the records of the position `pos`. Replaces all records of the move
+/// by a single one. If there is none, adds a record. The two spellings of castling count as the same move.
 fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
     let is_it = |entry: &Entry| with_format_castling(pos, entry.mv) == mv;
     let old = entries.iter().find(|entry| is_it(entry));
@@ -365,9 +364,8 @@ fn summarize(pos: &VariantPosition, before: &[Entry], after: &[Entry], summary: 
     summary.removed += removed.count() as u64;
 }
 
-/// A change to the moves of one position in a book. Moves are given as text, in algebraic or coordinate notation.
-/// To remove a record with an illegal move, give the text that [`BookMove::uci`](crate::position::BookMove::uci)
-/// returns for this move.
+/// A change to the moves of one position in a book. Moves are texts in algebraic or coordinate notation. To remove an
+/// illegal move, use the text that [`BookMove::uci`](crate::position::BookMove::uci) returns for this move.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Change {
     /// Sets the weight of a move, and adds the move if the position does not have it.
@@ -483,10 +481,10 @@ impl FromStr for Change {
 
 /// A parser of edit scripts, which list changes to a book line by line.
 ///
-/// A line consists of a position, given as a FEN or as moves from the start, a semicolon, and one or more changes
-/// separated by semicolons. A line without a position changes the position of the previous line. All shares on a
-/// line are applied together. A later line for the same position changes the result of the earlier line. Blank
-/// lines and lines that begin with `#` are ignored.
+/// A line consists of a position and one or more changes, separated by semicolons. The position is a FEN, or moves from
+/// the start. A line without a position changes the position of the previous line. All shares on a line are applied
+/// together. A later line for the same position changes the result of the earlier line. Blank lines and lines that
+/// begin with `#` are ignored.
 ///
 /// ```text
 /// # What I play against the Sicilian
@@ -529,8 +527,8 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Creates a parser of scripts for books of `variant`. A line without a position applies to the position of the
-    /// previous line. `pos` is the position for the first lines of a script.
+    /// Creates a parser of scripts for books of `variant`. `pos` is the position that a script changes until one of its
+    /// lines names another position.
     pub fn new(variant: Variant, pos: VariantPosition) -> Script {
         Script { variant, pos }
     }
@@ -570,18 +568,18 @@ impl Script {
     }
 }
 
-/// The maximum accepted error of a move's share after the weights were rounded: 0.005, which is half a percentage
-/// point. If the error is greater, larger weights are tried.
+/// The maximum error of a move's share that is caused by rounding weights: 0.005, which is half a percentage point. If
+/// an error is greater, larger weights are tried.
 const MAX_SHARE_ERROR: f64 = 0.005;
 
-/// The maximum relative error of the share of a move among the weights of its position, compared with the share
-/// that the user requested: 1 %.
+/// The maximum relative error of a share that the user requested for a move: 1 % of the requested share.
 const CLOSE_TO_ASKED: f64 = 0.01;
 
-/// Sets the weights of `entries`, the records of one position. Each move in `shares` gets the given share of the
-/// sum of all weights, in percent. The other moves divide the rest in their old proportions.
+/// Sets the weights of `entries`, the records of one position. `shares` lists moves with their new shares of the total
+/// weight, in percent. The other moves divide the rest in their old proportions.
 ///
-/// Returns the number of moves in `shares` whose share cannot be met closely enough by weights up to 65535.
+/// Returns how many of the requested shares are not met closely enough. A share may be missed because weights are
+/// integers up to 65535.
 ///
 /// # Errors
 ///
@@ -656,8 +654,9 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
     exact.iter().map(weight).collect()
 }
 
-/// Returns the moves of `exact` whose shares in `weights`, the rounded weights, differ too much from the intended
-/// shares. The limit is [`MAX_SHARE_ERROR`], and less for small shares that the user requested.
+/// Returns the moves whose shares became too inaccurate because their weights were rounded. `exact` contains the moves
+/// with their intended weights, and `weights` contains the rounded weights. The maximum error is [`MAX_SHARE_ERROR`].
+/// For small shares that the user requested, it is less.
 fn misses_of_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();

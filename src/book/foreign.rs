@@ -22,11 +22,12 @@ use crate::{
 /// The number of bytes at the start of a file that are examined to recognize its format.
 const EXAMINED_BYTES: u64 = 512;
 
-/// The number of records that are sampled at each of three places of a file: the start, the middle and the end.
+/// The maximum number of records in a sample of a file. Three samples are read: at the start, in the middle and at the
+/// end of the file.
 const RECORDS_PER_SAMPLE: u64 = 64;
 
-/// Returns an error that names the format of `file` if the file is not a book. Reads only a sample of the file.
-/// Errors name `path`.
+/// Returns an error if `file` is not a book. The error names `path`, the path of the file, and the real format if it is
+/// recognized. Reads only a sample of the file.
 pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     let size = file.metadata().at(path, "read")?.len();
     let mut start = vec![0; size.min(EXAMINED_BYTES) as usize];
@@ -36,9 +37,9 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     refuse_impossible(&sample.concat(), path)
 }
 
-/// Returns an error if most of the records contain a move that no piece can make, because the file is then not a
-/// book. `records` contains all records of the file, or a sample of them. A file that begins with a header is
-/// accepted. Errors name `path`.
+/// Returns an error if most of the records contain a move that no piece can make. The file is then not a book.
+/// `records` contains all records of the file, or a sample of them. A file that begins with a header is always
+/// accepted. Errors name `path`, the path of the file.
 pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     let entries = records.as_chunks().0.iter();
     let mut entries = entries.map(|bytes| Entry::from_bytes(*bytes)).peekable();
@@ -61,8 +62,8 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
 /// Returns an error if a file begins like a file in another format. `start` contains the first bytes of the file,
 /// and `size` is its size in bytes. Errors name `path`.
 ///
-/// The first key of a book may happen to equal the signature of another format. Bytes that can be records of a
-/// book are therefore accepted, unless they are text that begins like PGN.
+/// The first key of a book may happen to equal the signature of another format. Therefore, bytes that can be records of
+/// a book are accepted, unless they are text that begins like PGN.
 pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
     let start = &start[..start.len().min(EXAMINED_BYTES as usize)];
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
@@ -90,8 +91,8 @@ fn are_moves(bytes: &[u8]) -> bool {
     records.len() >= 8 && entries.all(|entry| entry.key != 0 && entry.mv.is_possible())
 }
 
-/// Returns `true` if `bytes` can be records of a book after its header: each record has a move that a piece can
-/// make, and the keys ascend and are not 0.
+/// Returns `true` if `bytes` can be records of a book, other than those of its header. Each record must have a move
+/// that a piece can make. The keys must ascend and must not be 0.
 fn are_records(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
@@ -101,9 +102,9 @@ fn are_records(bytes: &[u8]) -> bool {
         && entries.map(|entry| entry.key).is_sorted()
 }
 
-/// Recognizes the format of a file that is not a book, from its first bytes `start` and the extension of `path`.
-/// Returns the format and a text for an error message: the name of the format and, for some formats, advice.
-/// Returns `None` if the file may be a book.
+/// Recognizes the format of a file that is not a book. Examines `start`, the first bytes of the file, and the extension
+/// of `path`. Returns the format and a text for an error message. The text contains the name of the format and, for
+/// some formats, advice. Returns `None` if the file may be a book.
 fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
     if let Some((format, name)) = text_format(start) {
         return Some((format, name.to_owned()));
@@ -121,7 +122,8 @@ fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
 }
 
 /// Recognizes the format of a text file from its first bytes. Returns the format and its name. Returns `None` if the
-/// bytes are not text, begin with the signature of a binary format, or may be a single record of a book.
+/// bytes are not text, or begin with the signature of a binary format. Also returns `None` if they may be a single
+/// record of a book.
 fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     if !is_text(start) {
         return None;
@@ -136,8 +138,8 @@ fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     }
 }
 
-/// Returns `true` if the bytes look like text: at least one byte, no control characters, and at most a tenth of the
-/// bytes outside of ASCII.
+/// Returns `true` if the bytes look like text. Text has at least one byte and no control characters, and at most a
+/// tenth of its bytes are not ASCII.
 fn is_text(bytes: &[u8]) -> bool {
     let is_printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
     !bytes.is_empty()
@@ -187,15 +189,15 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// The number of plausible records that prove that a file without a header is a book. Random bytes hardly ever form
-/// four sorted records with plausible moves.
+/// The minimum number of plausible records by which a file without a header is recognized as a book. Random bytes
+/// hardly ever form four sorted records with plausible moves.
 pub(super) const MIN_PLAUSIBLE_RECORDS: usize = 4;
 
-/// Returns `true` if a book may replace the file at `path` without `--force`: if the file is empty, has a book's
-/// header, or is certainly a book without a header.
+/// Returns `true` if a book may replace the file at `path` without `--force`. The file must be empty or a book.
 ///
-/// A file is certainly a book if its records are sorted by key, if each record has a move that a chess piece can make,
-/// and if there are at least `enough` records or a record of the starting position.
+/// A file with a book's header counts as a book. A file without a header counts as a book under three conditions. Its
+/// records are sorted by key. Each record has a move that a chess piece can make. There are at least `enough` records,
+/// or a record of the starting position.
 pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
     if !is_book_or_empty(path)? {
         return Ok(false);
@@ -221,9 +223,9 @@ pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
 
 /// Returns `true` if the file at `path` is empty or a Polyglot book, so that a new book may replace it.
 ///
-/// Reads only a few records. A file counts as a book under three conditions: its size is a multiple of 16,
-/// records with the key 0 at its start contain a valid header, and sampled records have ascending keys and moves
-/// that a piece can make.
+/// Reads only a few records. A file counts as a book under three conditions. Its size is a multiple of 16. If it begins
+/// with records with the key 0, they contain a valid header. The sampled records have ascending keys and moves that a
+/// piece can make.
 ///
 /// # Errors
 ///
@@ -261,10 +263,9 @@ fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
         .all(|bytes| are_records(bytes)))
 }
 
-/// Reads three samples of at most [`RECORDS_PER_SAMPLE`] records each: at the start, in the middle and at the end of a
-/// file of `len` records. The first `first` records, which are the header, are skipped. If at most three times
-/// [`RECORDS_PER_SAMPLE`] records follow the header, the first sample contains all of them, and the other two are
-/// empty.
+/// Reads three samples of the records in a file: at the start, in the middle and at the end. The file has `len`
+/// records. The first `first` records are the header, which is skipped. A sample has at most [`RECORDS_PER_SAMPLE`]
+/// records. If all records fit into three samples, the first sample contains all of them, and the other two are empty.
 fn sampled(file: &File, first: u64, len: u64) -> io::Result<[Vec<u8>; 3]> {
     let after = len - first;
     let sizes = match after <= 3 * RECORDS_PER_SAMPLE {

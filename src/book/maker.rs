@@ -36,8 +36,8 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// A builder that makes a book from counts. It selects moves by the results of the games in which they were
-/// played, computes their weights, and writes them as a book.
+/// A builder that makes a book from counts, which are the results of moves in games. It selects moves by their results,
+/// computes their weights, and writes them as a book.
 #[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
@@ -49,8 +49,7 @@ pub struct BookMaker<'a> {
     kept: Vec<Option<Vec<WeighedMove>>>,
 }
 
-/// The changes that the options `--max-loss` and `--minimax` make to a book. They are computed from the book
-/// without these changes.
+/// The changes that the options `--max-loss` and `--minimax` make to a book. They are computed from the unchanged book.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
     /// The moves that are left out because they lose too much, and the text of the option that requests this.
@@ -67,8 +66,8 @@ struct WeighedMove {
     weight: u64,
 }
 
-/// The maximum number of moves that are kept in memory for each shard of the counts (one of 256 ranges of
-/// position keys). If a shard has more moves, their weights are computed again when they are needed.
+/// The maximum number of moves that are kept in memory for each shard of the counts. A shard is one of 256 ranges of
+/// position keys. If a shard has more moves, their weights are computed again when they are needed.
 const MAX_CACHED_MOVES: usize = 1024;
 
 /// Statistics about a book that is made from counts: the numbers of positions and moves, and the scaling of the
@@ -114,9 +113,9 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, Adjustments::default())
     }
 
-    /// Creates a builder for the same book with lower weights for moves whose continuations score badly, as
-    /// [`Weights::minimax`] describes. Only positions that can be reached from `starts` by moves with enough games
-    /// are affected. Errors name `path`, the path of the book.
+    /// Creates a builder for the same book, in which moves whose continuations score badly have lower weights.
+    /// [`Weights::minimax`] describes this change. It affects only positions that can be reached from `starts` by moves
+    /// with enough games. Errors name `path`, the path of the book.
     ///
     /// # Errors
     ///
@@ -138,9 +137,8 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, adjustments)
     }
 
-    /// Creates a builder for the same book without the moves whose loss, according to evaluations, exceeds
-    /// `max_loss`. Only positions that can be reached from the starting position of `variant` through moves of the
-    /// book are examined.
+    /// Creates a builder for the same book without the moves that lose more than `max_loss` allows, according to
+    /// evaluations. Examines only the positions that moves of the book reach from the starting position of `variant`.
     ///
     /// # Errors
     ///
@@ -236,15 +234,15 @@ impl<'a> BookMaker<'a> {
         self.summary
     }
 
-    /// Returns the numbers of moves that were left out or kept because of evaluations. Returns `None` if this builder
-    /// was not created by [`without_losing_moves`](BookMaker::without_losing_moves).
+    /// Returns statistics about the moves that were left out because of evaluations. Returns `None` if this builder was
+    /// not created by [`without_losing_moves`](BookMaker::without_losing_moves).
     pub fn losses(&self) -> Option<LossSummary> {
         let dropped = self.adjustments.dropped.as_ref();
         dropped.map(|dropped| dropped.0.losses)
     }
 
-    /// Returns the numbers of moves whose weights [`Weights::minimax`] lowered. Returns `None` if this builder was
-    /// not created by [`with_minimax`](BookMaker::with_minimax) with this setting.
+    /// Returns statistics about the moves whose weights [`Weights::minimax`] lowered. Returns `None` if this builder
+    /// was not created by [`with_minimax`](BookMaker::with_minimax), or if the setting is missing.
     pub fn minimax(&self) -> Option<MinimaxSummary> {
         let minimax = self.adjustments.minimax.as_ref();
         minimax.map(|minimax| minimax.summary)
@@ -252,8 +250,8 @@ impl<'a> BookMaker<'a> {
 
     /// Creates the text of the book's header.
     ///
-    /// If `comment` is `None`, the comment describes the origin of the counts (`provenance`), and how moves were
-    /// selected and weighed. Its last line is for the checksum, which [`write`](BookMaker::write) fills in.
+    /// If `comment` is `None`, a comment is generated. It describes the origin of the counts (`provenance`), and how
+    /// moves were selected and weighed. Its last line is for the checksum, which [`write`](BookMaker::write) fills in.
     ///
     /// # Errors
     ///
@@ -298,7 +296,7 @@ impl<'a> BookMaker<'a> {
         format!("{origin}\nWeight: {formula}\nScale: {scale}")
     }
 
-    /// Writes the records of the book to `out`, after the header if `header` is not `None`. Does not
+    /// Writes the book to `out`: first the header, unless `header` is `None`, and then the records. Does not
     /// [commit](AtomicFile::commit) the file.
     ///
     /// Records are sorted by key, then by descending weight, then by move. If `out` is a pipe and the header has a
@@ -369,8 +367,8 @@ impl<'a> BookMaker<'a> {
         })
     }
 
-    /// Scales the weights of the moves of one position, and appends the moves as records to `bytes`. `kept` must be
-    /// sorted by move. `global` is the scaling of the whole book, and `entries` is a reused buffer.
+    /// Scales the weights of one position's moves, and appends the moves as records to `bytes`. `kept` contains the
+    /// moves, sorted by move. `global` is the scaling of the whole book, and `entries` is a reused buffer.
     fn position_records(
         &self,
         kept: impl Iterator<Item = WeighedMove> + Clone,
@@ -400,8 +398,8 @@ impl<'a> BookMaker<'a> {
     }
 
     /// Returns the weight of a move before scaling, or 0 if the book does not keep the move. `key` is the key of the
-    /// position, `turn` is the side to move, and `count` contains the move and its results. A position with the key 0
-    /// is never kept, because records with this key contain the header.
+    /// position, `turn` is the side to move, and `count` contains the move and its results. A book never keeps moves of
+    /// a position with the key 0, because records with this key contain the header.
     #[inline]
     fn weight(&self, key: u64, turn: Color, count: &MoveCount) -> u64 {
         if key == 0 || !self.filter.selects(turn, count.stats) {
@@ -432,9 +430,8 @@ impl Adjustments {
     }
 }
 
-/// Statistics about the filter that removes moves with a large loss according to evaluations: the number of
-/// removed moves, the number of moves without a known loss, and the number of positions that are left without
-/// moves.
+/// Statistics about the removal of moves that lose too much according to evaluations. They contain the number of
+/// removed moves, the number of moves without a known loss, and the number of positions that are left without moves.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct LossSummary {
     /// The number of moves that are left out because they lose too much.
@@ -461,9 +458,9 @@ pub(super) struct DroppedMoves {
 impl DroppedMoves {
     /// Finds the illegal moves of `book` and, if `max_loss` is given, the moves that lose more than it allows.
     ///
-    /// `book` must contain each move of a position at most once. Positions are found by walking through the moves of
-    /// the book from the starting position of `variant`. Other positions of the book are not checked, because a key
-    /// alone does not determine which moves are legal and where they lead.
+    /// `book` must contain each move of a position at most once. This function finds positions by following the moves
+    /// of the book from the starting position of `variant`. It does not check other positions of the book, because a
+    /// key alone does not determine the legal moves.
     ///
     /// # Errors
     ///
@@ -526,8 +523,8 @@ impl DroppedMoves {
         })
     }
 
-    /// Returns the move of `entry` in the spelling of the book format: castling is spelled as king takes rook, not as
-    /// a move of the king by two squares.
+    /// Returns the move of `entry` in the spelling of the book format. The format spells castling as king takes rook,
+    /// not as a move of the king by two squares.
     pub(super) fn spelled(&self, entry: &Entry) -> BookMove {
         let castling = self.castling.get(&key_and_move(entry.key, entry.mv));
         castling.copied().unwrap_or(entry.mv)
@@ -539,8 +536,8 @@ impl DroppedMoves {
     }
 }
 
-/// A source of the legal moves of a book, for a walk through the book. It also collects the illegal moves of each
-/// position that the walk looks up.
+/// A source of the legal moves of a book, for a walk through its positions. It also collects the illegal moves of each
+/// position that the walk visits.
 struct LegalMoves<'a> {
     moves: PlayableMoves<'a>,
     illegal: RefCell<FxHashSet<u128>>,

@@ -29,11 +29,11 @@ use crate::{
 /// A filter for the moves of a book, which can also scale their weights. The default filter keeps all moves.
 /// Applying the same filter a second time changes nothing.
 ///
-/// Any filter except the default also drops illegal moves, before it computes shares or selects the best moves.
-/// It treats the two spellings of castling, as a move of the king by two squares or to the rook, as one move.
-/// Both require that the position can be reached from the starting position through moves of the book, because a
-/// key alone does not determine the legal moves. In all other positions, a move counts as legal if a piece can
-/// make it in [some position](crate::position::BookMove::is_possible).
+/// Any filter except the default first drops illegal moves. It treats the two spellings of castling, as a move of the
+/// king by two squares or to the rook, as one move. Both are possible only in positions that moves of the book reach
+/// from the starting position. In other positions, the legal moves are unknown, because a key alone does not determine
+/// them. There, a move counts as legal if a piece can make it in [some
+/// position](crate::position::BookMove::is_possible).
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Filter {
     /// The minimum weight of a move.
@@ -71,8 +71,8 @@ pub struct MergeSummary {
 }
 
 impl Filter {
-    /// Returns `true` if the filter keeps only positions that can be reached from the starting position. The book
-    /// must then be walked to find them.
+    /// Returns `true` if the filter keeps only positions that can be reached from the starting position. To find them,
+    /// the moves of the book must be followed.
     fn walks(&self) -> bool {
         self.reachable || self.max_ply.is_some()
     }
@@ -121,12 +121,12 @@ impl Filter {
 
 /// Merges books into a new book, whose header lists the variants of all books.
 ///
-/// `policy` determines how the moves of a position that several books contain are combined. If the sum of a
-/// move's weights exceeds 65535, all weights of the position are scaled down together. The field `learn` of a
-/// move comes from the first book that contains the move. `meter` advances by one for each record.
+/// If several books contain a position, `policy` determines how its moves are combined. If the sum of a move's weights
+/// exceeds 65535, all weights of the position are scaled down together. The field `learn` of a move comes from the
+/// first book that contains the move. `meter` advances by one for each record.
 ///
-/// The two spellings of castling, as a move of the king by two squares or to the rook, are treated as one move in
-/// positions that can be reached from the starting position through moves of the books.
+/// Castling may be spelled as a move of the king by two squares or to the rook. Both spellings are treated as one move
+/// in positions that moves of the books reach from the starting position.
 ///
 /// # Errors
 ///
@@ -152,13 +152,13 @@ pub fn merge_books(
 /// Writes the records of a book that `filter` keeps. Several books are [merged](super::merge_books) first.
 /// Records with the key 0 are left out.
 ///
-/// A position is reachable if moves of the book lead to it from the starting position of `variant`. If `variant`
-/// is `None`, the variant in the header of the first book is used if the header lists a single one, and standard
-/// chess otherwise.
+/// A position is reachable if moves of the book lead to it from the starting position of `variant`. If `variant` is
+/// `None`, the header of the first book determines the variant. If it does not list a single variant, standard chess is
+/// used.
 ///
-/// Reads all books once, or twice if the filter is not the default. If the filter requires reachable positions, a
-/// temporary copy of the kept records is written as well. `memory` is the memory budget, with the directory for
-/// temporary files.
+/// Reads all books once, or twice if the filter is not the default. If the filter keeps only reachable positions, also
+/// writes a temporary copy of the kept records. `memory` contains the memory budget and the directory for temporary
+/// files.
 ///
 /// # Errors
 ///
@@ -273,9 +273,9 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns `true` if the books contain castling in both spellings for one position: as a move of the king by two
-    /// squares, such as `e1g1`, and as a move of the king to the rook, such as `e1h1`. The result may also be `true`
-    /// if the moves are not castling, because another piece is on the king's square.
+    /// Returns `true` if a position of the books seems to have castling in both spellings. One spelling moves the king
+    /// by two squares, such as `e1g1`. The other one moves the king to the rook, such as `e1h1`. The result may be
+    /// wrongly `true`, because another piece may make these moves.
     ///
     /// # Errors
     ///
@@ -302,8 +302,8 @@ impl BookMerge<'_> {
     }
 
     /// Writes the records of `positions` to `out`, except the records that the filter or `is_kept` rejects. `spelled`
-    /// returns the move of a record in the spelling to be written. If writing fails, the error contains the path and
-    /// the operation in `doing`.
+    /// converts the move of a record to the spelling in which it is written. If writing fails, the error names the path
+    /// and the operation in `doing`.
     fn write_kept(
         &self,
         positions: &mut BookPositions<'_>,
@@ -329,9 +329,9 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns the keys of the positions that White can reach, and the keys of the positions that Black can reach. A
-    /// side reaches positions by playing moves of the book, while its opponent plays moves that the book answers.
-    /// Lines start from the starting position of `variant` and have fewer than [`max_ply`](Filter::max_ply) plies.
+    /// Returns two sets of position keys: for the positions that White can reach, and for those that Black can reach. A
+    /// side plays moves of the book, and its opponent plays moves that the book answers. Lines begin in the starting
+    /// position of `variant` and have fewer than [`max_ply`](Filter::max_ply) plies.
     fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[SpillingSet; 2]> {
         let mut done = [
             FractionalProgress::new(meter),
@@ -349,8 +349,8 @@ impl BookMerge<'_> {
     }
 }
 
-/// Creates the header text of a book that was merged or filtered from `books`. It lists the variants of all
-/// source books. Its comment contains the operation `done`, such as `Merged`, the names of the source books, and
+/// Creates the header text of a book that was merged or filtered from `books`. The header lists the variants of all
+/// source books. Its comment contains `done`, the operation (such as `Merged`), the names of the source books, and
 /// `options`. Errors name `out`, the path of the new book.
 pub(super) fn joined_header(
     books: &[Book],
@@ -402,7 +402,7 @@ pub enum MergePolicy {
     First,
 }
 
-/// The merged moves of one position. Each move occurs once; moves are sorted by their 16-bit codes.
+/// The merged moves of one position. Each move occurs once. The moves are sorted by their 16-bit codes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PositionEntries {
     pub key: u64,
@@ -411,8 +411,8 @@ pub(super) struct PositionEntries {
 }
 
 impl PositionEntries {
-    /// Replaces the move of each record by the move that `spelled` returns. Records whose moves become equal are
-    /// merged, and their weights are added up.
+    /// Replaces the move of each record by the move that `spelled` returns for it. If the moves of several records
+    /// become equal, merges these records and adds up their weights.
     pub(super) fn spell(&mut self, spelled: impl Fn(&Entry) -> BookMove) {
         for (entry, _) in &mut self.sums {
             entry.mv = spelled(entry);
@@ -420,8 +420,8 @@ impl PositionEntries {
         add_up(&mut self.sums);
     }
 
-    /// Converts the moves to records, sorted by descending weight. Returns the records, and `true` if their weights
-    /// were scaled down because the summed weight of a move exceeds 65535.
+    /// Converts the moves to records, sorted by descending weight. If the total weight of a move exceeds 65535, scales
+    /// all weights down. Returns the records, and `true` if the weights were scaled down.
     pub(super) fn into_entries(self) -> (Vec<Entry>, bool) {
         let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
         let scaling = Scaling::new(largest);
@@ -459,8 +459,8 @@ impl<'a> BookPositions<'a> {
     }
 
     /// Creates an iterator over the merged positions of `books`, for commands that write the records to a new book.
-    /// Unlike [`new`](BookPositions::new), also verifies the checksum in the header of each book. If it does not
-    /// match, the iterator yields an error after the last record of this book.
+    /// Unlike [`new`](BookPositions::new), also verifies the checksum in the header of each book. If a checksum does
+    /// not match, the iterator yields an error after the last record of that book.
     pub(super) fn checked(
         books: &'a [Book],
         policy: MergePolicy,
@@ -486,9 +486,9 @@ impl<'a> BookPositions<'a> {
         }
     }
 
-    /// Takes the next record if its position key is `key`, or any next record if `key` is `None`. Returns the key,
-    /// the index of the book and the record. Returns `None` if the next record has another key, or if no record is
-    /// left.
+    /// Takes the next record from the books. If `key` is given, takes the record only if it has this position key.
+    /// Returns the key, the index of the book and the record. Returns `None` if the next record has another key, or if
+    /// no record is left.
     ///
     /// # Errors
     ///
@@ -530,7 +530,7 @@ impl Iterator for BookPositions<'_> {
     }
 }
 
-/// The number of different 16-bit moves: an upper bound on the number of moves of a position.
+/// An upper bound on the number of different moves in a position: the number of 16-bit codes for moves.
 const MAX_MOVES_PER_POSITION: usize = 1 << 16;
 
 /// Sorts the records in `sums` by move, merges the records of equal moves, and adds up their weights.

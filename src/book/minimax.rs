@@ -15,11 +15,11 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// The maximum number of half-moves by which the search looks ahead to determine the value of a position.
+/// The maximum number of half-moves that the search looks ahead to determine the value of a position.
 const MAX_LOOKAHEAD: usize = 256;
 
-/// Statistics about the option `--minimax`, which lowers the weights of moves whose continuations score badly:
-/// the number of moves with lowered weights, and the number of moves that were not examined.
+/// Statistics about the option `--minimax`, which lowers the weights of moves whose continuations score badly. They
+/// contain the number of moves with lowered weights, and the number of moves that were not examined.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MinimaxSummary {
     /// The number of moves whose weight was lowered, but not to 0.
@@ -36,12 +36,11 @@ pub struct MinimaxSummary {
 /// A table of the factors, from 0 to 1, by which the option `--minimax` multiplies the weights of moves. A move
 /// gets a low factor if its continuations score badly in the counts.
 ///
-/// The factors depend on values of positions. The value of a position is the score, from 0 to 1, that its side to
-/// move can count on: the highest sure score of its moves. The sure score of a move is the lower bound of its
-/// confidence interval ([`Wdl::lower_bound`]), but not more than 1 minus the value of the position after the
-/// move. The lower bound is used so that a move with a few lucky games does not determine a value. Moves with
-/// fewer games than the filter requires are ignored. Because moves can form cycles, only the next 256 half-moves
-/// are considered.
+/// The factors depend on values of positions. The value of a position is the highest sure score of its moves, from 0 to
+/// 1. The sure score of a move is the smaller of two numbers: the lower bound of its confidence interval
+/// ([`Wdl::lower_bound`]), and 1 minus the value of the position after the move. Because of the lower bound, a move
+/// with a few lucky games does not determine a value. Moves with fewer games than the filter requires are ignored.
+/// Because moves can form cycles, only the next 256 half-moves are considered.
 #[derive(Clone, Debug)]
 pub(super) struct MinimaxFactors {
     /// Pairs of a key and a move, packed by [`key_and_move`] and sorted, each with the factor of the move. Moves that
@@ -51,12 +50,12 @@ pub(super) struct MinimaxFactors {
 }
 
 impl MinimaxFactors {
-    /// Computes the factor, from 0 to 1, by which the weight of each move is multiplied. Positions are found by
-    /// walking from `starts`. Errors name `path`, the path of the book.
+    /// Computes the factor, from 0 to 1, by which the weight of each move is multiplied. Finds positions by following
+    /// moves from `starts`. Errors name `path`, the path of the book.
     ///
-    /// The factor is `1 - loss / percent`, or 0 if this number is negative. `loss` is the value of the position
-    /// before the move minus the score of the move, in percent of a point. The score of a move is the mean result of
-    /// its games, but not more than 1 minus the value of the position after the move.
+    /// The factor is `1 - loss / percent`, or 0 if this number is negative. `loss` is the value of the position before
+    /// the move minus the score of the move, in percent of a point. The score of a move is the smaller of two numbers:
+    /// the mean result of its games, and 1 minus the value of the position after the move.
     ///
     /// # Errors
     ///
@@ -96,9 +95,9 @@ impl MinimaxFactors {
         Ok(lowered)
     }
 
-    /// Returns the percentage of the starting position's total weight that remains after the weights of its moves
-    /// have been multiplied by their factors. The starting position is the first node of `graph`. `filter` and
-    /// `weights` determine the original weights.
+    /// Returns the remaining share of the starting position's total weight, in percent, after its moves' weights have
+    /// been multiplied by their factors. The starting position is the first node of `graph`. `filter` and `weights`
+    /// determine the original weights.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
@@ -114,9 +113,9 @@ impl MinimaxFactors {
         (100.0 * left as f64 / all.max(1) as f64) as u8
     }
 
-    /// Returns `weight`, the weight of the move `mv` in the position with the key `key`, multiplied by the factor of
-    /// the move. The result is at least 1, unless the weight or the factor is 0. If the table does not contain the
-    /// move, returns `weight`.
+    /// Returns `weight`, multiplied by the factor of the move `mv` in the position with the key `key`. The result is at
+    /// least 1, unless the weight or the factor is 0. If the table has no factor for the move, returns `weight`
+    /// unchanged.
     pub(super) fn lowered(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let move_of = |(place, _): &(u128, f64)| *place;
         match self
@@ -133,8 +132,8 @@ impl MinimaxFactors {
     }
 }
 
-/// A graph whose nodes are the positions with frequently played moves. Its edges are these moves, which have at
-/// least the required number of games.
+/// A graph of positions and the frequent moves between them. A move is frequent if it has at least the required number
+/// of games. The nodes are the positions with a frequent move, and the edges are the frequent moves.
 struct Graph {
     nodes: Vec<MinimaxNode>,
     edges: Vec<MinimaxEdge>,
@@ -164,9 +163,9 @@ struct MinimaxEdge {
 impl MinimaxEdge {
     const NOWHERE: u64 = u64::MAX;
 
-    /// Returns the highest score that the side that plays the move can still get: 1 minus the value of the resulting
-    /// position for the opponent. `values` contains the values of the graph's positions. If the graph does not
-    /// contain the resulting position, returns 1, because nothing limits the score.
+    /// Returns the highest score that remains possible after the move, for the side that plays it. This is 1 minus the
+    /// value of the resulting position. `values` contains the values of the graph's positions. If the graph does not
+    /// contain the resulting position, returns 1.
     fn score_left(&self, values: &[f64]) -> f64 {
         let after = usize::try_from(self.after).ok();
         let value = after.and_then(|after| values.get(after));
@@ -253,8 +252,8 @@ impl Graph {
         &self.edges[first..self.nodes[node].end]
     }
 
-    /// Computes the value of each position: the score, from 0 to 1, that its side to move can count on. The values
-    /// are in the order of `nodes`.
+    /// Computes the value of each position in the graph: the score, from 0 to 1, that its side to move can count on.
+    /// Returns the values in the order of `nodes`.
     fn values(&self) -> Vec<f64> {
         let mut values = vec![0.0; self.nodes.len()];
         for _ in 0..MAX_LOOKAHEAD {
@@ -273,7 +272,8 @@ impl Graph {
     }
 }
 
-/// A source of moves for a walk: the legal moves that were played in at least `min_game` games.
+/// A source of moves for a walk through positions. It returns the legal moves that were played in at least `min_game`
+/// games.
 struct KeptMoves<'a> {
     finder: Finder<'a>,
     min_game: u64,
@@ -285,8 +285,8 @@ impl KeptMoves<'_> {
         stats.games() >= self.min_game
     }
 
-    /// Returns the number of positions that have a move with enough games, and the total number of moves with enough
-    /// games.
+    /// Returns two numbers for the whole of `counts`: how many positions have a move with enough games, and how many
+    /// moves have enough games.
     fn sizes(&self, counts: &Counts) -> Result<(usize, usize)> {
         let (mut positions, mut moves) = (0, 0);
         for shard in 0..counts.shard_count() {

@@ -23,10 +23,10 @@ use crate::{
 
 /// An open Polyglot book, in a file or in memory.
 ///
-/// A file may have any size; only the parts that are needed are read. If another program replaces the file (which
-/// Windows may refuse), the book still reads the file that it opened. If a process has more than 64 books open, the
-/// files of further books are opened again for each read, which fails if a file has been replaced. Any number of
-/// threads may use a book at the same time.
+/// A file may have any size; only the parts that are needed are read. Any number of threads may use a book at the same
+/// time. If another program replaces the file (which Windows may refuse), the book still reads the old file. At most 64
+/// books of a process keep their files open at the same time. The file of a further book is opened again for each read,
+/// which fails if the file has been replaced.
 ///
 /// ```
 /// use polybook::{book::{Book, Entry}, position::{BookMove, key}};
@@ -63,8 +63,7 @@ impl Book {
         }
     }
 
-    /// Opens a book that may have been cut short. Returns the book, and the number of bytes after its last whole
-    /// record.
+    /// Opens a book whose file may be truncated. Returns the book, and the number of bytes after its last whole record.
     pub(super) fn open_with_rest(path: &Path) -> Result<(Book, usize)> {
         let file = File::open(path).at(path, "open")?;
         let metadata = file.metadata().at(path, "open")?;
@@ -83,8 +82,8 @@ impl Book {
         Ok((book, (metadata.len() % size) as usize))
     }
 
-    /// Opens a book for an operation that needs all of it, and verifies its checksum. If the book takes at most
-    /// `memory` bytes, it is read into memory, where look-ups are fastest.
+    /// Opens a book for an operation that reads all or most of it, and verifies its checksum. If the book has at most
+    /// `memory` bytes, it is loaded into memory, where look-ups are fastest.
     ///
     /// # Errors
     ///
@@ -97,8 +96,8 @@ impl Book {
         Ok(book)
     }
 
-    /// Reads a book from a pipe or device into memory, because a pipe cannot be read at an offset. Returns an error if
-    /// more than [`MAX_PIPE_BYTES`] bytes arrive, because a device may never end.
+    /// Reads a book from a pipe or device into memory. Returns an error if it contains more than [`MAX_PIPE_BYTES`]
+    /// bytes, because a device may never end.
     fn from_pipe(file: File, path: &Path) -> Result<Book> {
         let mut bytes = Vec::new();
         let mut start = file.take(MAX_PIPE_BYTES);
@@ -142,9 +141,9 @@ impl Book {
         Records::new(&self.storage, &self.path)
     }
 
-    /// Returns an iterator over all records, for commands that write them to a new book. The iterator yields an error
-    /// if keys do not ascend. At the end, it yields an error if the checksum in the header does not match, because
-    /// the checksum of the new book would hide the damage. `meter` advances by one for each record.
+    /// Returns an iterator over all records that also checks them. Used by commands that copy records to a new book,
+    /// whose new checksum would hide damage. The iterator yields an error if keys do not ascend. At the end, it yields
+    /// an error if the checksum in the header does not match. `meter` advances by one for each record.
     pub(super) fn checked_records<'a>(&'a self, meter: &'a Meter) -> Result<CheckedRecords<'a>> {
         let null = self.null_records()?;
         Ok(CheckedRecords {
@@ -153,8 +152,8 @@ impl Book {
         })
     }
 
-    /// Returns an iterator over all records that yields an error if keys do not ascend. `meter` advances by one for
-    /// each record.
+    /// Returns an iterator over all records that checks their order. It yields an error if keys do not ascend. `meter`
+    /// advances by one for each record.
     pub(super) fn sorted_records<'a>(&'a self, meter: &'a Meter) -> CheckedRecords<'a> {
         meter.add_total(self.len());
         CheckedRecords {
@@ -241,8 +240,8 @@ impl Book {
         })
     }
 
-    /// Returns `true` if the book is for `variant`: if its header lists a variant that is played like `variant`. A
-    /// book without a header is for standard chess. The check is necessary because positions of different variants
+    /// Returns `true` if the book is for `variant`: if its header lists a variant that is played like `variant`. A book
+    /// without a header is for standard chess. Use this check before look-ups, because positions of different variants
     /// may have the same key.
     ///
     /// # Errors
@@ -258,9 +257,9 @@ impl Book {
         })
     }
 
-    /// Returns the moves of a position, heaviest first. Several records of a move are merged, and their weights are
-    /// added up, to at most 65535. The two spellings of castling (king to its target square, and king takes rook as in
-    /// the format) count as the same move.
+    /// Returns the moves of a position, sorted by descending weight. If a move has several records, they are merged:
+    /// their weights are added up, to at most 65535. The two spellings of castling (king to its target square, and king
+    /// takes rook) count as the same move.
     ///
     /// The result includes moves of weight 0 and illegal moves. For an illegal move,
     /// [`to_move`](crate::position::BookMove::to_move) returns `None`, and [`shares`](super::shares) returns no share.
@@ -272,8 +271,8 @@ impl Book {
         Ok(each_move_once(pos, self.moves(key(pos))?))
     }
 
-    /// Returns `true` if the book is in memory and has no record with the position key `key`. Returns `false` for a
-    /// book in a file, because the look-up would have to read the file.
+    /// Returns `true` if the book is in memory and has no record with the position key `key`. For a book in a file,
+    /// always returns `false`, so that the check never reads the file.
     #[cfg(feature = "games")]
     pub(crate) fn certainly_lacks(&self, key: u64) -> bool {
         matches!(self.storage, BookStorage::Memory(_)) && matches!(self.storage.find(key), Ok(None))
@@ -284,8 +283,8 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if the book contains more records of the position than a
-    /// position can have moves. Such a book is damaged.
+    /// Returns an error if the file cannot be read. Also returns an error if the book is damaged and has far more
+    /// records of the position than there are moves.
     #[inline]
     pub fn moves(&self, key: u64) -> Result<Vec<Entry>> {
         let records = records_of_key(&self.storage, key).at(&self.path, "read")?;
@@ -310,8 +309,8 @@ impl<'a> IntoIterator for &'a Book {
     }
 }
 
-/// An iterator over the records of a book that also checks them. It yields an error if keys do not ascend and, at
-/// the end, if the checksum of the records differs from the checksum in the header.
+/// An iterator over the records of a book that also checks them. It yields an error if keys do not ascend. At the end,
+/// it yields an error if the checksum of the records differs from the checksum in the header.
 #[derive(Debug)]
 pub(super) struct CheckedRecords<'a> {
     book: &'a Book,
@@ -365,7 +364,8 @@ const MAX_MOVES_PER_POSITION: u64 = 1 << 16;
 ///
 /// # Errors
 ///
-/// Returns an error if the book cannot be read, or if it has far more records with this key than there are moves.
+/// Returns an error if the book cannot be read, or if it is damaged and has far more records with this key than there
+/// are moves.
 #[inline]
 pub(super) fn records_of_key(book: &BookStorage, key: u64) -> io::Result<Cow<'_, [u8]>> {
     let start = match key {

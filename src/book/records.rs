@@ -77,10 +77,9 @@ pub(super) fn write_entries(entries: &[Entry], out: &mut (impl Write + ?Sized)) 
         .try_for_each(|entry| out.write_all(&entry.to_bytes()))
 }
 
-/// Returns the moves that `records` contains for the position `pos`, sorted by descending weight. If a move has
-/// several records, they are merged: the weights are added up, to at most 65535, and the field `learn` comes from
-/// the first record. Castling is spelled as king takes rook, as the format requires, even if a record spells it
-/// as a move of the king to its target square.
+/// Merges `records`, the records of the position `pos`, so that each move has a single record. Returns the result,
+/// sorted by descending weight. The weights of merged records are added up, to at most 65535. The field `learn` comes
+/// from the first record. Castling is respelled as king takes rook, as the format requires.
 pub(crate) fn each_move_once<P: Rules>(
     pos: &P,
     records: impl IntoIterator<Item = Entry>,
@@ -97,8 +96,8 @@ pub(crate) fn each_move_once<P: Rules>(
     entries
 }
 
-/// Returns `mv` in the spelling of the book format, in which castling is king takes rook. Returns an illegal move
-/// unchanged.
+/// Returns the move `mv` in the spelling of the book format, in which castling is king takes rook. An illegal move is
+/// returned unchanged.
 pub(crate) fn with_format_castling<P: Rules>(pos: &P, mv: BookMove) -> BookMove {
     mv.to_move(pos).map_or(mv, BookMove::from)
 }
@@ -175,7 +174,8 @@ pub(super) fn records_of(mut file: impl Read) -> impl Iterator<Item = io::Result
     })
 }
 
-/// Creates records of one position with the given weights. The moves are numbered from 0.
+/// Creates one record for each weight in `weights`. All records are of the same position. Their moves are the numbers
+/// from 0.
 #[cfg(test)]
 pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
     let entry = |(mv, weight): (usize, &u16)| Entry {
@@ -187,8 +187,8 @@ pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
     weights.iter().enumerate().map(entry).collect()
 }
 
-/// Returns the share of each move in the sum of a position's weights, in percent. This is how often a program
-/// that follows the weights plays the move. `weights` contains `None` for an illegal move, which has no share.
+/// Converts the weights of a position's moves to shares of their sum, in percent. A share is how often a program that
+/// follows the weights plays the move. An illegal move has the weight `None` and no share.
 ///
 /// The shares add up to 100. If all weights are 0, all shares are 0.
 ///

@@ -56,7 +56,7 @@ pub enum BookFault {
     Move(FaultyRecords),
 }
 
-/// The number of records that have a certain fault, and the index of the first one.
+/// The records of a book that have a certain fault: their number, and the index of the first one.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct FaultyRecords {
     /// The number of these records.
@@ -74,8 +74,8 @@ impl FaultyRecords {
         self.count += 1;
     }
 
-    /// Returns a message about the faulty records. It names the single record or the number of records, followed by
-    /// `of_one` for a single record and by `of_more` for several.
+    /// Returns a message about the faulty records. For a single record, the message contains its index, followed by
+    /// `of_one`. For several records, it contains their number and the index of the first one, followed by `of_more`.
     fn text(&self, of_one: &str, of_more: &str) -> String {
         let first = self.first;
         match self.count {
@@ -85,7 +85,7 @@ impl FaultyRecords {
     }
 }
 
-/// The result of [`verify`]: the faults of a book, and the numbers of its records.
+/// The result of [`verify`]: the faults of a book, and statistics about its records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VerifiedBook {
     /// All faults. If there are none, every program reads the book correctly.
@@ -100,8 +100,8 @@ pub struct VerifiedBook {
 
 /// Finds all faults of a book.
 ///
-/// Reads the book once, from start to end. If its keys do not ascend, the book is read a second time, and its records
-/// are sorted within the budget `memory` to find repeated moves.
+/// Reads the book once, from start to end. If its keys do not ascend, reads the book a second time and sorts its
+/// records to find repeated moves. `memory` is the budget for sorting.
 ///
 /// # Errors
 ///
@@ -148,9 +148,9 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<VerifiedBook> {
 
 /// Writes a copy of a book without its faults. `memory` is the memory budget for sorting.
 ///
-/// Records are sorted, and records without a valid move are dropped. Among records with the same key and move,
-/// only the one with the greatest weight and then the greatest `learn` is kept. A well-formed header is copied.
-/// Its checksum is renewed if it matches, and dropped otherwise, because a new checksum would hide the damage.
+/// Records are sorted, and records without a valid move are dropped. If several records have the same key and move,
+/// only the one with the greatest weight is kept; the greatest `learn` breaks ties. A well-formed header is copied. A
+/// checksum that matches is renewed. Any other checksum is dropped, because a new one would hide the damage.
 ///
 /// # Errors
 ///
@@ -212,8 +212,8 @@ impl FaultyBook {
         })
     }
 
-    /// Returns `true` if the checksum in the header is correct. `records` is the checksum of the records; the
-    /// checksum in the header also covers the text of the header. Returns `None` if the header has no checksum.
+    /// Returns `true` if the checksum in the header is correct. `records` is the checksum of the records alone, whereas
+    /// the checksum in the header also covers the header's text. Returns `None` if the header has no checksum.
     fn checksum_matches(&self, records: Checksum) -> Option<bool> {
         let text = self.null.text().ok()?;
         split_checksum(text).1?;
@@ -230,9 +230,9 @@ impl FaultyBook {
     }
 }
 
-/// Returns a function that returns `true` if a move is possible in some position of a book with the header
-/// `header`. Drops and promotions to a king are possible only if the header lists a variant other than chess and
-/// Chess960.
+/// Returns a predicate for the moves of a book with the header `header`. The predicate is `true` if the move is
+/// possible in some position of the book's variants. Drops and promotions to a king are possible only if the header
+/// lists a variant other than chess and Chess960.
 pub(super) fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
     let chess = [Variant::Standard, Variant::Chess960].map(Variant::name);
     let is_for_variants = header.is_some_and(|header| {
@@ -302,7 +302,8 @@ impl RecordFaults {
     }
 }
 
-/// Finds the records that repeat a move of their position, even if the records of the position are not adjacent.
+/// Finds the records that repeat a move of their position. Also works for a damaged book in which the records of a
+/// position are not adjacent.
 fn repeated_anywhere(book: &FaultyBook, memory: &Memory) -> Result<FaultyRecords> {
     let mut sorter = TextSorter::new(memory.clone(), None);
     for record in book.records() {
@@ -327,16 +328,17 @@ fn number(text: &[u8]) -> u128 {
     u128::from_be_bytes(*text.first_chunk().expect("all texts are numbers"))
 }
 
-/// A mask of the low 48 bits of a number that [`repeated_anywhere`] sorts. They contain the index of a record,
-/// which is enough for a book of 4 petabytes.
+/// A mask of the low 48 bits of a number that [`repeated_anywhere`] sorts. These bits contain the index of a record. 48
+/// bits are enough for a book of 4 petabytes.
 const INDEX_MASK: u64 = (1 << 48) - 1;
 
-/// Encodes a record as a number that sorts by key, then by move, then by descending weight, then by descending `learn`.
+/// Encodes a record as a number for sorting. The order of the numbers is by key, then by move, then by descending
+/// weight, then by descending `learn`.
 fn heaviest_first(entry: Entry) -> u128 {
     u128::from_be_bytes(entry.to_bytes()) ^ u128::from(BELOW_MOVE_MASK)
 }
 
-/// Decodes a number that [`heaviest_first`] encoded.
+/// Decodes the record from a number that [`heaviest_first`] returned.
 fn from_heaviest_first(record: u128) -> Entry {
     Entry::from_bytes((record ^ u128::from(BELOW_MOVE_MASK)).to_be_bytes())
 }

@@ -5,7 +5,8 @@ use crate::{
     provenance::{option_text, switch, valued},
 };
 
-/// The amounts that each win, draw and loss of the side to move adds to the weight of a move.
+/// The three amounts that a win, a draw and a loss add to the weight of a move. The results are those of the side that
+/// plays the move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Factors {
     /// The weight of a win.
@@ -28,7 +29,7 @@ impl Default for Factors {
 }
 
 impl Factors {
-    /// Returns the weight of a move with the results `stats`, before scaling. Saturates at `u64::MAX`.
+    /// Returns the weight, before scaling, of a move with the results `stats`. Saturates at `u64::MAX`.
     #[inline]
     pub fn weight(self, stats: Wdl) -> u64 {
         stats
@@ -74,16 +75,16 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Returns the weight of a move with the results `stats`, before scaling. With uniform weights, the result is 1,
-    /// unless the weight by [`factors`](Weights::factors) is 0. A move of weight 0 is not kept in a book.
+    /// Returns the weight, before scaling, of a move with the results `stats`. A book does not keep moves of weight 0.
+    /// If weights are uniform, every weight above 0 becomes 1.
     #[inline]
     pub fn weight(&self, stats: Wdl) -> u64 {
         let weight = self.factors.weight(stats);
         if self.uniform { weight.min(1) } else { weight }
     }
 
-    /// Returns the command-line options for the settings that differ from the defaults. The text is empty for the
-    /// default settings. Book headers store this text, so it is part of their format.
+    /// Returns the settings as command-line options. Leaves out settings with default values, so the text is empty for
+    /// the default settings. Book headers store this text, so it is part of their format.
     pub fn option_text(&self) -> String {
         let Weights {
             uniform,
@@ -134,7 +135,7 @@ impl Scaling {
         }
     }
 
-    /// Scales `weight`. If the largest weight exceeds 65535, the result is at least 1. A result over 65535 becomes
+    /// Scales `weight` to 16 bits. If the largest weight exceeds 65535, the result is at least 1. The result is at most
     /// 65535.
     ///
     /// ```

@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl Book {
-    /// Creates a temporary book in an unnamed file in `temp_dir`, and opens it. `write` writes the records to the
-    /// file. Errors name `temp_dir`.
+    /// Creates a temporary book in an unnamed file in the directory `temp_dir`, and opens it. Calls `write` to write
+    /// the records to the file. Errors name `temp_dir`.
     pub(super) fn temporary(
         temp_dir: &Path,
         write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
@@ -49,8 +49,8 @@ impl Book {
 /// Creates the output file for a new book at the path `out`. The new book may replace an empty file or another
 /// book.
 ///
-/// An existing file without a header is accepted as a book if its records are sorted by key, if each record has a
-/// move that a chess piece can make, and if the file has at least four records or a record for the starting
+/// An existing file without a header is accepted as a book under three conditions. Its records are sorted by key. Each
+/// record has a move that a chess piece can make. The file has at least four records, or a record for the starting
 /// position.
 ///
 /// # Errors
@@ -63,8 +63,8 @@ pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
 /// Creates the output file for a book that replaces its own source. Unlike [`begin_book`], this function also
 /// accepts a book without a header that has fewer than four records.
 ///
-/// A command that edits a book must call this function before it opens the old book, so that no other process
-/// replaces the old book in between.
+/// A command that edits a book must call this function before it opens the old book. No other process can then replace
+/// the old book in between.
 ///
 /// # Errors
 ///
@@ -73,8 +73,8 @@ pub fn begin_book_in_place(book: impl AsRef<Path>) -> Result<AtomicFile> {
     begin_over(book.as_ref(), 1)
 }
 
-/// Creates the output file for a book at the path `out`. The new book may replace an empty file, a book with a
-/// header, or a book with at least `enough` records.
+/// Creates the output file for a book at the path `out`. The new book may replace an empty file or an old book. A file
+/// without a header counts as a book if it has at least `enough` plausible records.
 fn begin_over(out: &Path, enough: usize) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| match may_be_replaced(old, enough)? {
         true => Ok(()),
@@ -145,8 +145,9 @@ impl<'a> BookWriter<'a> {
         self.records.write_all(records)
     }
 
-    /// Copies the records of `book` whose position keys `is_kept` accepts. `is_kept` is called once for each
-    /// position. The records of the header have the key 0. Returns the numbers of copied positions and records.
+    /// Copies the records of `book` for whose position keys `is_kept` returns `true`. Calls `is_kept` once for each
+    /// position, and with the key 0 for the header. Returns the numbers of positions and records that were copied or
+    /// left out.
     pub(super) fn copy(
         &mut self,
         book: &Book,

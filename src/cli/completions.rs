@@ -61,8 +61,8 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     terminal::print(&script)
 }
 
-/// Changes a bash completion script from clap so that it completes file names after a command that takes files. The
-/// unchanged script would offer only the options of the command there.
+/// Returns a changed copy of a bash completion script from clap. With the copy, bash completes file names after a
+/// command that takes files. With the script from clap, it would complete only the options of the command.
 fn with_files(script: &str) -> String {
     const FIRST_WORD: &str = "|| ${COMP_CWORD} -eq 2 ]]";
     const NO_OPTION: &str = "            COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )";
@@ -82,9 +82,11 @@ fn with_files(script: &str) -> String {
     lines.collect()
 }
 
-/// Returns the definition of a command with a second spelling of each long option, as in polyglot: `-name` in
-/// addition to `--name`. The completion script is generated from this definition. clap cannot define such options, so
-/// their names get a prefix, which [`single_dashes`](legacy::single_dashes) removes from the script.
+/// Adds a second spelling of each long option to the definition of a command: polyglot's spelling `-name`, besides
+/// `--name`. The changed definition is used to generate the completion script.
+///
+/// clap cannot define long options with a single dash. Their names therefore get a prefix.
+/// [`single_dashes`](legacy::single_dashes) later removes it from the script.
 fn with_old_spellings(command: Command) -> Command {
     let old = |arg: &Arg| {
         let name = format!("{}{}", legacy::OLD_SPELLING, arg.get_long()?);
@@ -132,9 +134,8 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
 }
 
 /// Writes the manual pages of a command and its subcommands to the directory `dir`, and adds the finished files to
-/// `written`. The first line of each page is a comment with a checksum of the page. If the checksum of an existing
-/// page is correct, nobody has changed the page, so a later call replaces it. If `force` is `true`, any file is
-/// replaced.
+/// `written`. Each page begins with a comment that contains a checksum of the page. If this checksum is correct, nobody
+/// has changed the page, so a later call replaces it. If `force` is `true`, any file is replaced.
 fn write_pages(
     command: Command,
     dir: &Path,

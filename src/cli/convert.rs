@@ -95,8 +95,8 @@ pub struct Args {
     json: bool,
 }
 
-/// The words for opening suites in error messages, with the file extensions of suites. An opening suite is a list
-/// of openings for games between engines.
+/// The words for opening suites in error messages. They include the file extensions of suites. An opening suite is a
+/// list of openings for games between engines.
 const SUITES: &str = "suites (.pgn and .epd)";
 
 /// An output format of `polybook convert`.
@@ -261,8 +261,8 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     args.suite.refuse_unused(format == TargetFormat::Pgn)
 }
 
-/// Returns the format of the output: the value of `--format` or, without this option, the format for the extension of
-/// the output's file name. Returns an error if no format has this extension.
+/// Returns the format of the output. This is the value of `--format` or, without this option, the format for the
+/// extension of the output's file name. Returns an error if no format has this extension.
 fn format(args: &Args) -> Result<TargetFormat, Usage> {
     if let Some(format) = args.format {
         return Ok(format);
@@ -282,8 +282,9 @@ fn format(args: &Args) -> Result<TargetFormat, Usage> {
     })
 }
 
-/// Returns the filter of moves for an output in the format `format` if the user gave no options that filter moves.
-/// Tables contain every move. Books and suites contain the moves that `make-book` keeps by default.
+/// Returns the default filter of moves for an output in the format `format`. The default applies if the user gave no
+/// options that filter moves. Tables contain every move. Books and suites contain the moves that `make-book` keeps by
+/// default.
 fn default_filter(format: TargetFormat) -> MoveFilter {
     match format {
         TargetFormat::Bin | TargetFormat::Pgn | TargetFormat::Epd => MoveFilter::default(),
@@ -292,9 +293,10 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
 }
 
 /// Returns a warning if the database lacks rare moves that the output should contain. Returns `None` if the output is
-/// not affected. `info` says with which options the database was made, and `kept` selects the moves of the output.
+/// not affected. `info` says with which options the database was made. `kept` is the filter for the moves of the
+/// output.
 ///
-/// Without the rare moves, a book is incomplete, and the numbers of games in a suite are too low.
+/// Without the rare moves, a book is incomplete. In a suite, the numbers of games are too low.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {
     let dropped = info.dropped()?;
     let made_with = &info.move_filter;

@@ -114,21 +114,22 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Err(ExitOne.into())
 }
 
-/// The differences between two books in one position, with the position itself. A book stores only a hash of each
-/// position, so the position is `None` if no line of the books reaches it.
+/// The differences between two books in one position, together with the position. A book stores only a hash of each
+/// position. The position is therefore `None` if no line of the books reaches it.
 type Difference = (PositionDifference, Option<VariantPosition>);
 
-/// The differences between two books in one position, prepared for printing: the moves that differ, the position
-/// itself, and the evaluation after each of these moves. The position is `None` if no line of the books reaches it,
-/// and an evaluation is `None` if it is unknown.
+/// The differences between two books in one position, prepared for printing. The first element contains the moves that
+/// differ, the second the position, and the third the evaluation after each move. The position is `None` if no line of
+/// the books reaches it. An evaluation is `None` if it is unknown.
 type ShownDifference = (
     PositionDifference,
     Option<VariantPosition>,
     Vec<Option<Eval>>,
 );
 
-/// Looks up, in the store `evals`, the evaluation of the position after the move `mv` in `pos`. Returns `None` if the
-/// store does not contain that position, if the move is illegal, or if `evals` or `pos` is `None`.
+/// Returns the evaluation of the position after the move `mv` in `pos`. Looks it up in the store `evals`. Returns
+/// `None` if the store does not contain that position, or if the move is illegal. Also returns `None` if `evals` or
+/// `pos` is `None`.
 fn evaluated(
     evals: Option<&Evals>,
     pos: Option<&VariantPosition>,
@@ -140,8 +141,8 @@ fn evaluated(
     mv.to_move(pos).map_or(Ok(None), |mv| evals.after(pos, mv))
 }
 
-/// Adds to each difference the position in which it occurs, which `positions` finds by its key. If the position is
-/// found, moves that differ only in the notation of castling are removed. Differences without moves are skipped.
+/// Adds to each difference the position in which it occurs. `positions` finds the position by its key. If the position
+/// is found, removes moves that differ only in the notation of castling. Skips differences without moves.
 fn locate_differences<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,
@@ -157,8 +158,8 @@ fn locate_differences<'a>(
     found.filter(|found| !matches!(found, Ok((difference, _)) if difference.moves.is_empty()))
 }
 
-/// Converts the differences between two books in one position to a JSON document, with the evaluations of the moves.
-/// The field `san` of a move is null if the move is illegal or the position is unknown.
+/// Converts the differences between two books in one position to a JSON document. The document contains the evaluations
+/// of the moves. The field `san` of a move is null if the move is illegal or the position is unknown.
 fn document((difference, pos, evals): ShownDifference) -> Value {
     let pos = pos.as_ref();
     let of_records = |records: Option<MoveRecords>| {
@@ -183,7 +184,8 @@ fn document((difference, pos, evals): ShownDifference) -> Value {
     })
 }
 
-/// Formats the differences in one position as text: a line for the position, followed by a line for each move.
+/// Formats the differences in one position as text. The first line describes the position, and each further line a
+/// move.
 fn text((difference, pos, evals): ShownDifference) -> String {
     let mut text = match &pos {
         Some(pos) => format!("{}\n", fen_of(pos)),

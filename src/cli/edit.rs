@@ -20,7 +20,7 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory of the parsed changes of a script, in bytes per byte of the script. A script is
+/// An upper bound on the memory that the parsed changes of a script need, in bytes per byte of the script. A script is
 /// rejected if its changes might exceed the memory budget.
 const MEMORY_PER_BYTE: usize = 32;
 
@@ -148,9 +148,9 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, document)
 }
 
-/// Returns all changes that the user requested: first those of the command line's options, then those in the file
-/// that `--script` names. The moves are read by the rules of `variant`. `only` is the variant in the header of the
-/// book, if the header names exactly one; error messages mention it.
+/// Returns all changes that the user requested: first those in options, then those in the file that `--script` names.
+/// The moves are read by the rules of `variant`. `only` is the variant in the book's header, if the header names
+/// exactly one. Error messages mention it.
 ///
 /// Returns an error if a position or a line of the script cannot be parsed.
 fn edits(

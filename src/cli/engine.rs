@@ -119,9 +119,10 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     Ok(engine.run(io::stdin(), io::stdout().lock())?)
 }
 
-/// Opens `argument` as a source of moves for the engine. It can name a repertoire with its side (`FILE:white`), an
-/// index, a directory of counts, a PGN file, a book or an OOBS database. The index of a PGN file is kept in the
-/// user's cache. If the source contains games, the names in `filters` must occur in them.
+/// Opens `argument` as a source of moves for the engine. The argument is a repertoire with its side (`FILE:white`), an
+/// index, a directory of counts, a PGN file, a book or an OOBS database. For a PGN file, opens its index in the user's
+/// cache, and first builds this index if it does not exist. Returns an error if the source is an index of games and a
+/// name in `filters` occurs in none of these games.
 fn opened(
     argument: &Path,
     opener: &Opener,

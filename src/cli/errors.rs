@@ -25,9 +25,9 @@ use super::{
     usage::{EXPLORER_DIR, Usage},
 };
 
-/// Handles an error of clap for the command line `args`. clap also reports a request for the help or the version as
-/// an error; in this case, prints the requested text. Otherwise, returns a [`Usage`] error that describes the mistake
-/// in one line.
+/// Handles an error of clap for the command line `args`. clap also reports a request for the help or the version as an
+/// error. In this case, prints the requested text and returns `Ok`. Otherwise, returns a [`Usage`] error that describes
+/// the mistake in one line.
 pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> {
     match err.kind() {
         ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => {
@@ -46,13 +46,14 @@ const INTERRUPTED: u8 = 130;
 /// The message and the source location of the last panic on any thread.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Whether each panic is reported as soon as it happens. The server sets this flag, because it continues after a
-/// panic. Other commands report a panic when they end.
+/// Whether each panic is reported as soon as it happens. The server sets this flag, because it continues after a panic.
+/// Without the flag, a command reports a panic when it ends.
 static REPORTS_AT_ONCE: AtomicBool = AtomicBool::new(false);
 
 /// Runs a command and returns the exit status of the program. If the command fails, prints its error as one line.
 ///
-/// A panic on any thread is a bug of polybook or of a library. It is also reported as one line, without a backtrace.
+/// A panic on any thread is also printed as one line, without a backtrace. A panic is always a bug of polybook or of a
+/// library.
 pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     panic::set_hook(Box::new(|panic| {
         *last_panic() = described(panic);
@@ -73,8 +74,8 @@ pub fn without_backtraces(command: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     }
 }
 
-/// Makes every panic be reported when it happens, and not only at the end of the program. The server needs this,
-/// because it continues after a panic in a request.
+/// Makes polybook report every panic as soon as it happens, and not only at the end of the program. The server calls
+/// this function, because it continues after a panic in a request.
 #[cfg(feature = "serve")]
 pub fn report_panics_at_once() {
     REPORTS_AT_ONCE.store(true, Ordering::Relaxed);
@@ -84,8 +85,8 @@ fn last_panic() -> MutexGuard<'static, String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the error message for a panic with the text `message`. An empty text means the last panic. If `message` is
-/// the text of the last panic, the error message also contains its source location.
+/// Returns the error message for a panic with the text `message`. If `message` is empty, returns the message for the
+/// last panic. The source location is known only for the last panic, so only its error message contains the location.
 fn internal_error(message: &str) -> String {
     let last = last_panic();
     let panic = if last.starts_with(message) {
@@ -105,21 +106,21 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
     }
 }
 
-/// An error that ends a command with exit status 1 without a message, because the output already contains the reason:
-/// `diff` has found a difference, or `verify` has reported the faults of several files.
+/// An error that ends a command with exit status 1 without a message. The output already contains the reason: `diff`
+/// has found a difference, or `verify` has reported the faults of several files.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is no")]
 pub struct ExitOne;
 
-/// The error of a command that also writes files, if the reader of standard output closes it before the files are
-/// complete.
+/// The error of a command that writes files, if standard output was closed before the files were complete. This happens
+/// if a program such as `head` stops reading the output.
 #[derive(Debug, thiserror::Error)]
 #[error("no output was written")]
 struct NoOutput;
 
 /// Adds [`NoOutput`] to an error if the error says that standard output was closed. Returns other errors unchanged.
-/// Commands that also write files call this function, because closed standard output alone would end them silently,
-/// and the user would not know that the files are missing.
+/// Commands that also write files call this function. Without it, closed standard output would end them silently, and
+/// the user would not know that the files are missing.
 pub fn explain_closed_output(err: anyhow::Error) -> anyhow::Error {
     match is_broken_pipe(&err) {
         true => err.context(NoOutput),
@@ -153,8 +154,9 @@ fn failure(err: &anyhow::Error) -> u8 {
     }
 }
 
-/// Prints the error of one input and returns `Ok`, so that the command can continue with the next input. Returns the
-/// error without printing it if it must end the command: an interruption, a panic, or closed standard output.
+/// Prints the error of one input and returns `Ok`, so that the command can continue with the next input. Some errors
+/// must end the command: an interruption, a panic, or closed standard output. The function returns such an error
+/// without printing it.
 pub fn report_and_continue(err: anyhow::Error) -> anyhow::Result<()> {
     let is_end = matches!(
         err.downcast_ref(),
@@ -174,8 +176,8 @@ fn say(text: &str) {
     let _ = terminal::stderr().write_all(format!("polybook: {line}\n").as_bytes());
 }
 
-/// Formats an error and its causes as one line, without repetitions. For an input that was copied to a temporary
-/// file, the line contains the name that the user gave instead of the name of the copy.
+/// Formats an error and its causes as one line, without repetitions. Paths of temporary copies of inputs are replaced
+/// with the names that the user gave.
 fn one_line(err: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in err.chain() {
@@ -194,8 +196,8 @@ fn one_line(err: &anyhow::Error) -> String {
     input::with_given_names(&line)
 }
 
-/// Returns the message for an error that concerns the file `-`, which means standard input or output. Returns `None`
-/// for other errors.
+/// Returns the message for an error about the file name `-`, which means standard input or output. Returns `None` for
+/// other errors.
 fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     match cause.downcast_ref()? {
         Error::Io { path, doing, .. } if path == Path::new("-") => Some(match *doing {
@@ -221,8 +223,8 @@ fn without_numbers(text: &str) -> String {
     kept + rest
 }
 
-/// Returns advice to append to an error message, such as the name of an option that helps. Returns an empty text if
-/// there is no advice.
+/// Returns the advice that an error message ends with, such as the name of an option that helps. Returns an empty text
+/// if there is no advice.
 fn advice(err: &anyhow::Error) -> String {
     if let Some(Error::Io { path, .. }) = err.downcast_ref()
         && path.to_string_lossy().contains('*')
@@ -253,8 +255,8 @@ fn advice(err: &anyhow::Error) -> String {
     advice.to_owned()
 }
 
-/// Returns the directory of a cached index if the error says that this index is damaged. Returns `None` for other
-/// errors and for indexes outside the user's cache.
+/// Returns the directory of the index in the user's cache that the error says is damaged. Returns `None` for other
+/// errors and for indexes outside the cache.
 fn damaged_in_cache(err: &Error) -> Option<PathBuf> {
     #[cfg(feature = "serve")]
     if let Error::File {
@@ -271,7 +273,7 @@ fn damaged_in_cache(err: &Error) -> Option<PathBuf> {
     None
 }
 
-/// Returns `true` if the error says that the reader of standard output, such as `head`, has closed it. Returns
+/// Returns `true` if the error says that another program, such as `head`, has stopped reading standard output. Returns
 /// `false` if the error concerns another output.
 fn is_broken_pipe(err: &anyhow::Error) -> bool {
     let is_broken = err
@@ -286,8 +288,8 @@ fn is_broken_pipe(err: &anyhow::Error) -> bool {
     is_broken && !names_a_file
 }
 
-/// Options that users may know from other programs, with their names in polybook. Each element contains a command of
-/// polybook (an empty text means every command), the names in other programs, and the name in polybook.
+/// The options that users may know from other programs. Each element contains a command of polybook, the names of the
+/// option in other programs, and its name in polybook. An empty command means every command.
 const FOREIGN_OPTIONS: [(&str, &[&str], &str); 8] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
@@ -299,8 +301,8 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str); 8] = [
     ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
 ];
 
-/// Shortens clap's error message to one line that ends with a reference to the command's help, such as `see polybook
-/// diff --help`. `args` are the arguments of the program.
+/// Shortens clap's error message to one line. The line ends with a reference to the command's help, such as `see
+/// polybook diff --help`. `args` are the arguments of the program.
 fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     let cli = Cli::command();
     let command = legacy::command(args, &cli);
@@ -337,7 +339,7 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     format!("{said}; see polybook{names} --help")
 }
 
-/// Returns the error message for a user who named a file instead of a command. The message suggests commands for the
+/// Returns the error message if the user named a file instead of a command. The message suggests commands for this
 /// file.
 fn a_file(file: &str) -> String {
     let name = match file.contains(' ') {
@@ -353,8 +355,8 @@ fn a_file(file: &str) -> String {
     }
 }
 
-/// Returns an error message if the command requires the option `--index`, the user did not give it, and the first
-/// argument is a file. The user probably meant this file. Otherwise returns `None`.
+/// Returns an error message if the user seems to have forgotten the option `--index`. This is assumed if the command
+/// requires this option, the user did not give it, and the first argument is a file. Otherwise returns `None`.
 fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     let needs_index = |arg: &Arg| arg.get_long() == Some("index") && arg.is_required_set();
     let is_given = |arg: &OsString| {
@@ -377,9 +379,9 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     Some(err.to_string())
 }
 
-/// Finds the option of `command` that the user probably meant by `option`, the name of an option in another program
-/// such as polyglot. Returns `option` and the name of the option in polybook, or `None` if the table
-/// [`FOREIGN_OPTIONS`] does not contain it.
+/// Finds the option of `command` that the user probably meant by `option`. Other programs, such as polyglot, have an
+/// option with this name. Returns `option` and the name of the option in polybook. Returns `None` if
+/// [`FOREIGN_OPTIONS`] does not contain the option.
 fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
     let has = |long: &str| {
         let mut options = command.get_arguments();
@@ -395,8 +397,8 @@ fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a st
     Some((option, meant))
 }
 
-/// Joins the paragraphs of clap's error message to one line: first the error, then the tips. Omits the usage, which
-/// follows them.
+/// Joins the paragraphs of clap's error message to one line. The error comes first, and the tips follow. The usage
+/// after the tips is omitted.
 fn folded(text: &str) -> String {
     let (mut wrong, mut tips) = (String::new(), String::new());
     for line in text.lines().map(str::trim) {
@@ -436,7 +438,7 @@ fn folded_tip(tip: &str) -> String {
     }
 }
 
-/// Replaces phrases of Rust's and clap's error messages with simpler ones that say which values are allowed.
+/// Replaces phrases in error messages of Rust and clap with simpler ones. The new phrases say which values are allowed.
 fn plain(text: &str) -> String {
     const WORDS: [(&str, &str); 9] = [
         ("' found", "'"),

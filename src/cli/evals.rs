@@ -116,8 +116,8 @@ struct EngineArgs {
     time_limit: u64,
 }
 
-/// Parses an option of a UCI engine in the form `NAME=VALUE`. Returns the name and the value, or an error message if
-/// the text has another form.
+/// Parses an option of a UCI engine in the form `NAME=VALUE`. Returns the name and the value. Returns an error message
+/// if the text has another form.
 fn uci_option(text: &str) -> Result<(String, String), &'static str> {
     let is_line = !text.contains(['\n', '\r']);
     match text.split_once('=') {
@@ -196,9 +196,9 @@ impl MaxLossArgs {
         self.max_loss.map(|_| "--max-loss")
     }
 
-    /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. Returns an error if
-    /// `--evals` is given but no option needs the store. `is_needed` is `true` if an option other than `--max-loss`
-    /// needs it.
+    /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. `is_needed` is `true` if an
+    /// option other than `--max-loss` uses the store. Returns an error if `--evals` is given but no option uses the
+    /// store.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
             let usage = "--evals is given, but no option uses evaluations: also give --max-loss or, for a suite, \
@@ -208,8 +208,8 @@ impl MaxLossArgs {
         Ok(self.evals.as_deref())
     }
 
-    /// Returns the filter that `--max-loss` describes, with its store of evaluations opened. Returns `None` if the
-    /// option is not given. A store of at most half of the memory budget is read into memory.
+    /// Opens the store of evaluations, and returns the filter that `--max-loss` describes. Returns `None` if the option
+    /// is not given. Reads the store into memory if its size is at most half of the memory budget.
     pub fn open(&self, memory: &Memory) -> anyhow::Result<Option<MaxLoss>> {
         let Some((path, most)) = self.evals.as_ref().zip(self.max_loss) else {
             return Ok(None);
@@ -219,8 +219,8 @@ impl MaxLossArgs {
     }
 }
 
-/// Returns the line of a summary that says how many moves `--max-loss` removed. Returns an empty text if `losses` is
-/// `None`, which means that the option was not given.
+/// Returns the line of a summary that says how many moves `--max-loss` removed. If the option was not given, `losses`
+/// is `None` and the result is an empty text.
 pub fn losses(losses: Option<LossSummary>) -> String {
     losses.map_or_else(String::new, |losses| {
         let emptied = match losses.emptied {
@@ -235,8 +235,8 @@ pub fn losses(losses: Option<LossSummary>) -> String {
     })
 }
 
-/// Returns the end of a summary line, which says how many positions a suite lacks because they have no evaluation.
-/// Returns an empty text if `unevaluated` is `None` or 0.
+/// Returns the end of the summary line of a suite. It says how many positions the suite lacks because they have no
+/// evaluation. Returns an empty text if `unevaluated` is `None` or 0.
 pub fn unevaluated_suffix(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {
@@ -299,8 +299,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, document)
 }
 
-/// Returns the format of an output by the extension of its file name: EPD, Parquet or, for any other extension, a
-/// store of evaluations.
+/// Returns the format of an output by the extension of its file name. The format is EPD, Parquet or, for any other
+/// extension, a store of evaluations.
 fn format_of(out: &Path) -> EvalsFormat {
     let ending = out.extension().unwrap_or_default().to_ascii_lowercase();
     match ending.to_str() {

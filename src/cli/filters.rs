@@ -17,15 +17,15 @@ use shakmaty::Color;
 
 use super::{Context, index_cache::index_of, input::may_have_games, usage::Usage};
 
-/// The name of a clap argument group: the options that accept names of players or events. The option `--exact`
-/// requires one of them.
+/// The name of a group of options in clap: the options that accept names of players or events. `--exact` can be given
+/// only with one of them.
 const NAMES: &str = "names";
 
-/// The ids of options that filter games by a name or an opening. They take one value in some commands and several in
-/// others.
+/// The ids of the options that filter games by an event or an opening. Some commands accept one value for them, others
+/// several.
 pub const ONE_NAME: [&str; 3] = ["event", "eco", "opening"];
 
-/// The heading, in the help of a command, of the options that filter games.
+/// The heading above the options that filter games, in the help of a command.
 pub const GAMES: &str = "Which games count";
 
 /// The options that filter games by the ratings of the players.
@@ -125,7 +125,7 @@ fn result(text: &str) -> Result<GameResult, String> {
 
 impl GameFilterArgs {
     /// Returns the filter that the options describe, or `None` if the user gave none of them. Returns an error if the
-    /// options contradict each other, so that no game can pass.
+    /// options contradict each other, because no game could pass them.
     pub fn given(&self) -> Result<Option<GameFilter>, Usage> {
         if *self == GameFilterArgs::default() {
             return Ok(None);
@@ -183,7 +183,7 @@ impl From<GameFilterArgs> for GameFilter {
     }
 }
 
-/// The heading, in the help of a command, of the options that filter the games of an index.
+/// The heading above the options that filter the games of an index, in the help of a command.
 const FILTERS: &str = "Which games count (needs an explorer's index)";
 
 /// The options that filter the games of an index.
@@ -309,8 +309,8 @@ impl ExplorerFilterArgs {
         filters == Filters::default()
     }
 
-    /// Returns the filters that the options describe. Returns an error if the filters contradict each other, so that
-    /// no game could pass them.
+    /// Returns the filters that the options describe. Returns an error if the filters contradict each other, because no
+    /// game could pass them.
     pub fn filters(&self) -> Result<Filters, Usage> {
         let filters = self.unchecked();
         filters.check().map_err(|err| Usage(err.to_string()))?;
@@ -364,11 +364,11 @@ impl ExplorerFilterArgs {
     }
 }
 
-/// Checks that the names of players and events in `filters` occur in the games of `explorer`. `has_games` is `true`
-/// if at least one game passes the filters.
+/// Checks that the names of players and events in `filters` occur in the games of `explorer`. `has_games` is `true` if
+/// at least one game passes the filters.
 ///
-/// A player can have several names. Returns an error if no game passes and none of the names of a player or event
-/// occurs. If only some names of a player occur, prints a warning for each of the others.
+/// The filters can contain several names of one player. If no game passes because a player or event is unknown, returns
+/// an error. If only some names of a player are unknown, prints a warning for each of these names.
 pub fn check_names(
     explorer: &Explorer,
     filters: &Filters,
@@ -386,8 +386,8 @@ pub fn check_names(
     Ok(())
 }
 
-/// Returns warnings about games that pass a filter of `query` only because a value is unknown: games without a known
-/// date pass a filter by date, and games with an unknown rating pass a filter by rating.
+/// Returns warnings about games that pass a filter of `query` only because a value is unknown. Games without a known
+/// date pass filters by date. Games with an unknown rating pass filters by rating.
 pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Vec<String>> {
     let count = |query: &Query| {
         let page = Page {
@@ -419,9 +419,9 @@ pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Ve
     Ok(totals.warnings().collect())
 }
 
-/// Opens indexes as the sources of one explorer, which answers queries from all of them together. If a path leads to
-/// a PGN file, opens its index in the user's cache, and builds this index first if it does not exist. The name of a
-/// source is that of its directory or file, without the extension.
+/// Opens indexes as the sources of one explorer, which answers queries from all of them together. For a PGN file, opens
+/// its index in the user's cache, and first builds this index if it does not exist. The name of a source is the name of
+/// its directory or file, without the extension.
 pub fn explorer_of(indexes: &[impl AsRef<Path>], context: Context) -> anyhow::Result<Explorer> {
     let source = |path: &Path| {
         let name = path.file_stem().unwrap_or(path.as_os_str());
@@ -435,11 +435,11 @@ pub fn explorer_of(indexes: &[impl AsRef<Path>], context: Context) -> anyhow::Re
     Ok(Explorer::open(sources?)?)
 }
 
-/// Opens the index in `indexes` if it is the only one and was made with `make-book --leveldb`. Returns `None` for
-/// several indexes, for an explorer's index and for a PGN file.
+/// Returns the only index in `indexes` if it was made with `make-book --leveldb`. Returns `None` for several indexes,
+/// for an explorer's index and for a PGN file.
 ///
-/// Returns an error if the index was made with `--leveldb` and the user gave filters, because only explorer's indexes
-/// can be filtered.
+/// Returns an error if the index was made with `--leveldb` and the user gave filters. Only explorer's indexes can be
+/// filtered.
 pub fn plain_index(
     indexes: &[PathBuf],
     filters: &ExplorerFilterArgs,
@@ -460,8 +460,8 @@ pub fn plain_index(
     Ok(Some(index))
 }
 
-/// Returns the error for a query that requires an explorer's index, that is, one made with `make-book --explorer`.
-/// `index` is the index that cannot answer the query.
+/// Returns the error for a query that `index` cannot answer, because the query requires an explorer's index. Such an
+/// index is made with `make-book --explorer`.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
         "the command needs an explorer's index, but {} is an index for front-ends: make an explorer's index from the \

@@ -33,7 +33,7 @@ pub struct Args {
     ids: Vec<GameId>,
 }
 
-/// The number of a game in an index, or the id of a game at Lichess.
+/// A game that the user names: by its number in an index, or by its id at Lichess.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum GameId {
     Number(u32),
@@ -94,7 +94,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the numbers of the requested games in `index`, in the order of the arguments. Returns an error if a
+/// Returns the numbers that the requested games have in `index`, in the order of the arguments. Returns an error if a
 /// Lichess id belongs to no game or to several, or if the index cannot be searched for ids.
 fn numbers(args: &Args, index: &Index, context: Context) -> anyhow::Result<Vec<u32>> {
     let is_number = |id: &GameId| matches!(id, GameId::Number(_));

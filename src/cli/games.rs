@@ -82,8 +82,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     run_explored(args, context)
 }
 
-/// Lists the games that reached a position, from an index that was made with `make-book --leveldb`. The games are in
-/// the order of the index.
+/// Lists the games that reached a position, in the order of the index. The index was made with `make-book --leveldb`.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.position.variant_of(own);
@@ -115,8 +114,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     print_list(args, key, ids.len() as u64, games)
 }
 
-/// Lists the games that reached a position and pass the filters, from indexes that were made with `make-book
-/// --explorer`.
+/// Lists the games that reached a position and pass the filters. The indexes were made with `make-book --explorer`.
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index, context).map_err(|err| better_reason(args, err))?;
     let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
@@ -154,8 +152,8 @@ struct FoundGame<'a> {
     file: &'a Path,
 }
 
-/// Replaces an error with a more helpful one if an index in `args` was made with `make-book --leveldb`. The new error
-/// says that the command needs an explorer's index. Otherwise returns `err` unchanged.
+/// Returns a more helpful error if an index in `args` was made with `make-book --leveldb`. This error says that the
+/// command needs an explorer's index. Otherwise returns `err` unchanged.
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);
@@ -173,8 +171,8 @@ fn print_texts(mut texts: impl Iterator<Item = polybook::Result<Vec<u8>>>) -> an
 }
 
 /// Prints a list of games that reached the position with the key `key`, as lines of text or as JSON. `total` is the
-/// number of such games before `--skip` and `--limit` are applied. Each game is read when it is printed, so the list
-/// need not fit into memory.
+/// number of all such games, before `--skip` and `--limit` are applied. Each game is read just before it is printed, so
+/// the list need not fit into memory.
 fn print_list<'a>(
     args: &Args,
     key: u64,
@@ -229,8 +227,8 @@ fn document(game: &FoundGame<'_>) -> Value {
     document
 }
 
-/// Returns the value of a tag, or `None` if it is one of the values that mean "unknown": an empty text, `*`, `?`, `-`
-/// or `????.??.??`.
+/// Returns the value of a tag, or `None` if the value means "unknown". Such values are an empty text, `*`, `?`, `-` and
+/// `????.??.??`.
 fn known_value(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
     let is_said = value.trim().contains(|c| !"*?-.".contains(c));
     is_said.then_some(value)

@@ -25,12 +25,12 @@ use super::{progress::Bar, usage::Usage};
 #[cfg(feature = "serve")]
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The progress of the index that is being built, or `None` if none is being built.
+/// The progress of the index that is currently being built, or `None` if there is no such index.
 #[cfg(feature = "serve")]
 pub type RunningBuild = Mutex<Option<Arc<Progress>>>;
 
-/// Returns the path of the index to open for an argument. A PGN file is replaced by its index in the user's cache,
-/// which is built first if it does not exist. Returns an error if the argument is a pipe, a device or an empty file.
+/// Returns the path of the index to open for an argument. For a PGN file, this is its index in the user's cache, which
+/// is first built if it does not exist. Returns an error if the argument is a pipe, a device or an empty file.
 pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
     match may_have_games(argument)? {
         true => cached_index(argument, Variant::Standard, context),
@@ -38,8 +38,8 @@ pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the path of the index of a PGN file in the user's cache. If the index is missing or damaged, builds it
-/// first. `untagged` is the variant of games without a `Variant` tag.
+/// Returns the path of the index of a PGN file in the user's cache. First builds the index if it is missing or damaged.
+/// `untagged` is the variant of games without a `Variant` tag.
 #[cfg(feature = "serve")]
 pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
@@ -54,15 +54,15 @@ pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::
     Ok(index.path().to_owned())
 }
 
-/// Always returns an error, because this build of polybook has no cache of indexes.
+/// Always returns an error, because this build of polybook was compiled without the cache of indexes.
 #[cfg(not(feature = "serve"))]
 pub fn cached_index(pgn: &Path, _untagged: Variant, _context: Context) -> anyhow::Result<PathBuf> {
     let problem = "this is a PGN file, but this build of polybook keeps no cache of indexes: make an index with make-book --explorer";
     Err(Error::file(pgn, problem).into())
 }
 
-/// Rebuilds the index of a PGN file if it is damaged. Stores the progress in `running`, from which another thread can
-/// read it.
+/// Rebuilds the index of a PGN file if it is damaged. Stores the progress in `running`, so that another thread can read
+/// it.
 #[cfg(feature = "serve")]
 pub fn rebuild_if_damaged(
     pgn: &Path,
@@ -82,9 +82,9 @@ pub fn rebuild_if_damaged(
     ensure_built(pgn, index, threads, context, running)
 }
 
-/// Builds the index of a PGN file, unless a complete index of the file's current content exists. If another process
-/// is building the index, prints a message and waits for that process. Stores the progress in `running`, from which
-/// another thread can read it.
+/// Builds the index of a PGN file, unless a complete index of the file's current content exists. If another process is
+/// building the index, prints a message and waits for that process. Stores the progress in `running`, so that another
+/// thread can read it.
 #[cfg(feature = "serve")]
 pub fn ensure_built(
     pgn: &Path,
@@ -117,8 +117,8 @@ pub fn ensure_built(
     Ok(())
 }
 
-/// Builds the index of a PGN file. Shows a progress bar, prints a line before and after, and stores the progress in
-/// `running`.
+/// Builds the index of a PGN file. Shows a progress bar, and prints a line before and after the work. Stores the
+/// progress in `running`, so that another thread can read it.
 #[cfg(feature = "serve")]
 fn build(
     pgn: &Path,

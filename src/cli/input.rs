@@ -48,20 +48,20 @@ impl BookArg {
     }
 }
 
-/// The maximum size, in bytes, of a book that is read into memory. Looking up positions in a larger book reads its
-/// file, which takes longer.
+/// The maximum size, in bytes, of a book that is read into memory. A larger book stays in its file, in which looking up
+/// positions takes longer.
 pub const MAX_SIZE_IN_MEMORY: u64 = 1 << 29;
 
-/// Returns the maximum size, in bytes, of a book that a command reads into memory: half of the memory budget, but at
-/// most [`MAX_SIZE_IN_MEMORY`].
+/// Returns the maximum size, in bytes, of a book that a command reads into memory. This is half of the memory budget,
+/// but at most [`MAX_SIZE_IN_MEMORY`].
 pub fn in_memory(memory: &Memory) -> u64 {
     MAX_SIZE_IN_MEMORY.min(memory.bytes as u64 / 2)
 }
 
 /// Reads a text file, or standard input for `-`, into memory.
 ///
-/// The caller needs at most `factor` times the size of the text for the text and its parsed form. Returns an error if
-/// this might exceed the memory budget, or if the file has a known format that is not a text.
+/// The text and its parsed form need at most `factor` times the size of the text. Returns an error if this might exceed
+/// the memory budget. Also returns an error if the file has a known format that is not a text.
 pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Result<String> {
     let name = name(argument);
     let most = memory.bytes / factor;
@@ -98,10 +98,10 @@ fn copies() -> MutexGuard<'static, Vec<InputCopy>> {
     COPIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The maximum number of bytes that are copied from a device. Some devices, such as `/dev/zero`, have no end.
+/// The maximum number of bytes that polybook copies from a device. Some devices, such as `/dev/zero`, have no end.
 const MAX_DEVICE_BYTES: u64 = 256 << 20;
 
-/// Returns the path to open in order to read the file `argument`. For `-` and pipes, this is the path of a temporary
+/// Returns the path from which the input `argument` can be read. For `-` and pipes, this is the path of a temporary
 /// copy. Returns an error if the argument is a directory.
 pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     let file = file_or_index(argument)?;
@@ -122,7 +122,7 @@ pub fn has_index(directory: &Path) -> anyhow::Result<bool> {
 }
 
 /// Returns an error if `argument` is standard input, a pipe or a device. Games from such an input cannot be indexed,
-/// because an index reads the texts of games from their file later.
+/// because polybook later reads the texts of indexed games from their file.
 pub fn refuse_stream(argument: &Path) -> Result<(), Usage> {
     if !is_copied(argument) {
         return Ok(());
@@ -137,7 +137,7 @@ pub fn refuse_stream(argument: &Path) -> Result<(), Usage> {
     )))
 }
 
-/// Returns `true` if `path`, which the user gave as an index, is a file that may contain PGN instead. The file may be
+/// Returns `true` if the user gave `path` as an index, but it is a file that may contain PGN. The file may be
 /// compressed. Returns an error if `path` is a pipe, a device or an empty file.
 pub fn may_have_games(path: &Path) -> anyhow::Result<bool> {
     refuse_stream(path)?;
@@ -156,8 +156,9 @@ pub fn may_have_games(path: &Path) -> anyhow::Result<bool> {
     Ok(is_known && !is_book_or_empty(path)?)
 }
 
-/// Returns the path to open in order to read the file or directory `argument`. For `-` and pipes, this is the path of
-/// a temporary copy. Returns an error if the argument is a directory of counts.
+/// Returns the path from which the input `argument`, a file or directory, can be read. For `-` and pipes, this is the
+/// path of a temporary copy. Returns an error if the argument is a directory of counts, or if standard input has
+/// already been read.
 pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     refuse_counts(argument)?;
     if !is_copied(argument) {
@@ -174,8 +175,8 @@ pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the path of the temporary copy that was already made of the input `argument`, or `None` if there is no
-/// copy. Standard input and pipes are copied so that they can be read several times.
+/// Returns the path of the temporary copy of the input `argument`, if the input was already copied. Otherwise returns
+/// `None`. Standard input and pipes are copied so that they can be read several times.
 fn known_copy(argument: &Path) -> Option<PathBuf> {
     let copies = copies();
     let mut known = copies.iter();
@@ -231,13 +232,14 @@ pub fn pgn_inputs(arguments: &[PathBuf], untagged: Variant) -> polybook::Result<
         .collect())
 }
 
-/// Returns the path to open for each of several input files. For `-` and pipes, this is the path of a temporary copy.
+/// Returns, for each of several inputs, the path from which it can be read. For `-` and pipes, this is the path of a
+/// temporary copy.
 pub fn files_of(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     arguments.iter().map(|path| file_of(path)).collect()
 }
 
-/// Returns an error if the path is a directory of counts, which contains the results of moves without the games. Only
-/// `make-book` can read counts.
+/// Returns an error if the path is a directory of counts. Such a directory contains the results of moves without the
+/// games. Only `make-book` can read it.
 pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     let is_of_counts = matches!(FileKind::of(path), Ok(FileKind::Counts));
     if is_of_counts && CountsDirectory::index_advice(path).is_some() {
@@ -247,8 +249,8 @@ pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     Ok(())
 }
 
-/// Copies an input to a temporary file and returns the path of the copy. The copy has the file name of `argument`,
-/// because a command may write the file name into the header of a book.
+/// Copies an input to a temporary file and returns the path of the copy. The copy keeps the file name of `argument`,
+/// because a command may write this name into the header of a book.
 fn copied(argument: &Path) -> anyhow::Result<PathBuf> {
     let directory = TemporaryDir::new_in(&env::temp_dir())?;
     let is_stdin = argument == Path::new("-");
@@ -318,8 +320,8 @@ pub fn with_given_names(message: &str) -> String {
     })
 }
 
-/// Returns an error if `out` is `-`, which means standard output. `option` is the name of the option with this value.
-/// The command writes a directory, so it cannot write to standard output.
+/// Returns an error if `out`, the value of the option `option`, is `-`, which means standard output. The command writes
+/// a directory, so it cannot write to standard output.
 pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
         let usage = format!(
@@ -330,8 +332,8 @@ pub fn refuse_standard_output(option: &str, out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns an error if an output of the command is also one of its inputs. `matches` are the parsed arguments of the
-/// program. Every argument that is a path counts as an input, unless [`role_of`] gives it another role.
+/// Returns an error if an output of the command is also one of its inputs. `matches` contains the parsed arguments of
+/// the program. Every argument that is a path counts as an input, unless [`role_of`] gives it another role.
 pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
     let Some((command, matches)) = matches.subcommand() else {
         return Ok(());
@@ -361,7 +363,7 @@ pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
 /// The file that `make-book` writes if the command line names no output.
 pub const DEFAULT_BOOK: &str = "book.bin";
 
-/// The role of an argument that is a path: input, output, or neither.
+/// The role of an argument that is a path. The path names an input, an output, or neither.
 enum Role {
     Input,
     Output,
@@ -369,8 +371,8 @@ enum Role {
     Unchecked,
 }
 
-/// Returns the role of an argument that is a path. `command` is the name of the command, and `id` is the id of the
-/// argument in clap.
+/// Returns the role of an argument that is a path. `command` is the name of the command, and `id` is clap's id of the
+/// argument.
 fn role_of(command: &str, id: &str) -> Role {
     match (command, id) {
         (_, "out" | "fix") => Role::Output,
@@ -383,9 +385,10 @@ fn role_of(command: &str, id: &str) -> Role {
 /// The file extensions of compressed files.
 const COMPRESSED: [&str; 5] = ["gz", "bz2", "zst", "zip", "xz"];
 
-/// Checks whether a command may write the output `out`. Returns an error if the output is also an input, if its name
-/// has the extension of a compressed file, or if both the output and a JSON document would go to standard output.
-/// `has_document` is `true` if the command prints a JSON document.
+/// Checks whether a command may write the output `out`. `has_document` is `true` if the command prints a JSON document.
+///
+/// Returns an error if the output is also an input, or if its name has the extension of a compressed file. Also returns
+/// an error if both the output and a JSON document would go to standard output.
 pub fn check_output(
     out: &Path,
     inputs: &[impl AsRef<Path>],
@@ -403,7 +406,7 @@ pub fn check_output(
     Ok(refuse_document_beside(has_document, out)?)
 }
 
-/// Returns an error if both the output `out` and a JSON document would go to standard output. `has_document` is `true`
+/// Returns an error if the output `out` and a JSON document would both go to standard output. `has_document` is `true`
 /// if the command prints a JSON document.
 pub fn refuse_document_beside(has_document: bool, out: &Path) -> Result<(), Usage> {
     if has_document && is_standard_output(out) {

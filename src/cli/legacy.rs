@@ -10,15 +10,15 @@ use clap::{Arg, Command};
 /// The commands that exist in both polybook and polyglot. They accept long options with a single dash.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
 
-/// Arguments that combine two short options. They must not be interpreted as long options with a single dash.
+/// The arguments that combine two short options. They have a single dash, but are not long options.
 const SHORT_BUNDLES: [&str; 2] = ["-qh", "-hq"];
 
-/// The prefix that marks polyglot's spelling of an option, such as `-pgn`, while a completion script is generated.
-/// clap cannot define long options with a single dash.
+/// The prefix for the names of options in polyglot's spelling, such as `-pgn`. It is needed to generate a completion
+/// script, because clap cannot define long options with a single dash.
 pub const OLD_SPELLING: &str = "old-spelling-";
 
-/// Rewrites a completion script: each option whose name has the prefix [`OLD_SPELLING`] loses the prefix and gets a
-/// single dash.
+/// Changes a completion script: removes the prefix [`OLD_SPELLING`] from the names of options, and gives these options
+/// a single dash.
 pub fn single_dashes(script: &str) -> String {
     script
         .replace(&format!("--{OLD_SPELLING}"), "-")
@@ -26,8 +26,8 @@ pub fn single_dashes(script: &str) -> String {
         .replace(&format!("-l {OLD_SPELLING}"), "-o ")
 }
 
-/// Adds a second dash to each long option that is written with a single dash, if the command exists in polyglot.
-/// Returns the changed arguments. `cli` is the definition of the command line.
+/// Adds a second dash to each long option with a single dash, if the command also exists in polyglot. Returns the
+/// changed arguments. `cli` is the definition of the command line.
 ///
 /// Unknown options of several letters also get a second dash, so that clap can suggest a similar long option.
 pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
@@ -57,12 +57,12 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     modern
 }
 
-/// The commands that take indexes as arguments, and not as values of the option `--index`.
+/// The commands to which indexes are given as plain arguments. Other commands have the option `--index` for this.
 const WITH_PLAIN_INDEXES: [&str; 5] =
     ["tree", "verify", "merge-index", "serve", "repertoire build"];
 
-/// Replaces `--index DIR` and `--leveldb DIR` with `DIR` in the arguments of a command in [`WITH_PLAIN_INDEXES`].
-/// Other commands require these options, so users may write them here, too.
+/// Replaces `--index DIR` and `--leveldb DIR` with `DIR` in the arguments of a command in [`WITH_PLAIN_INDEXES`]. Users
+/// know these options from other commands, and may give them here, too.
 pub fn with_plain_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     let is_plain = command(&args, cli).is_some_and(|command| match command.get_name() {
         "repertoire" => words(&args).nth(1) == Some("build"),
@@ -87,8 +87,8 @@ pub fn with_plain_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<OsStrin
     args
 }
 
-/// Returns the command that the arguments of the program name, or `None` if they name none. `cli` is the definition
-/// of the command line.
+/// Returns the command that the program's arguments, `args`, name. Returns `None` if they name no command. `cli` is the
+/// definition of the command line.
 pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
     cli.find_subcommand(words(args).next()?)
 }
@@ -120,14 +120,14 @@ fn with_two_dashes(arg: OsString) -> OsString {
     spelled
 }
 
-/// Returns the name of a long option, without its dashes. Returns `None` if a value follows the name after `=`, and
-/// for arguments that are not long options.
+/// Returns the name of a long option, without its dashes. Returns `None` if a value follows the name after `=`, or if
+/// the argument is not a long option.
 fn long_name(arg: &OsStr) -> Option<&str> {
     let name = arg.to_str()?.strip_prefix("--")?;
     (!name.is_empty() && !name.contains('=')).then_some(name)
 }
 
-/// Replaces option names in an error message with the spelling that the user chose, such as `-pgn` for `--pgn`.
+/// Gives the option names in an error message the spelling that the user chose, such as `-pgn` instead of `--pgn`.
 /// `args` are the arguments of the program.
 pub fn as_written(message: &str, args: &[OsString]) -> String {
     args.iter()

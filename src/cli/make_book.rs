@@ -32,7 +32,7 @@ use polybook::{
     suite::SuiteFormat,
 };
 
-/// The heading, in the help of `make-book`, of the options that name outputs.
+/// The heading above the options that name outputs, in the help of `make-book`.
 const OUTPUTS: &str = "Outputs";
 
 /// Make a Polyglot opening book, an opening suite, a database, an index or counts from games in PGN
@@ -236,7 +236,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     context.report(&summary(&report, seconds), as_json, document)
 }
 
-/// Converts the arguments to a run of the library's [`MakeBook`]. Returns an error if the arguments contradict each
+/// Converts the arguments to a [`MakeBook`], which describes a run. Returns an error if the arguments contradict each
 /// other.
 fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     // If no output is requested, make a book.
@@ -323,8 +323,8 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     Ok(run)
 }
 
-/// Returns an error if the path of an output directory is `-`, which means standard output, or if both an output and
-/// the JSON report would go to standard output.
+/// Returns an error if an output that is a directory would go to standard output. Also returns an error if an output
+/// and the JSON report would both go to standard output.
 fn check_standard_output(args: &Args) -> Result<(), Usage> {
     for (option, out) in [
         ("--leveldb", &args.leveldb),
@@ -341,8 +341,8 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns an error if the user gave an option that has no effect on the requested outputs. Options that also exist
-/// in polyglot are accepted without a book, because polyglot ignores them as well.
+/// Returns an error if the user gave an option that has no effect on the requested outputs. Some options for books are
+/// accepted even if no book is requested: those that polyglot also has and ignores.
 fn refuse_unused(args: &Args) -> Result<(), Usage> {
     if args.explorer.as_ref().is_some_and(|path| path.is_file()) {
         return Err(Usage(EXPLORER_DIR.to_owned()));
@@ -389,14 +389,15 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns `true` if `--min-game` removes rare moves from the counts. It does so only if counts are written without a
-/// book, a database or a suite. Otherwise the option applies to these outputs, and the counts contain every move.
+/// Returns `true` if `--min-game` removes rare moves from the counts. This is so if the user requested counts, but no
+/// book, database or suite. If the user requested one of these outputs, the option applies to it, and the counts
+/// contain every move.
 fn prunes_counts(args: &Args) -> bool {
     args.counts.is_some() && args.bin.is_none() && args.obs.is_none() && args.suite.is_none()
 }
 
-/// Returns the format of an opening suite by the extension of its file name. Returns an error if the extension is
-/// neither `.pgn` nor `.epd`. Standard output is PGN.
+/// Returns the format of an opening suite by the extension of its file name. A suite on standard output is PGN. Returns
+/// an error if the extension is neither `.pgn` nor `.epd`.
 fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
     let extension = path.extension().unwrap_or_default();
     match extension.to_string_lossy().to_ascii_lowercase().as_str() {
@@ -410,8 +411,9 @@ fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
     }
 }
 
-/// Returns the inputs that the user named in options and in arguments. Without any, returns `book.pgn` if this file
-/// exists, as polyglot does, and otherwise an error. `untagged` is the variant of games without a `Variant` tag.
+/// Returns the inputs that the user named in options and in arguments. If the user named none, returns `book.pgn`,
+/// which is also polyglot's default, or an error if this file does not exist. `untagged` is the variant of games
+/// without a `Variant` tag.
 fn inputs(
     options: Vec<PathBuf>,
     arguments: Vec<PathBuf>,
@@ -434,7 +436,7 @@ fn inputs(
 /// The maximum number of rejected games that the summary of `make-book` lists one by one.
 const MAX_LISTED_GAMES: usize = 10;
 
-/// Returns the summary of a run of `make-book` as text, one fact per line. `seconds` is the duration of the run.
+/// Returns the summary of a run of `make-book` as text, with one fact per line. `seconds` is the duration of the run.
 pub fn summary(report: &Report, seconds: f64) -> String {
     let mut text = String::new();
     warnings(&mut text, report);
@@ -615,9 +617,9 @@ fn entries(suite: &SuiteReport, thing: &str, length: &str) -> String {
     }
     text
 }
-/// Returns the lines of a summary that describe the effect of `--minimax` on a book: how many moves got a lower
-/// weight, and how many were left out. Returns an empty text if `minimax` is `None`, which means that the option was
-/// not given.
+/// Returns the lines of a summary about the effect of `--minimax` on a book. They say how many moves got a lower
+/// weight, and how many were left out. If the option was not given, `minimax` is `None` and the result is an empty
+/// text.
 pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {
         let unreached = match minimax.unreached {

@@ -117,7 +117,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Returns `true` if all files are SQLite databases of opening moves (OOBS), and `false` if all are Polyglot books.
-/// Returns an error if the files are of both kinds.
+/// Returns an error if there are files of both kinds.
 fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
     let mut databases = 0;
     for path in paths {

@@ -85,15 +85,15 @@ pub struct Args {
     filters: ExplorerFilterArgs,
 }
 
-/// The treatment of games without a result: they are shown in a column of their own, or left out.
+/// The treatment of games without a result. They are either shown in a column of their own or left out.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum UnfinishedGames {
     List,
     Skip,
 }
 
-/// The key by which the moves of a position are sorted for printing: the number of games, the score, the rating or
-/// the UCI notation.
+/// The key by which the moves of a position are sorted for printing. It is the number of games, the score, the rating
+/// or the UCI notation.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
 enum MoveOrder {
     Games,
@@ -237,9 +237,8 @@ fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     }
 }
 
-/// Returns the wins, draws and losses of the finished games with a move. They are counted from the point of view of
-/// the player whom the query names. If the query names no player, they are counted from that of `turn`, the side to
-/// move.
+/// Returns the numbers of wins, draws and losses in the finished games with a move. If the query names a player, these
+/// are the player's wins and losses. Otherwise, they are those of the side to move, `turn`.
 fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
     let [wins, losses] = match &played.player {
         Some(player) => [player.wins, player.losses],
@@ -255,14 +254,14 @@ fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
     }
 }
 
-/// Returns the score of a player with these results in percent, rounded to one decimal. Returns `None` if there are
-/// no finished games.
+/// Returns the score for these results in percent, rounded to one decimal. Returns `None` if there are no finished
+/// games.
 fn player_score(results: Wdl) -> Option<f64> {
     (results.games() > 0).then(|| (1000.0 * results.score()).round() / 10.0)
 }
 
-/// Returns the player's score over all moves of a position, in percent. Returns `None` if the query names no player
-/// or no game is finished.
+/// Returns the score, in percent, of the player whom the query names, over all moves of a position. Returns `None` if
+/// the query names no player or if no game is finished.
 fn total_score(answer: &Answer) -> Option<f64> {
     let player = answer.player.as_ref()?;
     player_score(Wdl {
@@ -272,14 +271,14 @@ fn total_score(answer: &Answer) -> Option<f64> {
     })
 }
 
-/// Returns a move in standard UCI notation, in which the king castles by two squares, as in `e1g1`. `played` contains
-/// the notation of Lichess's API, in which the king moves to the square of its rook, as in `e1h1`.
+/// Returns a move in standard UCI notation, in which the king castles by moving two squares, as in `e1g1`. `played`
+/// contains the move in the notation of Lichess's API. There, the king moves to the square of its rook, as in `e1h1`.
 fn uci_of(pos: &VariantPosition, played: &PlayedMove) -> String {
     let mv = read_move(pos, played.san.as_bytes());
     mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv))
 }
 
-/// Returns the number of games with a move in which the rating of the player who made the move is known.
+/// Returns the number of games with a move in which the rating of the moving player is known.
 fn rating_games(played: &PlayedMove) -> u64 {
     match (played.average_rating, played.rating_games) {
         (None | Some(0), _) => 0,
@@ -287,9 +286,9 @@ fn rating_games(played: &PlayedMove) -> u64 {
     }
 }
 
-/// Returns the moves of the position `pos` as a JSON document. `answer` contains the results of the moves, `evals`
+/// Returns a JSON document about the moves of the position `pos`. `answer` contains the results of the moves, `evals`
 /// their evaluations, and `times` the mean times that players took for them. `has_results` is `false` if the source
-/// stores games without a result as draws; the document then does not count such games.
+/// stores games without a result as draws. The document then contains no numbers of such games.
 fn document(
     answer: &Answer,
     pos: &VariantPosition,
@@ -355,22 +354,23 @@ fn document(
     document
 }
 
-/// The data that a table of moves shows besides the results: evaluations and, if the user requested them, the mean
-/// times that players took for the moves.
+/// The evaluations and mean times that a table of moves shows besides the results. The times are the ones that players
+/// took for the moves. They are shown only if the user requested them.
 struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,
     times: Option<&'a Times>,
 }
 
-/// The text that is printed if no moves were played in the position.
+/// The text that the command prints if no moves were played in the position.
 const NO_MOVES: &str = "no games continue from this position\n";
 
-/// The text that is printed if no game that passes the filters has a move in the position.
+/// The text that the command prints if no game with the user's filters has a move in the position.
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
-/// Formats the moves in `answer` as a table. `shown` contains further data about the moves. `is_filtered` is `true`
-/// if the user filtered games. `with_bars` adds a bar with the shares of wins and draws to each row.
+/// Formats the moves in `answer` as a table. `shown` contains the evaluations and times of the moves. `is_filtered` is
+/// `true` if the user filtered games. If `with_bars` is `true`, each row contains a bar that shows the shares of wins
+/// and draws.
 fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: bool) -> String {
     let ShownMoves { pos, evals, times } = *shown;
     // Writing to a `String` does not fail.
@@ -502,8 +502,8 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     text
 }
 
-/// Returns two cells of a table: a player's score in percent, and the player's performance rating. A cell with an
-/// unknown value contains a dash.
+/// Returns two cells of a table: a player's score in percent, and the player's performance rating. If a value is
+/// unknown, its cell contains a dash.
 fn player_cells(score: Option<f64>, performance: Option<u64>) -> [String; 2] {
     [
         score.map_or("-".to_owned(), |score| format!("{score:.1}%")),
@@ -511,7 +511,8 @@ fn player_cells(score: Option<f64>, performance: Option<u64>) -> [String; 2] {
     ]
 }
 
-/// Draws a bar of 20 characters, which is divided in proportion to White's wins, the draws and Black's wins.
+/// Draws a bar of 20 characters. Its three parts are proportional to the numbers of White's wins, draws and Black's
+/// wins.
 fn bar([white, draws, black]: [u64; 3]) -> String {
     const WIDTH: u64 = 20;
     let games = (white + draws + black).max(1);
@@ -526,8 +527,7 @@ fn bar([white, draws, black]: [u64; 3]) -> String {
     .concat()
 }
 
-/// Prints the moves of a position with their results, from an index that was made with `make-book --leveldb
-/// --index-stats`.
+/// Prints the moves of a position with their results. The index was made with `make-book --leveldb --index-stats`.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let variant = args.position.variant_of(index.variant().only());
     refuse_other_of_index(index, variant)?;

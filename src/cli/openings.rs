@@ -75,7 +75,7 @@ enum OpeningOrder {
     Last,
 }
 
-/// The minimum number of finished games of an opening that is marked as weaker or stronger than the average. With
+/// The minimum number of finished games that an opening needs to be marked as weaker or stronger than the average. With
 /// fewer games, a difference has little meaning.
 const LIKELY_GAMES: u64 = 10;
 
@@ -134,7 +134,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     print(&text(&table, &rows, of_player))
 }
 
-/// Shortens `rows` to the length that `--limit` allows. If rows are dropped, prints their number.
+/// Shortens `rows` to the length that `--limit` allows. Prints how many rows were dropped, if any.
 fn truncate<T>(rows: &mut Vec<T>, args: &Args, context: Context) {
     let limit = args.limit.unwrap_or(usize::MAX);
     let more = rows.len().saturating_sub(limit);
@@ -145,7 +145,7 @@ fn truncate<T>(rows: &mut Vec<T>, args: &Args, context: Context) {
     }
 }
 
-/// Sorts the rows of a table of openings and, within each row, the variations of the opening.
+/// Sorts the rows of a table of openings. Within each row, also sorts the variations of the opening.
 fn sort(rows: &mut [OpeningRow], order: OpeningOrder) {
     rows.sort_by(|a, b| compare(a, b, order));
     for row in rows {
@@ -153,8 +153,8 @@ fn sort(rows: &mut [OpeningRow], order: OpeningOrder) {
     }
 }
 
-/// Compares two rows of a table of openings by the value that `order` selects. A row in which this value is unknown
-/// comes last. Rows with equal values are ordered by their number of games, largest first, and then by name.
+/// Compares two rows of a table of openings by the value that `order` names. Rows in which this value is unknown come
+/// last. Rows with equal values are ordered by their number of games, largest first, and then by name.
 fn compare(a: &OpeningRow, b: &OpeningRow, order: OpeningOrder) -> std::cmp::Ordering {
     let ascending = |a: Option<f64>, b: Option<f64>| {
         let value = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
@@ -182,9 +182,9 @@ fn codes(row: &OpeningRow) -> String {
     }
 }
 
-/// Returns `weaker` or `stronger` if chance hardly explains the difference between the score of an opening and the
-/// expected score: the expected score is outside the confidence interval of the score. Otherwise, and for fewer than
-/// [`LIKELY_GAMES`] finished games, returns `None`.
+/// Returns `weaker` or `stronger` if the score of an opening differs from the expected score by more than chance
+/// explains. This is so if the expected score is outside the confidence interval of the score. Returns `None`
+/// otherwise, and for fewer than [`LIKELY_GAMES`] finished games.
 fn likely(row: &OpeningRow) -> Option<&'static str> {
     let [low, high] = row.score_range?;
     let expected = row.expected_score?;
@@ -196,7 +196,7 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
 }
 
 /// Returns a table of openings as a JSON document. `rows` contains each row with the name of its opening family.
-/// `of_player` is `true` if the games are those of one player; the results are then the player's.
+/// `of_player` is `true` if all games are those of one player. The results are then the player's.
 fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool) -> Value {
     let of_row = |(family, row): &(&str, &OpeningRow)| {
         let mut document = json!({
@@ -238,8 +238,8 @@ fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool)
     })
 }
 
-/// Formats a table of openings as text. Each element of `rows` is a row and `true` if the row is a variation, which
-/// is indented. `of_player` is `true` if the games are those of one player; the results are then the player's.
+/// Formats a table of openings as text. Each element of `rows` contains a row, and `true` if the row is a variation,
+/// which is indented. `of_player` is `true` if all games are those of one player. The results are then the player's.
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
     // Writing to a `String` does not fail.
     let mut text = counted(table.results.games, "game");

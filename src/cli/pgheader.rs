@@ -62,8 +62,8 @@ pub struct Args {
     comment: Option<String>,
 }
 
-/// The text that `pgheader -h` prints. It is the help of the original program `pgheader`, as the specification of the
-/// header format gives it.
+/// The text that `pgheader -h` prints. It is the help of the original program `pgheader`, which the specification of
+/// the header format contains.
 const OPTIONS: &str = "\
 pgheader <options> [<file>]
 Update a header, adding a default one if necessary
@@ -110,7 +110,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     update(args, file)
 }
 
-/// Formats the variants and the comment in the header of a book as the specification of the header format shows it.
+/// Formats the variants and the comment in a book's header. The layout is that of the examples in the specification of
+/// the header format.
 fn header_text(file: &Path) -> anyhow::Result<String> {
     let text = header::read(file)?;
     let header = header::parse(&text).map_err(|source| malformed(file, source))?;

@@ -48,7 +48,7 @@ pub struct PositionArgs {
     position: Vec<String>,
 }
 
-/// A file in which a position is looked up, with the variant of its positions. Error messages mention both.
+/// The file in which a position will be looked up, and the variant of its positions. Error messages mention both.
 pub struct Searched<'a> {
     pub file: &'a Path,
     /// The variant of all positions in the file, or `None` if the file does not state exactly one variant.
@@ -56,8 +56,8 @@ pub struct Searched<'a> {
 }
 
 impl PositionArgs {
-    /// Returns the variant and the position that the options describe, to be looked up in `explorer`. `indexes` are
-    /// the paths from which the explorer was opened; error messages mention the first one.
+    /// Returns the variant and the position that the options describe. The position will be looked up in `explorer`.
+    /// `indexes` are the paths from which the explorer was opened. Error messages mention the first path.
     pub fn in_explorer(
         &self,
         explorer: &Explorer,
@@ -71,14 +71,14 @@ impl PositionArgs {
         Ok((variant, self.position_in(variant, &searched)?))
     }
 
-    /// Returns the variant that the user named. If the user named none, returns `of_file`, the variant of the file.
-    /// If `of_file` is `None` too, returns standard chess.
+    /// Returns the variant that the user named. If the user named none, returns the variant of the file, `of_file`. If
+    /// this is `None` too, returns standard chess.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
         self.variant.or(of_file).unwrap_or_default()
     }
 
     /// Returns the position that the options describe. The position and its moves are read by the rules of `variant`.
-    /// `searched` is the file in which the position will be looked up; error messages mention it.
+    /// The position will be looked up in the file `searched`, which error messages mention.
     pub fn position_in(
         &self,
         variant: Variant,
@@ -119,7 +119,7 @@ impl PositionArgs {
 }
 
 /// A parser for clap that accepts any text, but lists the usual names of variants in the help and in completions. The
-/// caller parses the text, because some variants have further names.
+/// caller must parse the text. The list is not complete, because some variants have further names.
 #[derive(Clone, Debug)]
 struct VariantNames {
     with_auto: bool,
@@ -165,16 +165,16 @@ pub fn color() -> impl TypedValueParser<Value = Color> {
         .map(|name| Color::from_white(name.eq_ignore_ascii_case("white")))
 }
 
-/// Returns the variant of a book: `asked`, the variant that the user named, or otherwise the variant in the book's
-/// header. Returns an error if the header lists variants, but not this one.
+/// Returns the variant by whose rules a book is read. This is the variant that the user named (`asked`) or, without
+/// one, the variant in the book's header. Returns an error if the header lists variants, but not this one.
 pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let variant = asked.or(book.variant()?).unwrap_or_default();
     refuse_other(argument, &book.variants()?, variant)?;
     Ok(variant)
 }
 
-/// Returns the variant of the opening database `obs`. Returns an error if `asked`, the variant that the user gave,
-/// is a different one.
+/// Returns the variant of the opening database `obs`. `asked` is the variant that the user named, or `None`. Returns an
+/// error if it differs from the variant of the database.
 pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let own = &obs.info().variant;
     let variant = asked.or(own.parse().ok()).unwrap_or_default();
@@ -182,9 +182,9 @@ pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow
     Ok(variant)
 }
 
-/// Returns an error if the variant `asked` is not among `own`, the names of the variants in a file. Positions of
-/// different variants can have the same key, so a look-up could return wrong moves. A file that names no known
-/// variant accepts every variant.
+/// Returns an error if a file contains positions of other variants, but not of the variant `asked`. Positions of
+/// different variants can have the same key, so a look-up could return wrong moves. `own` contains the names of the
+/// variants in the file. If none of the names is known, the file is accepted for every variant.
 pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::Result<()> {
     let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
     if known.is_empty() || known.iter().any(|own| own.is_played_like(asked)) {
@@ -198,8 +198,8 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
     )
 }
 
-/// Returns an error if an index that was made with `make-book --leveldb` cannot answer for the variant `asked`. An
-/// index of several variants can answer only for variants whose position keys differ from those of all other
+/// Returns an error if an index cannot answer for the variant `asked`. The index was made with `make-book --leveldb`.
+/// An index of several variants can answer for a variant only if its position keys differ from those of all other
 /// variants.
 pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
     match index.variant().only() {

@@ -157,8 +157,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The names by which the printed text calls the two players: the opponent's names, and the color of the user, who
-/// prepares for the opponent.
+/// The names of the two players in the printed text: the opponent's names, and the color of the user, who prepares for
+/// the opponent.
 struct PlayerNames {
     theirs: String,
     color: Color,
@@ -169,8 +169,8 @@ fn percent(score: Option<f64>) -> String {
     score.map_or("-".to_owned(), |score| format!("{:.1}%", 100.0 * score))
 }
 
-/// Formats the preparation for an opponent as text: the results of both players, the moves in the position `pos`, and
-/// the lines to study first.
+/// Formats the preparation for an opponent as text. The text contains the results of both players, the moves in the
+/// position `pos`, and the lines to study first.
 fn text(prepared: &Preparation, pos: &VariantPosition, names: &PlayerNames) -> String {
     // Writing to a `String` does not fail.
     let mut text = String::new();
@@ -222,8 +222,8 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &PlayerNames) -> S
     text
 }
 
-/// Appends a table of the opponent's moves to `text`. `color` is the color of the user, who prepares for the
-/// opponent.
+/// Appends a table of the opponent's moves to `text`. The user prepares for this opponent, and `color` is the color of
+/// the user.
 fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     let since = prepared.recent_since;
     let since = since.map_or("recent".to_owned(), |year| format!("since {year}"));
@@ -283,7 +283,7 @@ fn opening(mv: &PreparedMove) -> &'static str {
     mv.opening.map_or("", |opening| opening.name)
 }
 
-/// Formats one of the lines to study first as a row of a table. `start` is the position in which the line begins.
+/// Formats a line to study as a row of a table. `start` is the position in which the line begins.
 fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
     let opening = line.opening.map(|opening| opening.name);
     let details = opening.into_iter().chain(line.gap.then_some("gap"));

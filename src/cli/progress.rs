@@ -46,8 +46,8 @@ impl Context {
         }
     }
 
-    /// Prints the summary of a command on standard error, unless `--quiet` is given. If `has_document` is `true`,
-    /// also prints `document` on standard output.
+    /// Prints `text`, the summary of a command, on standard error, unless `--quiet` is given. If `has_document` is
+    /// `true`, also prints `document` on standard output.
     pub fn report(self, text: &str, has_document: bool, document: Value) -> anyhow::Result<()> {
         self.say(text);
         if has_document {
@@ -56,8 +56,8 @@ impl Context {
         Ok(())
     }
 
-    /// Runs `work` and shows a progress bar meanwhile. `phase` describes the work, and `work` reports its progress to
-    /// the meter.
+    /// Runs `work`, and shows a progress bar until it ends. `phase` describes the work. `work` reports its progress
+    /// through the meter that it receives.
     pub fn show_progress<T>(self, phase: &'static str, work: impl FnOnce(&Arc<Meter>) -> T) -> T {
         let meter = Arc::default();
         let _bar = Bar::of_phase(phase, &meter, self);
@@ -75,9 +75,9 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Creates a progress bar. It is not shown if standard error is not a terminal or the user gave `--quiet`. The
-    /// bar calls `state` ten times per second for a description of the work and its finished fraction, from 0 to 1.
-    /// The fraction is `None` if it is unknown.
+    /// Creates a progress bar. The bar is not shown if standard error is not a terminal or the user gave `--quiet`. Ten
+    /// times per second, the bar calls `state`, which returns a description of the work and its finished fraction, from
+    /// 0 to 1. The fraction is `None` if it is unknown.
     fn new(context: Context, state: impl FnMut() -> (String, Option<f64>) + Send + 'static) -> Bar {
         let done = Arc::new(AtomicBool::new(false));
         let visible = !context.quiet && std::io::stderr().is_terminal();
@@ -118,8 +118,8 @@ impl Bar {
     }
 }
 
-/// Returns a context for a command that prints lines while it works. If standard output is a terminal, the context is
-/// quiet, because a progress bar would disturb the lines.
+/// Returns a copy of the context for a command that prints lines while it works. If standard output is a terminal, the
+/// copy is quiet, because a progress bar would disturb the lines.
 pub fn quiet_on_terminal(context: Context) -> Context {
     Context {
         quiet: context.quiet || std::io::stdout().is_terminal(),
@@ -183,7 +183,7 @@ fn paint(mut state: impl FnMut() -> (String, Option<f64>), is_done: &AtomicBool)
 
 /// Returns an estimate of the remaining time as text, such as `2:05`. `elapsed` is the time since the start, and
 /// `fraction` is the finished fraction of the work. Returns `None` in the first half second and below one percent,
-/// when an estimate would be unreliable.
+/// because an estimate would then be unreliable.
 fn time_left(elapsed: Duration, fraction: f64) -> Option<String> {
     if fraction < 0.01 || elapsed < Duration::from_millis(500) {
         return None;
@@ -204,8 +204,8 @@ fn draw_target() -> ProgressDrawTarget {
 
 /// Returns the target on which the progress bar is drawn: standard error, without the last column of the window.
 ///
-/// The bar fills its line. On a Windows console, a character in the last column moves the cursor to the next line, so
-/// each update would start a new line.
+/// The bar would fill the whole line. On a Windows console, a character in the last column moves the cursor to the next
+/// line. Each update of the bar would then start a new line.
 #[cfg(windows)]
 fn draw_target() -> ProgressDrawTarget {
     let console = console::Term::buffered_stderr();

@@ -11,7 +11,7 @@ const MIN_MEMORY: usize = 64 << 10;
 /// The maximum number of threads. More threads would use memory without saving time.
 const MAX_THREADS: i64 = 512;
 
-/// The number of files that polybook asks the operating system to let it open. No command needs that many.
+/// The number of open files for which polybook asks the operating system. No command needs that many.
 #[cfg(unix)]
 const REQUESTED_OPEN_FILES: u64 = 1 << 20;
 
@@ -63,8 +63,8 @@ impl MemoryArgs {
     }
 }
 
-/// Raises the limit on open files as far as the operating system allows. An index needs many open files, as does a
-/// server with many connections, but some systems allow only 256 by default.
+/// Raises the limit on open files as far as the operating system allows. Some systems allow only 256 by default. An
+/// index needs more, and so does a server with many connections.
 pub fn raise_file_limit() {
     // An error is ignored: most commands need few files, and a command that needs more reports the error itself.
     #[cfg(unix)]

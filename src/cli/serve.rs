@@ -43,12 +43,12 @@ use super::{
     weighting::one_of,
 };
 
-/// The maximum time for which shutdown waits for requests that are still being answered. A signal cancels the
-/// requests that make books.
+/// The maximum time for which a shutdown waits for requests that are still being answered. Requests that make books are
+/// cancelled instead.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(3);
 
-/// The time to wait for the indexes before the page is served without them. The indexes of small files are usually
-/// complete by then, so the page need not show progress.
+/// The time for which the server waits for the indexes before it serves a page that shows their progress. The indexes
+/// of small files are usually complete by then, so no progress needs to be shown.
 const INDEX_WAIT: Duration = Duration::from_secs(1);
 
 /// Show games in the browser, and answer the requests of Lichess's opening explorer API
@@ -146,11 +146,11 @@ impl Args {
     }
 }
 
-/// The advice in the error message for an index that cannot be written to the cache.
+/// The advice that an error message contains if an index cannot be written to the cache.
 const NOT_KEPT: &str = "the index cannot be kept for the next start: add --no-cache to make the index in a temporary directory";
 
-/// Adds the advice [`NOT_KEPT`] to an error about reading or writing a file in the cache. Returns other errors
-/// unchanged. `cache` is `None` if the user gave `--no-cache`.
+/// Adds the advice [`NOT_KEPT`] to an error if it concerns a file in the cache. Returns other errors unchanged. `cache`
+/// is `None` if the user gave `--no-cache`.
 fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
     let path = match err.downcast_ref() {
         Some(Error::Io { path, .. }) => path,
@@ -162,7 +162,7 @@ fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
     }
 }
 
-/// The text that is printed if the user named no games. It says where to get some.
+/// The text that is printed if the user named no games. It says where users can download their games.
 const GAMES: &str = "\
 polybook serve games.pgn --open    shows games in the browser. To download your own games, open one of
 these addresses in the browser, with your name instead of NAME:
@@ -225,7 +225,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     until_signal(listening)
 }
 
-/// Prints a warning for each name in `--me` that occurs in no game. `of_me` contains these names.
+/// Prints a warning for each name in `--me` that occurs in no game. `of_me` contains the names in `--me`.
 fn warn_of_unknown_names(
     of_me: &Filters,
     explorer: &Explorer,
@@ -267,7 +267,7 @@ fn repertoires(args: &Args, context: Context) -> anyhow::Result<Vec<ServedRepert
     opened.collect()
 }
 
-/// Games to serve: an index, or a PGN file, whose index is built first.
+/// A source of games to serve: an index or a PGN file. The server first builds the index of a PGN file.
 struct ServedSource<'a> {
     /// The file name without its endings.
     name: String,
@@ -276,8 +276,8 @@ struct ServedSource<'a> {
     cached: Option<CachedIndex>,
 }
 
-/// Returns an error if `path` is a directory of counts or an SQLite database. The server cannot show either of them
-/// as a source.
+/// Returns an error if `path` is a directory of counts or an SQLite database, because the server cannot show them as a
+/// source.
 fn refuse_results(path: &Path) -> polybook::Result<()> {
     let name = path.display();
     let problem = match FileKind::of(path) {
@@ -323,8 +323,9 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     Ok(sources)
 }
 
-/// Opens the indexes of all sources. If this takes longer than [`INDEX_WAIT`], serves a page on `listener` that shows
-/// the progress until the indexes are open. Returns the explorer, and `true` if the address of the page was printed.
+/// Opens the indexes of all sources. If this takes longer than [`INDEX_WAIT`], shows the progress on a page that
+/// `listener` serves until the indexes are open. Returns the explorer, and `true` if the address of the page was
+/// printed.
 fn open_while_answering(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -419,7 +420,7 @@ fn open(
     Ok(open()?)
 }
 
-/// Opens the cache for the indexes of PGN files. It is in the user's cache directory or, with `--no-cache`, in a
+/// Opens the cache for the indexes of PGN files. The cache is in the user's cache directory or, with `--no-cache`, in a
 /// temporary directory.
 fn cache(args: &Args) -> anyhow::Result<Cache> {
     let stdin = Path::new("-");
@@ -478,8 +479,8 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     Ok(())
 }
 
-/// Returns this machine's IP address in its network, or `None` if it has none. `listening` is the address of the
-/// server; the result is also IPv4 or IPv6. To find the address, the function connects a UDP socket, which sends no
+/// Returns the IP address of this machine in its network, or `None` if it has none. The result is IPv4 or IPv6, like
+/// the server's address `listening`. To find the result, the function connects a UDP socket. Connecting sends no
 /// packets.
 fn network_address(listening: SocketAddr) -> Option<IpAddr> {
     // These addresses are reserved for documentation, so no machine has them.

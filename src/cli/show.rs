@@ -52,7 +52,8 @@ pub struct Args {
     json: bool,
 }
 
-/// A position, its moves in a book or database, and whether the whole file is empty (`true`).
+/// Three values about a position: the position, its moves in a book or database, and `true` if the book or database is
+/// empty.
 type PositionMoves = (VariantPosition, Vec<ShownMove>, bool);
 
 #[derive(Serialize)]
@@ -158,9 +159,9 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     Ok((pos, moves, book.is_empty()))
 }
 
-/// Returns the position that the options describe, and its moves in `file`, an SQLite database of opening moves. Each
-/// move gets the weight that it would have in a book made from the whole database. Returns no moves if the database
-/// does not contain the position.
+/// Returns the position that the options describe, and its moves in `file`, an SQLite database of opening moves. The
+/// weight of each move is the weight in a book made from the whole database. Returns no moves if the database does not
+/// contain the position.
 fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
     let variant = of_database(&args.book, &obs, args.position.variant)?;

@@ -19,17 +19,18 @@ use polybook::{
     storage::output::discard_all,
 };
 
-/// `true` as soon as a signal has started to end the program.
+/// Whether a signal is ending the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// The function to call before a signal ends the program, or `None`. The server sets a function that finishes its
-/// requests.
+/// The function to call when a signal ends the program, or `None`. The function of the server waits for requests that
+/// are still being answered.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
 type Farewell = Box<dyn FnOnce() + Send>;
 
-/// Starts a thread that ends the program on a signal: SIGINT, SIGTERM or, unless it is ignored, SIGHUP. The thread
-/// ends running engines, removes unfinished files, and exits with the status 128 plus the number of the signal.
+/// Starts a thread that ends the program on SIGINT or SIGTERM. It also does so on SIGHUP, unless the process ignores
+/// this signal. The thread ends running engines, removes unfinished files, and exits with the status 128 plus the
+/// number of the signal.
 #[cfg(unix)]
 pub fn watch() -> io::Result<()> {
     use signal_hook::{
@@ -60,8 +61,8 @@ pub fn watch() -> io::Result<()> {
     ctrlc::set_handler(|| end(130)).map_err(io::Error::other)
 }
 
-/// Returns `true` if this process ignores the signal SIGHUP, as after a start by `nohup`. The program then continues
-/// when its terminal closes. Always returns `false` on systems without `/proc`.
+/// Returns `true` if this process ignores the signal SIGHUP, for example because `nohup` started it. The program then
+/// continues when its terminal closes. Always returns `false` on systems without `/proc`.
 #[cfg(unix)]
 fn hangup_is_ignored() -> bool {
     let ignored = std::fs::read_to_string("/proc/self/status")
@@ -112,18 +113,19 @@ fn say_farewell() {
     }
 }
 
-/// Blocks forever if a signal is ending the program, and returns immediately otherwise.
+/// Blocks forever if a signal is ending the program. Otherwise returns immediately.
 ///
-/// A command calls this function before it reports an error. When a signal removes unfinished files, the command
-/// fails with further errors, which must neither be printed nor determine the exit status.
+/// A command calls this function before it reports an error. After a signal has removed unfinished files, the command
+/// fails because of the missing files. The resulting errors must not be printed, and must not determine the exit
+/// status.
 pub fn wait_if_ending() {
     while ENDING.load(Ordering::SeqCst) {
         thread::park();
     }
 }
 
-/// Sets the function to call when a signal ends the program, before unfinished files are removed. The function must
-/// return within a few seconds.
+/// Sets the function that is called when a signal ends the program, before unfinished files are removed. The function
+/// must return within a few seconds.
 #[cfg(any(feature = "serve", test))]
 pub fn before_end(farewell: impl FnOnce() + Send + 'static) {
     *self::farewell() = Some(Box::new(farewell));

@@ -19,11 +19,11 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory of the positions that are read from a file, in bytes per byte of the file.
+/// An upper bound on the memory that the positions from a file need, in bytes per byte of the file.
 const MEMORY_PER_BYTE: usize = 16;
 
-/// The option with which `make-book` writes an opening suite. Error messages mention it if options in [`SuiteArgs`]
-/// are given without it.
+/// The option of `make-book` that writes an opening suite. If the user gives other options for suites without it, error
+/// messages mention it.
 pub const ONLY_SUITE: &str = "--suite";
 
 /// The options that determine the content of an opening suite, which is a list of openings for games between engines.
@@ -101,14 +101,14 @@ fn balance(text: &str) -> Result<(f64, f64), String> {
     range(text, "scores", "45-55")
 }
 
-/// Parses a range of draw rates in percent, such as `40-70`. Returns its bounds, or an error message if the text is
-/// not such a range.
+/// Parses a range of draw rates in percent, such as `40-70`, and returns its bounds. Returns an error message if the
+/// text is not such a range.
 fn draw_rate(text: &str) -> Result<(f64, f64), String> {
     range(text, "draws", "40-70")
 }
 
-/// Parses a range of evaluations in pawns, such as `0.8..1.2`. Returns its bounds in centipawns (hundredths of a
-/// pawn), or an error message if the text is not such a range.
+/// Parses a range of evaluations in pawns, such as `0.8..1.2`. Returns its bounds in centipawns (hundredths of a pawn).
+/// Returns an error message if the text is not such a range.
 fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
     let centipawns = |text: &str| {
         let pawns = text.trim().parse::<f64>().ok()?;
@@ -120,9 +120,9 @@ fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
         .ok_or("use a range of pawns with the lower number first, such as 0.8..1.2")
 }
 
-/// Parses a range of percentages and returns its bounds. Error messages call the values `things` and contain
-/// `example`. A range up to 1 without a percent sign, such as `0.4-0.6`, is an error, because the user probably means
-/// shares and not percentages.
+/// Parses a range of percentages and returns its bounds. Error messages contain `things`, the name of the values, and
+/// `example`, an example of a range. Returns an error for a range up to 1 without a percent sign, such as `0.4-0.6`.
+/// The user probably means shares and not percentages there.
 fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> {
     let percent = |text: &str| text.trim().trim_end_matches('%').parse::<f64>().ok();
     text.split_once('-')
@@ -139,8 +139,8 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
 }
 
 impl SuiteArgs {
-    /// Returns the settings of the suite that need no files. The evaluations and the starting positions are missing,
-    /// because they are read from files.
+    /// Returns the settings of the suite that do not come from files. The evaluations and the starting positions are
+    /// missing, because they must be read from files.
     pub fn settings(&self) -> Suite {
         let limit = self
             .limit
@@ -160,8 +160,8 @@ impl SuiteArgs {
         }
     }
 
-    /// Returns all settings of the suite. Reads the starting positions, and opens the store of evaluations at the
-    /// path `evals` if an option filters positions by evaluation.
+    /// Returns all settings of the suite, for which it reads the starting positions. If an option filters positions by
+    /// evaluation, also opens the store of evaluations at the path `evals`.
     pub fn suite(
         &self,
         variant: Variant,
@@ -244,16 +244,16 @@ impl SuiteArgs {
         Usage::refuse(opcodes, "applies only to suites of positions, .epd")
     }
 
-    /// Returns an error if the user gave an option that applies only to suites. Called for a command that writes no
-    /// suite. `suites` describes, in the error message, the outputs that are suites.
+    /// Returns an error if the user gave an option that applies only to suites. Commands that write no suite call this
+    /// function. The error message contains `suites`, which describes the outputs that are suites.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         let from = self.from.as_ref().map(|_| "--from");
         Usage::refuse(from, &format!("applies only to {suites}"))?;
         self.refuse_but_starts(suites)
     }
 
-    /// Returns an error if the user gave an option that applies only to suites, except `--from`. `suites` describes,
-    /// in the error message, the outputs that are suites.
+    /// Returns an error if the user gave an option that applies only to suites, except `--from`. The error message
+    /// contains `suites`, which describes the outputs that are suites.
     pub fn refuse_but_starts(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),

@@ -21,7 +21,7 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory of the entries that are read from a suite, in bytes per byte of the file.
+/// An upper bound on the memory that the entries of a suite need, in bytes per byte of the suite's file.
 pub const MEMORY_PER_BYTE: usize = 16;
 
 /// Show the results of an engine match for each opening of its suite
@@ -211,8 +211,8 @@ fn table(report: &MatchReport) -> String {
     text
 }
 
-/// Formats a pentanomial as text, such as `[0 1 5 2 0]`. Its five numbers count the pairs of games in which a player
-/// scored 0, 0.5, 1, 1.5 and 2 points.
+/// Formats a pentanomial as text, such as `[0 1 5 2 0]`. A pentanomial counts pairs of games. Its five numbers belong
+/// to the pairs in which a player scored 0, 0.5, 1, 1.5 and 2 points.
 fn pairs(Pentanomial(counts): Pentanomial) -> String {
     let counts = counts.map(|count| count.to_string());
     format!("[{}]", counts.join(" "))

@@ -43,9 +43,9 @@ pub fn print_json(document: &Value) -> anyhow::Result<()> {
     print(&format!("{}\n", json::to_string(document)?))
 }
 
-/// Writes a JSON object to standard output, with a list as an additional last field. `list` is the name of this
-/// field, and `items` are its elements as JSON. The elements are written one by one, so the list need not fit into
-/// memory.
+/// Writes the JSON object `document` to standard output, and appends a list to it as the last field. `list` is the name
+/// of this field, and `items` are its elements as JSON. The elements are written one by one, so the list need not fit
+/// into memory.
 pub fn print_json_list(
     document: &Value,
     list: &str,
@@ -72,8 +72,8 @@ pub fn not_printed(err: io::Error) -> anyhow::Error {
 
 /// A writer that escapes control characters if its output is a terminal.
 ///
-/// Each call to `write` must contain complete characters. If a character is split between two calls, its bytes are
-/// treated as invalid UTF-8.
+/// Each call to `write` must pass whole characters. If two calls pass the parts of one character, its bytes are treated
+/// as invalid UTF-8.
 pub struct Shown<W> {
     out: W,
     is_terminal: bool,
@@ -118,20 +118,20 @@ impl<W: Write> Write for Shown<W> {
     }
 }
 
-/// A text output of a command: standard output, or a file that appears under its name only when it is complete.
+/// A text output of a command: standard output or a file. A file gets its final name only when it is complete.
 pub struct Output(Shown<BufferedFile>);
 
 impl Output {
-    /// Creates a text output at `path`, where `-` means standard output. If the file exists and `force` is `false`,
-    /// it is replaced only if it is empty, or if the checksum in it proves that polybook wrote it and nobody has
-    /// changed it.
+    /// Creates a text output at `path`. The path `-` means standard output. If `force` is `true`, replaces any existing
+    /// file. Otherwise, replaces only an empty file, or a file with a correct checksum, which polybook wrote and nobody
+    /// has changed.
     pub fn create(path: &Path, force: bool) -> polybook::Result<Output> {
         let file = begin_text(path, force)?;
         let is_terminal = path == Path::new("-") && io::stdout().is_terminal();
         Ok(Output(Shown::new(BufferedFile::sealed(file), is_terminal)))
     }
 
-    /// Returns `true` if a checksum of the text is written into the output when it is complete.
+    /// Returns `true` if the output will contain a checksum of its text when it is complete.
     pub fn is_sealed(&self) -> bool {
         self.0.out.is_sealed()
     }

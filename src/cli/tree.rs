@@ -135,9 +135,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))
 }
 
-/// Opens the book, database, index or repertoire from which the tree is built. Returns three values: the source of
-/// moves, the variant whose rules apply, and the variant of all positions in the source. The third value is `None` if
-/// the source does not state exactly one variant.
+/// Opens the book, database, index or repertoire from which the tree is built. Returns the source of moves, the variant
+/// by whose rules moves are played, and the variant that the source states. The last value is `None` if the source does
+/// not state exactly one variant.
 fn opened(
     args: &Args,
     path: &Path,
@@ -180,8 +180,8 @@ fn opened(
     Ok((Box::new(book), variant, only))
 }
 
-/// Opens a repertoire in PGN. Returns the source of moves, the variant whose rules apply, and always `None`, because
-/// a PGN file can contain games of several variants.
+/// Opens a repertoire in PGN. Returns the source of moves and the variant by whose rules moves are played. The third
+/// value is always `None`, because a PGN file can contain games of several variants.
 fn repertoire(
     args: &Args,
     path: &Path,
@@ -209,9 +209,9 @@ fn repertoire(
     Ok((Box::new(repertoire), variant, None))
 }
 
-/// Writes the tree of moves of a source to `out` and returns the number of its moves. The second argument contains
-/// the source, the variant by whose rules the moves are played, and the variant of the source (`None` if the source
-/// contains positions of several variants).
+/// Writes the tree of moves of a source to `out`, and returns the number of its moves. The second argument contains the
+/// source, the variant by whose rules the moves are played, and the variant that the source states. The last value is
+/// `None` if the source does not state exactly one variant.
 fn write(
     args: &Args,
     (source, variant, only): (Box<dyn Source>, Variant, Option<Variant>),

@@ -1,13 +1,14 @@
 //! Errors in the use of the command line.
 
-/// An error in the command line that clap cannot detect, with the message for the user. The exit status is 2.
+/// An error in the command line that clap cannot detect. It contains the message for the user. The exit status of the
+/// program is 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
 impl Usage {
-    /// Returns an error if `option` is `Some`, with the name of an option that the user must not use here. The error
-    /// message is this name followed by `reason`.
+    /// Returns an error if `option` is `Some`. `option` contains the name of an option that the user gave but must not
+    /// use here. The error message is this name followed by `reason`.
     pub fn refuse(option: Option<&str>, reason: &str) -> Result<(), Usage> {
         match option {
             Some(option) => Err(Usage(format!("{option} {reason}"))),
@@ -16,6 +17,6 @@ impl Usage {
     }
 }
 
-/// The error message for the option `--explorer` without a directory. Older versions of polybook accepted this form.
+/// The error message if the user gave `--explorer` without a directory. Older versions of polybook accepted this.
 pub const EXPLORER_DIR: &str = "--explorer needs the name of a directory: --explorer DIR writes the explorer's index, \
                                 and --leveldb DIR writes an index for front-ends";

@@ -73,7 +73,8 @@ pub struct Args {
 /// The maximum number of faults of a suite that an error message lists.
 const MAX_LISTED_FAULTS: usize = 10;
 
-/// The result of checking a book, database, index or store of evaluations: the number of its records, and its faults.
+/// The result of checking a book, a database, an index or a store of evaluations. It contains the number of records and
+/// the faults.
 struct Findings {
     /// The number of records: 16-byte records of a book including its header, rows of a database, or entries of an
     /// index.
@@ -162,7 +163,8 @@ fn is_system_error(err: &anyhow::Error) -> bool {
     err.is::<io::Error>() || own == Some(ErrorKind::Io)
 }
 
-/// Returns `true` if a game in a PGN text has a result. The games of an opening suite have none.
+/// Returns `true` if a PGN text contains a game with a result. Games in an opening suite have no results, so such a
+/// text is not a suite.
 fn has_results(pgn: &str) -> bool {
     let results = ["1-0", "0-1", "1/2-1/2"];
     results
@@ -170,9 +172,9 @@ fn has_results(pgn: &str) -> bool {
         .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
 }
 
-/// Checks a file as an opening suite, and prints a report. `book` is the path that the user gave, and `file` is the
-/// path to open, which differs for a pipe. `refusal` is the error that says why the file is not a book; it is
-/// returned if the file is not a suite either.
+/// Checks a file as an opening suite, and prints a report. If the file is not a suite, returns `refusal`, the error
+/// that says why it is not a book. `book` is the path that the user gave, and `file` is the path to open. They differ
+/// if the user named a pipe.
 fn verify_suite(
     args: &Args,
     book: &Path,
@@ -265,8 +267,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Checks the file or directory `book` and prints a report. If it has faults, returns an error that lists them or,
-/// with `--fix`, writes a repaired copy.
+/// Checks the file or directory `book` and prints a report. With `--fix`, writes a repaired copy. Without `--fix`,
+/// returns an error that lists the faults if there are any.
 fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
     let name = input::name(book);
     let begin = |out: &PathBuf| {

@@ -7,7 +7,7 @@ use polybook::{
 };
 use shakmaty::Color;
 
-/// The heading, in the help of a command, of the options that select moves and determine their weights.
+/// The heading above the options that select moves and determine their weights, in the help of a command.
 pub const MOVES: &str = "Which moves are kept, and their weights";
 
 /// The options that select the moves of a book and determine their weights.
@@ -64,7 +64,8 @@ pub struct WeightingArgs {
     minimax: Option<u8>,
 }
 
-/// Returns a parser for clap that accepts the names in `values` and returns the value that belongs to the given name.
+/// Returns a parser for clap that accepts only the names in `values`. The parsed value is the one that belongs to the
+/// name.
 pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     values: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
@@ -84,7 +85,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// Parses a score in percent. Returns an error if it is not in the range 0 to 100. A score between 0 and 1 is also an
-/// error: the user probably means a share such as 0.45, because such a low limit would exclude almost no move.
+/// error, because the user probably means a share, such as 0.45.
 fn score_percent(text: &str) -> Result<f64, String> {
     let score = percent(text)?;
     match score > 0.0 && score < 1.0 {
@@ -93,8 +94,8 @@ fn score_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A requirement of options in [`WeightingArgs`]. The list of options in [`WeightingArgs::given`] is sorted by
-/// requirement, in the order of these variants. The discriminant is the index of the first option with the
+/// The requirement of an option in [`WeightingArgs`], such as a certain kind of output. [`WeightingArgs::given`] lists
+/// the options in the order of these variants. The discriminant of a variant is the index of the first option with this
 /// requirement.
 #[derive(Copy, Clone)]
 pub enum Requirement {
@@ -109,8 +110,8 @@ pub enum Requirement {
 }
 
 impl WeightingArgs {
-    /// Returns the name of the first option that the user gave and whose requirement is `needs` or a later variant of
-    /// [`Requirement`]. Returns `None` if the user gave no such option.
+    /// Finds an option that the user gave and whose requirement is `needs` or a later variant of [`Requirement`].
+    /// Returns the name of the first such option, or `None` if there is none.
     pub fn given(&self, needs: Requirement) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [
@@ -139,8 +140,8 @@ impl WeightingArgs {
         self.min_game
     }
 
-    /// Returns the filter for moves that the options describe. Without `--min-game`, the minimum number of games is
-    /// that of `default`.
+    /// Returns the filter for moves that the options describe. Without `--min-game`, the filter has the minimum number
+    /// of games of `default`.
     pub fn move_filter(&self, default: &MoveFilter) -> MoveFilter {
         MoveFilter {
             min_game: self.min_game.unwrap_or(default.min_game),
@@ -183,7 +184,8 @@ pub struct HeaderArgs {
 }
 
 impl HeaderArgs {
-    /// Returns the name of an option for the header that the user gave, or `None` if the user gave none.
+    /// Returns the name of the option with which the user changed the book's header: `--no-header` or `--comment`.
+    /// Returns `None` if the user gave neither.
     pub fn given(&self) -> Option<&'static str> {
         match self.no_header {
             true => Some("--no-header"),

@@ -28,8 +28,8 @@ the Explorer, click into its address, type cmd and press Enter. Then type the co
 If this window was opened for polybook, press Enter to close it.
 ";
 
-/// Prints a short introduction, for a user who starts polybook without arguments. The examples in the text call the
-/// program `called`.
+/// Prints a short introduction. polybook shows it to users who start the program without arguments. `called` is the
+/// name of the program in the examples.
 pub fn run(called: &OsStr) -> anyhow::Result<()> {
     let has_own_window = has_own_window();
     // A double-clicked program is in the current folder, where `cmd` finds it by its name alone.
@@ -50,11 +50,12 @@ pub fn run(called: &OsStr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns `true` if the console window may close when the program ends. On Windows, this happens if the user started
-/// the program with a double-click.
+/// Returns `true` if the console window may close when the program ends. On Windows, this happens if the user
+/// double-clicked the program.
 ///
 /// The shell `cmd` sets the variable PROMPT for the programs that it starts, and Windows Terminal sets WT_SESSION.
-/// PowerShell in a window of its own sets neither, so polybook waits for Enter there, too.
+/// Without these variables, the function assumes a double-click. PowerShell in a window of its own sets neither, so the
+/// function also returns `true` there.
 fn has_own_window() -> bool {
     cfg!(windows)
         && env::var_os("PROMPT").is_none()

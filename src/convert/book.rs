@@ -34,8 +34,8 @@ pub struct ConvertBook<'a> {
     pub meter: Arc<Meter>,
 }
 
-/// A row of the table to which a book is converted. It contains a record of the book, and the position of the record
-/// if moves of the book lead to it.
+/// A row of the table to which a book is converted. It contains a record of the book. It also contains the position of
+/// the record, if moves of the book lead to this position.
 #[derive(Serialize)]
 struct BookRow {
     key: String,
@@ -83,10 +83,10 @@ impl<'a> ConvertBook<'a> {
     /// the FEN, the move in SAN and in UCI notation, the weight, and the learn field. Parquet files also contain the
     /// 16-bit number of the move.
     ///
-    /// Positions are written in the order in which the moves of the book reach them from `starts`. If `starts` is
-    /// empty, they are reached from the starting position of the variant. The moves of a position are sorted by
-    /// weight, in descending order. A castling move that the book contains in two forms is written once. Records of
-    /// positions that are not reached follow at the end, without FEN and SAN.
+    /// The conversion plays the moves of the book from the positions `starts`, or from the starting position if
+    /// `starts` is empty. It writes the positions in the order in which it reaches them. The moves of a position are
+    /// sorted by weight, in descending order. A castling move that the book contains in two forms is written once.
+    /// Records of positions that are not reached follow at the end, without FEN and SAN.
     ///
     /// # Errors
     ///

@@ -55,8 +55,7 @@ pub use self::{book::ConvertBook, table::TableFormat};
 pub use crate::suite::{EvalRange, Suite, SuiteFormat, read_starts};
 
 /// A conversion of an OOBS database to a Polyglot book, an opening suite or a table. The default options are those of
-/// [`MakeBook`](crate::MakeBook). Rows that are marked as inactive are skipped, because their moves must not be
-/// played.
+/// [`MakeBook`](crate::MakeBook). Inactive rows are skipped, because their moves must not be played.
 #[derive(Debug)]
 pub struct Convert {
     /// The database.
@@ -203,12 +202,12 @@ impl Convert {
 
     /// Converts the database to an opening suite, a list of lines or positions from which engine games start.
     ///
-    /// Lines are written as games without a result, sorted by the number of games that may have played them, in
-    /// descending order. No line is written twice. Positions are written as EPDs, one per line of text, sorted by the
-    /// number of games that reached them, in descending order. A comment in a game, or the operation `c0` in an EPD,
-    /// states how many games reached the final position by any moves, and White's score in these games.
+    /// Lines are written as games without a result. Lines that more games may have played come first, and no line is
+    /// written twice. Positions are written as EPDs, one in each line of the file. Positions that more games reached
+    /// come first. A comment in a game, or the operation `c0` in an EPD, states how many games reached the final
+    /// position by any moves, and White's score in these games.
     ///
-    /// A line contains only moves that a book made from the database would contain, and repeats no position. In
+    /// A line contains only moves that a book made from the database would contain. It repeats no position. In
     /// Chess960, lines begin at all starting positions of the database, unless `suite` specifies starting positions.
     ///
     /// # Errors
@@ -282,8 +281,8 @@ impl Convert {
         })
     }
 
-    /// Returns a move filter that combines two others, so that a move must pass both. One is the filter of the
-    /// conversion, or `default` if it is not set. The other is the filter with which the database was made.
+    /// Returns a move filter that selects only moves that pass two filters. The first is the filter of the conversion,
+    /// or `default` if that is not set. The second is the filter with which the database was made.
     fn combined_filter(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrow(&self.obs.info().move_filter);
@@ -291,7 +290,7 @@ impl Convert {
     }
 }
 
-/// A source that returns the moves of a database that a [`MoveFilter`] selects, with their results.
+/// A source of moves that reads a database. It returns the moves that a [`MoveFilter`] selects, with their results.
 struct CountedMoves<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,
@@ -348,7 +347,8 @@ pub(super) struct DatabaseCounts {
     pub skipped_rows: SkippedRows,
 }
 
-/// The numbers of games by position, move and result that one thread has read from some rows of an OOBS database.
+/// The numbers of games by position, move and result in one part of the rows of an OOBS database. Each thread has its
+/// own counts.
 #[derive(Default)]
 struct RowCounts {
     counts: CountBatch,
@@ -362,12 +362,13 @@ struct RowCounts {
 }
 
 impl Convert {
-    /// Reads all active rows of the database and counts their moves. The calling thread reads the rows, and the
-    /// threads of `pool` count them. `memory` is the memory budget.
+    /// Reads all active rows of the database, and counts the games of each move. The calling thread reads the rows, and
+    /// the threads of `pool` count them. `memory` is the memory budget.
     ///
-    /// If `arrivals` is `false`, moves are counted by the Polyglot key of their position. If it is `true`, moves are
-    /// counted by the identity of their position, and so are the games that reached each position. The latter are
-    /// stored as the results of the move [`BookMove::NONE`], from the point of view of the side that moved last.
+    /// If `arrivals` is `false`, each position is represented by its Polyglot key. If `arrivals` is `true`, each
+    /// position is represented by its identity. The function then also counts the games that reached each position.
+    /// They are stored as the results of the move [`BookMove::NONE`], from the point of view of the side that moved
+    /// last.
     pub(super) fn count(
         &self,
         variant: Variant,
@@ -431,9 +432,9 @@ impl Convert {
     }
 }
 
-/// Counts the results of the moves in `rows`. Rows with the same EPD should be adjacent, because an EPD is parsed
-/// only if it differs from that of the previous row. Rows that cannot be read and illegal moves are counted as
-/// skipped. If `arrivals` is `true`, also counts the games that reached the position after each move.
+/// Counts the results of the moves in `rows`. If `arrivals` is `true`, also counts the games that reached the position
+/// after each move. Rows that cannot be read and rows with illegal moves are counted as skipped. Counting is faster if
+/// rows with the same EPD are adjacent, because each EPD is then parsed only once.
 fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
     let mut found = RowCounts::default();
@@ -484,7 +485,7 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     found
 }
 
-/// The number of positions whose counts are collected before they are added to a tally.
+/// The number of positions in a batch. The counts of a batch are collected before they are added to a tally.
 const POSITIONS_PER_BATCH: u64 = 1 << 14;
 
 /// Returns the en passant square of a position if a pawn attacks it but pins make every capture there illegal.
@@ -496,8 +497,8 @@ pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
 }
 
 /// Adds a note to `notes` if `mv` is a double step that only pinned pawns could capture en passant. The EPD of the
-/// position after the move lacks this en passant square, but the Polyglot key includes the en passant file. The note
-/// stores the square under the Polyglot key without this file.
+/// resulting position lacks the en passant square, but its Polyglot key includes the en passant file. The note is used
+/// to restore this file. It stores the square under the key without the file.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -521,14 +522,15 @@ pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBa
     }
 }
 
-/// Encodes an en passant square for a note, as a move from the square to itself. No real move has this form.
+/// Encodes an en passant square as a move from this square to itself. No real move has this form. [`note_step`] stores
+/// the result.
 fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
-/// Adds the counts in `uncertain` to `tally`, except the notes of double steps. The keys in `uncertain` may lack an en
-/// passant file. If a position has a note by [`note_step`], the file is added to its key. If `exact` is `true`, the
-/// keys remain unchanged, because the EPDs of the database already contain the en passant squares.
+/// Adds the counts in `uncertain` to `tally`, except the notes that [`note_step`] stored. The keys in `uncertain` may
+/// lack an en passant file. If a position has a note, the file is added to its key. If `exact` is `true`, no key
+/// changes, because the EPDs of the database already contain all en passant squares.
 pub(super) fn add_uncertain(uncertain: &Counts, exact: bool, tally: &Tally) -> Result<()> {
     let (mut batch, mut positions) = (CountBatch::default(), 0);
     for position in uncertain.positions() {

@@ -19,8 +19,8 @@ use crate::{
 /// The names of the columns that contain text. All other columns contain numbers.
 const TEXTS: [&str; 3] = ["fen", "san", "uci"];
 
-/// The name of the column with the 16-bit numbers of moves. The column has the type of a 32-bit integer, like the
-/// columns of counts, because polars and Arrow can join only columns of the same type.
+/// The name of the column that contains moves as 16-bit numbers. The type of the column is a 32-bit integer, as in the
+/// files of counts, because polars and Arrow can join only columns of the same type.
 const MOVE: &str = "move";
 
 /// The values of a column in the current row group.
@@ -97,9 +97,8 @@ impl ParquetRows {
         })
     }
 
-    /// Appends a row. `row` is a JSON document whose fields are named like the columns. It contains the position key
-    /// as 16 hex digits. The file contains the key as a signed number with the same bits, as [counts](crate::counts)
-    /// do.
+    /// Appends a row to the file. `row` is a JSON object with one field for each column. Its position key is a text of
+    /// 16 hex digits, which is stored as a signed integer with the same bits, as in [counts](crate::counts).
     pub(super) fn push(&mut self, row: &Value) -> Result<()> {
         for (name, column) in &mut self.columns {
             let value = &row[&**name];

@@ -48,8 +48,8 @@ enum RowWriter {
 }
 
 impl TableOutput {
-    /// Creates a writer of a table to `file`. `columns` contains the names of the columns, separated by commas; JSON
-    /// lines do not use it.
+    /// Creates a writer of a table to `file`. `columns` contains the names of the columns, separated by commas. It is
+    /// ignored if `format` is JSON lines.
     pub(super) fn begin(
         file: AtomicFile,
         format: TableFormat,
@@ -74,7 +74,8 @@ impl TableOutput {
         Ok(TableOutput { path, rows })
     }
 
-    /// Writes a row. In comma-separated values, the order of its fields must be that of the columns.
+    /// Writes a row. If the format is comma-separated values, the fields of the row must be in the order of the
+    /// columns.
     pub(super) fn write(&mut self, row: &impl Serialize) -> Result<()> {
         let written = match &mut self.rows {
             RowWriter::Csv(writer) => writer.serialize(row).map_err(io_error),
@@ -114,7 +115,7 @@ fn io_error(err: csv::Error) -> io::Error {
     }
 }
 
-/// A row of comma-separated values: a move of an OOBS database.
+/// A row of a table of comma-separated values. It contains a move of an OOBS database.
 #[derive(Serialize)]
 struct CsvRow<'a> {
     epd: &'a str,
@@ -123,7 +124,7 @@ struct CsvRow<'a> {
     weight: u16,
 }
 
-/// A row of a table in JSON lines or Parquet: a move of an OOBS database.
+/// A row of a table in JSON lines or Parquet. It contains a move of an OOBS database.
 #[derive(Serialize)]
 struct JsonRow<'a> {
     /// The position key as 16 hex digits, for Parquet files.
@@ -148,12 +149,12 @@ impl Convert {
     /// sorted by EPD. The moves of a position are sorted by number of games in descending order.
     ///
     /// Comma-separated values have columns for the EPD, the move, the wins, draws and losses of the side to move, and
-    /// the weight. The weight is that of the move in a book made from the database, or 0 if the book would not contain
-    /// the move.
+    /// the weight. The weight is the one that a book made from the database would contain. It is 0 if such a book would
+    /// not contain the move.
     ///
-    /// JSON documents contain the FEN instead of the EPD, and the move in SAN and in UCI notation. Parquet files also
-    /// contain the position key and the 16-bit number of the move. They encode both like directories of
-    /// [counts](crate::counts), so the tables can be joined.
+    /// JSON documents and Parquet files contain the FEN instead of the EPD, and the move in SAN and in UCI notation.
+    /// Parquet files also contain the position key and the 16-bit number of the move. These have the same types as in
+    /// directories of [counts](crate::counts), so the tables can be joined.
     ///
     /// # Errors
     ///
@@ -202,10 +203,10 @@ impl Convert {
         Ok(table.converted)
     }
 
-    /// Returns the factor that scales all weights of a table to 16 bits. It depends on the largest weight of the moves
-    /// that `filter` selects, so all rows are read.
+    /// Returns the scaling that fits all weights of a table into 16 bits. Reads all rows to find the largest weight of
+    /// the moves that `filter` selects.
     ///
-    /// If each position is scaled separately, reads no rows and returns a factor that leaves weights unchanged.
+    /// If each position is scaled separately, reads no rows and returns a scaling that leaves weights unchanged.
     fn global_scaling(&self, filter: &MoveFilter) -> Result<Scaling> {
         let mut largest = 0;
         if self.weights.scale == Scale::Global {

@@ -34,21 +34,21 @@ use crate::{
     storage::sort::{Dedup, Fold, Memory, Record, Sealed, Shards},
 };
 
-/// The number of rating groups, including one group for games without a known rating.
+/// The number of rating groups. Games without a known rating form one of these groups.
 const RATING_GROUPS: u8 = 10;
-/// The number of values that a month can have: 1 to 12, or 0 if it is unknown.
+/// The number of values that a month can have: 1 to 12, and 0 for an unknown month.
 const MONTH_VALUES: u32 = 13;
 
-/// The maximum number of games in one record. The ratings of 16 games, at most 4,000 each, add up to less than
-/// 2^16, so a record can store the sum in 16 bits.
+/// The maximum number of games in one record. Each rating is at most 4,000, so the ratings of 16 games add up to less
+/// than 2^16. A record can thus store their sum in 16 bits.
 const MAX_GAMES_PER_RECORD: u64 = 16;
 
-/// A bit mask for all fields of a record except the number of games and the sum of the ratings. Two records can be
-/// added up if they are equal under this mask.
+/// A bit mask for all fields of a record except the number of games and the sum of the ratings. Two records whose
+/// masked bits are equal can be added up.
 const SAME_CLASS_MASK: u128 = !0 << 20;
 
-/// The class of a half-move: the speed, rating group and month of the game in which it was played. If counts are
-/// not grouped by one of these properties, the property is 0.
+/// The class of a half-move: the speed, rating group and month of its game. A property is 0 if counts are not grouped
+/// by it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct CountClass {
     /// The index of the speed in [`Speed::ALL`](crate::pgn::Speed::ALL).
@@ -64,7 +64,7 @@ pub struct CountClass {
     pub book_only: bool,
 }
 
-/// The known ratings of the players who played a move, stored as their sum and their number.
+/// The known ratings of the players who played a move. Only their sum and their number are stored.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Ratings {
     /// The sum of the ratings.
@@ -80,15 +80,16 @@ impl AddAssign for Ratings {
     }
 }
 
-/// A 128-bit record of up to 16 games in which the same move was played in the same position. The games of a record
-/// have the same result and the same class (speed, rating group and month). Records are ordered by position key,
-/// then move, then class.
+/// A 128-bit record of up to 16 games in which the same move was played in the same position. All games of a record
+/// have the same result and the same class (speed, rating group and month). Records are ordered by position key, then
+/// move, then class.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ClassRecord(u128);
 
 impl ClassRecord {
     /// Creates a record of one half-move. `key` identifies the position, and `turn` is the side to move. `rating` is
-    /// the rating of the player who moved, or 0 if it is unknown. `winner` is `None` if neither side won the game.
+    /// the rating of the player who moved, or 0 if it is unknown. `winner` is the side that won the game, or `None`
+    /// if neither side won.
     #[inline]
     pub(crate) fn new(
         key: u64,
@@ -145,8 +146,8 @@ impl ClassRecord {
         }
     }
 
-    /// Returns `true` if both records count the same move in the same position, in games of the same class (speed,
-    /// rating group and month). The results of the games may differ.
+    /// Returns `true` if both records count the same move in the same position, in games of the same class. A class
+    /// consists of speed, rating group and month. The results of the games may differ.
     #[inline]
     pub(crate) fn has_class_of(self, other: ClassRecord) -> bool {
         self.0 >> 23 == other.0 >> 23
@@ -193,15 +194,15 @@ impl Record for ClassRecord {
         self.0
     }
 
-    /// Returns the position key, by which records are distributed among the shards of a store. Keys are hashes, so all
-    /// shards get about the same number of records.
+    /// Returns the position key, which determines the shard that stores the record. Keys are hashes, so all shards
+    /// get about the same number of records.
     fn rank(self) -> u64 {
         self.key()
     }
 }
 
-/// A [`Fold`] over sorted records. It merges records of the same move, result and class (speed, rating group and
-/// month), and adds up their numbers of games and their ratings.
+/// A [`Fold`] that merges sorted records of the same move, result and class (speed, rating group and month). It adds
+/// up their numbers of games and their ratings.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct AddGames {
     /// The bits that the current records share, the number of their games, and the sum of their ratings.
@@ -227,8 +228,8 @@ impl Fold for AddGames {
     }
 
     /// Passes the sum of the current records to `out`, and starts a new sum. A record can count at most 16 games, so
-    /// a larger sum is split into several records, in ascending order. Each record gets a share of the ratings in
-    /// proportion to its games.
+    /// a larger sum is split into several records. They are passed in ascending order, and the ratings are divided in
+    /// proportion to the games.
     #[inline]
     fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
         let Some((shared, games, sum)) = self.open.take() else {
@@ -249,7 +250,7 @@ impl Fold for AddGames {
     }
 }
 
-/// A store to which any number of threads can add records of half-moves. Each record includes the class of the
+/// A store to which any number of threads can add records of half-moves. Each record contains the class of the
 /// half-move: the speed, rating group and month of its game.
 #[derive(Debug)]
 pub(crate) struct ClassTally {
@@ -267,9 +268,9 @@ pub(crate) struct ClassCounts {
 }
 
 impl ClassTally {
-    /// Creates an empty store for records of half-moves, which spills to temporary files when it exceeds the budget
-    /// `memory`. If `with_identities` is `true`, it also stores pairs of a position key and an identity, a hash that
-    /// distinguishes positions with equal keys. The records and the pairs may each use the whole budget.
+    /// Creates an empty store for records of half-moves. If `with_identities` is `true`, it also stores pairs of a
+    /// position key and an identity. An identity is a hash that distinguishes positions with equal keys. The records
+    /// and the pairs may each use the whole budget `memory`. Any more of them are written to temporary files.
     pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
         ClassTally {
             records: Shards::new(memory.clone()),
@@ -277,9 +278,8 @@ impl ClassTally {
         }
     }
 
-    /// Adds `records`, each of which counts half-moves. If the store was created with identities, also adds `pairs`,
-    /// which contains the key and the identity (two hashes) of each position in `records`. Otherwise, `pairs` is
-    /// ignored.
+    /// Adds `records` of half-moves to the store. `pairs` contains two hashes of each position in `records`: its key
+    /// and its identity. Adds them too if the store was created with identities, and ignores them otherwise.
     ///
     /// # Errors
     ///
@@ -307,8 +307,8 @@ impl ClassTally {
 }
 
 impl ClassCounts {
-    /// Calls `f` with each record of the position whose identity is `identity`, in ascending order. An identity is a
-    /// hash that distinguishes positions with equal keys.
+    /// Calls `f` with each record of one position, in ascending order. `identity` is a hash of the position, which
+    /// distinguishes it from other positions with the same key.
     ///
     /// # Errors
     ///
@@ -341,8 +341,8 @@ impl ClassCounts {
     }
 }
 
-/// The properties of games by which counts are grouped, in addition to the position and the move. By default,
-/// counts are not grouped by any property.
+/// The properties of games by which counts are grouped. Counts are always grouped by position and move; by default,
+/// they are not grouped by any property of games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<&'static str>")]
 pub struct Grouping {
@@ -355,19 +355,20 @@ pub struct Grouping {
     pub month: bool,
 }
 
-/// The error returned if a string is not a list of properties for a [`Grouping`], such as `speed,month`.
+/// The error for a string that is not a list of properties, such as `speed,month`, for a [`Grouping`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("use one or more of speed, rating and month, separated by commas, or none")]
 pub struct UnknownClass;
 
 impl Grouping {
-    /// Returns `true` if counts are grouped by position and move only, and not by any property of the games.
+    /// Returns `true` if counts are not grouped by any property of games. They are then grouped only by position and
+    /// move.
     pub fn is_none(self) -> bool {
         self == Grouping::default()
     }
 
-    /// Returns `true` if `self` includes every property of `other`. Counts grouped by `self` can then be converted to
-    /// counts grouped by `other`.
+    /// Returns `true` if `self` contains every property in `other`. Counts that are grouped by `self` can then be
+    /// converted to counts that are grouped by `other`.
     pub fn includes(self, other: Grouping) -> bool {
         let mine = self.fields();
         other
@@ -377,8 +378,8 @@ impl Grouping {
             .all(|(theirs, mine)| !theirs.1 || mine.1)
     }
 
-    /// Returns a copy of `class` in which all properties that this grouping does not include are 0. The properties
-    /// are speed, rating group and month.
+    /// Returns a copy of `class` in which each property that this grouping does not contain is 0. The properties are
+    /// speed, rating group and month.
     pub(crate) fn project(self, class: CountClass) -> CountClass {
         CountClass {
             speed: if self.speed { class.speed } else { 0 },
@@ -453,14 +454,14 @@ impl TryFrom<Vec<String>> for Grouping {
     }
 }
 
-/// A pair of two hashes of a position: its key, by which books find the position, and its identity. Different
+/// A pair of two hashes of a position: its key and its identity. Books find a position by its key. Different
 /// positions can have the same key, but they have different identities.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct KeyedIdentity(u128);
 
 impl KeyedIdentity {
-    /// Creates a pair of a position's key and its identity, which are two hashes of the position. `key` is 0 if a
-    /// book cannot contain the position.
+    /// Creates a pair of a position's key and its identity, which are two hashes of the position. `key` must be 0 if
+    /// a book cannot contain the position.
     pub(crate) fn new(key: u64, identity: u64) -> KeyedIdentity {
         KeyedIdentity(u128::from(key) << 64 | u128::from(identity))
     }
@@ -485,8 +486,8 @@ impl Record for KeyedIdentity {
         self.0
     }
 
-    /// Returns the position key, by which pairs are distributed among the shards of a store. Keys are uniformly
-    /// distributed, except for 0, which is the key of every position that a book cannot contain.
+    /// Returns the position key, which determines the shard that stores the pair. Keys are uniformly distributed,
+    /// except for 0. This is the key of every position that a book cannot contain.
     fn rank(self) -> u64 {
         self.key()
     }

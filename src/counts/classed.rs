@@ -28,21 +28,21 @@ use crate::{
     storage::sort::{Merge, Sealed},
 };
 
-/// The number of buffered rows of one move at which rows of the same class (speed, rating group and month) are
-/// added up. It bounds the memory for moves with very many rows.
+/// The maximum number of rows of one move that are buffered before rows of the same class are added up. A class
+/// consists of speed, rating group and month. The limit bounds the memory for moves with very many rows.
 const MAX_BUFFERED_ROWS: usize = 1 << 16;
 
 /// The maximum number of classes of one move, which bounds the memory. A class is a combination of speed, rating
-/// group and month; fifty years of games have fewer than 80,000 classes.
+/// group and month. Fifty years of games have fewer than 80,000 classes.
 const MAX_CLASSES_PER_MOVE: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
-/// The maximum number of rows in a directory of counts without any row for the last positions of games. A larger
-/// directory cannot be merged with directories that have such rows, because the program that wrote it did not count
-/// the ends of games. A small directory may lack the rows by chance.
+/// The maximum number of rows in a directory of counts that contains no rows for the last positions of games. A small
+/// directory may lack such rows by chance. A larger one comes from a program that does not count the ends of games.
+/// It cannot be merged with directories that have such rows.
 const MAX_ROWS_WITHOUT_ENDS: u64 = 10_000;
 
-/// Several directories of counts, which are merged while they are read. Counts are the results of moves in
-/// positions. Rows with the same position, move and class (speed, rating group and month) are added up.
+/// Several directories of counts that are merged while they are read. Counts are the results of moves in positions.
+/// The merge adds up rows with the same position, move and class (speed, rating group and month).
 #[derive(Debug)]
 pub(crate) struct ClassedCounts {
     /// The properties of games by which the sums are grouped. Each directory is grouped by at least these properties.
@@ -58,7 +58,7 @@ pub(crate) struct ClassedCounts {
     ratings: AtomicU64,
 }
 
-/// A row of counts in a k-way merge. The merge orders rows by position key, move and identity, which is a hash that
+/// A row of counts in a merge. The merge orders rows by position key, move and identity. An identity is a hash that
 /// distinguishes positions with equal keys.
 struct MergeRow(ClassRow);
 
@@ -84,8 +84,8 @@ impl Ord for MergeRow {
 
 impl ClassedCounts {
     /// Opens directories of counts, whose rows will be added up in groups. `by` contains the properties of games that
-    /// distinguish the groups: any of speed, rating group and month. Each directory must be grouped by at least these
-    /// properties.
+    /// distinguish the groups: any of speed, rating group and month. Each directory must be grouped by all properties
+    /// in `by`.
     ///
     /// # Errors
     ///
@@ -124,12 +124,12 @@ impl ClassedCounts {
         Ok(false)
     }
 
-    /// Adds up the rows whose position keys are in `shards`, and calls `f` with each sum. There is one sum for each
-    /// position, move and class (speed, rating group and month), in ascending order. If `own` is `Some`, its counts
-    /// are included; they are the counts of games that were read in the same run of `make-book`.
+    /// Adds up the rows whose position keys are in `shards`, and calls `f` with each sum. Each combination of a
+    /// position, a move and a class (speed, rating group and month) has one sum. The sums are in ascending order.
+    /// `own` contains additional counts, of games that were read in the same run of `make-book`.
     ///
-    /// A shard is a 256th of the range of keys. `shards` must not contain both keys below 2^63 and keys from 2^63 on,
-    /// because directories are sorted by keys as signed numbers.
+    /// A shard is a 256th of the range of keys. Directories are sorted by keys as signed numbers. Therefore `shards`
+    /// must not contain both keys below 2^63 and keys from 2^63 on.
     ///
     /// # Errors
     ///
@@ -169,8 +169,8 @@ impl ClassedCounts {
         )
     }
 
-    /// Adds up the rows of each move by class (speed, rating group and month), and calls `f` with each sum. `sorted`
-    /// must yield the rows in ascending order of key, move and identity.
+    /// Adds up the rows of each move by class, and calls `f` with each sum. A class consists of speed, rating group
+    /// and month. `sorted` must yield the rows in ascending order of key, move and identity.
     fn add_moves(
         &self,
         sorted: impl Iterator<Item = Result<ClassRow>>,
@@ -202,8 +202,8 @@ impl ClassedCounts {
         self.flush_move(&mut rows, &mut f)
     }
 
-    /// Adds up the rows in the buffer `rows`, which belong to one move, by class (speed, rating group and month).
-    /// Calls `f` with each sum, and clears the buffer.
+    /// Adds up the rows in the buffer `rows` by class (speed, rating group and month). The rows must belong to one
+    /// move. Calls `f` with each sum, and clears the buffer.
     fn flush_move(
         &self,
         rows: &mut Vec<ClassRow>,
@@ -215,15 +215,15 @@ impl ClassedCounts {
         rows.drain(..).try_for_each(|row| f(&row))
     }
 
-    /// Returns a path for errors that concern all inputs: the path of the first directory, or `counts` if there is no
-    /// directory.
+    /// Returns the path that is named in errors about all inputs together. It is the path of the first directory, or
+    /// `counts` if there is no directory.
     fn path(&self) -> &Path {
         let directory = self.directories.first();
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
     }
 
-    /// Checks that a move does not have more than [`MAX_CLASSES_PER_MOVE`] classes. A class is a combination of speed,
-    /// rating group and month.
+    /// Checks that the number of classes of a move, `classes`, does not exceed [`MAX_CLASSES_PER_MOVE`]. A class is a
+    /// combination of speed, rating group and month.
     fn check_classes(&self, classes: usize) -> Result<()> {
         if classes <= MAX_CLASSES_PER_MOVE {
             return Ok(());
@@ -235,8 +235,8 @@ impl ClassedCounts {
         Err(Error::too_large(self.path(), problem))
     }
 
-    /// Returns an iterator over the rows of one directory, which the reader `rows` provides. The iterator sets
-    /// `has_ends` when it reads a row without a move, which counts games that ended in the row's position.
+    /// Returns an iterator over the rows of one directory. `rows` reads them from the directory. When the iterator
+    /// reads a row without a move, it sets `has_ends`. Such a row counts games that ended in its position.
     fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {
@@ -283,8 +283,8 @@ impl ClassedCounts {
         Ok(true)
     }
 
-    /// Checks the checksums of all files that are stated in the `counts.json` of their directories. Uses all threads
-    /// of the current rayon pool.
+    /// Compares the checksums of all files with those in the `counts.json` of their directories. Uses all threads of
+    /// the current rayon pool.
     ///
     /// # Errors
     ///
@@ -294,14 +294,14 @@ impl ClassedCounts {
         parts.try_for_each(OrderedParts::check_bytes)
     }
 
-    /// Returns the total number of rows in the directories, before rows are added up.
+    /// Returns the total number of rows in the directories, before equal rows are added up.
     pub(crate) fn row_count(&self) -> u64 {
         let parts = self.directories.iter().map(|(.., parts)| parts);
         parts.map(OrderedParts::rows).sum()
     }
 
-    /// Checks that each row of the directories was read exactly once. Resets the numbers of games and ratings that
-    /// were read, so that the rows can be read again.
+    /// Checks that each row of the directories was read exactly once. Then resets the totals of games and ratings to
+    /// 0, so that the rows can be read again.
     ///
     /// # Errors
     ///
@@ -324,8 +324,8 @@ impl ClassedCounts {
     }
 }
 
-/// Sets `has_ends` to `true` if `rows` contains a row without a move. Such a row counts games that ended in the
-/// row's position.
+/// Sets `has_ends` to `true` if `rows` contains a row without a move. Such a row counts games that ended in its
+/// position.
 fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
     let is_end = |row: &ClassRow| row.row.mv == BookMove::NONE;
     if !has_ends.load(Relaxed) && rows.iter().any(is_end) {
@@ -333,8 +333,8 @@ fn note_ends(rows: &[ClassRow], has_ends: &AtomicBool) {
     }
 }
 
-/// Sorts the rows of one move by class (speed, rating group and month), and merges all rows of the same class into
-/// one.
+/// Sorts the rows of one move by class (speed, rating group and month), and merges the rows of each class into one
+/// row.
 fn add_up(rows: &mut Vec<ClassRow>) {
     if rows.len() < 2 {
         return;
@@ -350,8 +350,8 @@ fn add_up(rows: &mut Vec<ClassRow>) {
     });
 }
 
-/// An iterator over rows of counts. The rows are sorted by position key, move and identity, and each row has a
-/// class: a speed, a rating group and a month.
+/// An iterator over rows of counts, sorted by position key, move and identity. Each row has a class: a speed, a
+/// rating group and a month.
 pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
 /// The rows that will be written to a directory of counts. They are held in memory or in temporary files.
@@ -367,13 +367,14 @@ pub(crate) enum RowSource<'a> {
 
 impl RowSource<'_> {
     /// Returns `true` if each row contains an identity in addition to the position key. An identity is a hash that
-    /// distinguishes positions with equal keys. Only counts of variants contain identities.
+    /// distinguishes positions with equal keys. Only counts of chess variants contain identities.
     pub(super) fn has_identities(&self) -> bool {
         matches!(self, RowSource::Identities { .. })
     }
 
-    /// Calls `f` with each row in one shard, sorted by position key, move and identity (a hash that distinguishes
-    /// positions with equal keys). `shard` is the index of the shard, which is a 256th of the range of keys.
+    /// Calls `f` with each row in one shard, sorted by position key, move and identity. An identity is a hash that
+    /// distinguishes positions with equal keys. `shard` is the index of the shard, which is a 256th of the range of
+    /// keys.
     ///
     /// # Errors
     ///
@@ -406,9 +407,9 @@ impl RowSource<'_> {
     }
 }
 
-/// Calls `f` with one row for each position, move and class (speed, rating group and month) in `shards`, in
-/// ascending order. Adds up all games of such a row. `counts` must be counts of standard chess. A shard is a 256th
-/// of the range of keys.
+/// Adds up the games in `shards` by position, move and class (speed, rating group and month). Calls `f` with one row
+/// for each sum, in ascending order. `counts` must be counts of standard chess. A shard is a 256th of the range of
+/// keys.
 ///
 /// # Errors
 ///
@@ -450,9 +451,8 @@ pub(super) fn for_each_class_row(
     open.map_or(Ok(()), |last| f(&row_of(last)))
 }
 
-/// Returns an iterator over the rows in `shards`, sorted by position key, move and identity. A move may have
-/// several rows of the same class (speed, rating group and month), which are not added up. A shard is a 256th of
-/// the range of keys.
+/// Returns an iterator over the rows in `shards`, sorted by position key, move and identity. Rows of the same move
+/// and class (speed, rating group and month) are not added up. A shard is a 256th of the range of keys.
 pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedRows<'_> {
     let Some(keys) = &counts.keys else {
         let records = shards.flat_map(|shard| counts.records.records(shard));
@@ -498,8 +498,8 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
     }))
 }
 
-/// Converts a record to a row of counts. `key` is the Polyglot key of the position, which the row needs in addition
-/// to the identity in the record.
+/// Converts a record to a row of counts. A row contains two hashes of its position: the identity, which is taken from
+/// the record, and the Polyglot key, `key`.
 fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     ClassRow {
         row: Row {
@@ -514,10 +514,9 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     }
 }
 
-/// Calls `f` with each row in one shard of counts of variants, sorted by position key, move and identity. These
-/// counts are stored by identity, a hash of the position. `keys` contains the key that belongs to each identity,
-/// and `finder` finds the moves of an identity. `shard` is the index of the shard, which is a 256th of the range of
-/// keys.
+/// Calls `f` with each row in one shard of counts of variants, sorted by position key, move and identity. `shard` is
+/// the index of the shard, which is a 256th of the range of keys. Identities are hashes of positions. `keys` contains
+/// the key that belongs to each identity, and `finder` finds the moves of an identity.
 ///
 /// # Errors
 ///

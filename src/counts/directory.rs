@@ -21,8 +21,8 @@ use crate::{
     task,
 };
 
-/// An open directory of counts. Its Parquet files contain the results of each move in each position. It may also
-/// contain the file `counts.json`, which describes the counts.
+/// An open directory of counts. Its Parquet files contain the results of each move in each position. The optional
+/// file `counts.json` describes the counts.
 #[derive(Clone, Debug)]
 pub struct CountsDirectory {
     path: PathBuf,
@@ -31,7 +31,7 @@ pub struct CountsDirectory {
     starts: Option<Part>,
 }
 
-/// One of the Parquet files in a directory of counts.
+/// A Parquet file in a directory of counts.
 #[derive(Clone, Debug)]
 pub struct Part {
     path: PathBuf,
@@ -142,8 +142,8 @@ impl CountsDirectory {
         self.about.as_ref()
     }
 
-    /// Returns the properties of games by which the counts are grouped: any of speed, rating group and month. They
-    /// are read from `counts.json` or, if it does not exist, from the columns of the Parquet files.
+    /// Returns the properties of games by which the counts are grouped: any of speed, rating group and month. Reads
+    /// them from `counts.json` or, if it does not exist, from the columns of the Parquet files.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ impl CountsDirectory {
     }
 
     /// Estimates how many bytes of memory are needed to parse the metadata of one Parquet file in the directory.
-    /// Returns the largest estimate of all files.
+    /// Returns the largest estimate for any file.
     ///
     /// # Errors
     ///
@@ -188,8 +188,9 @@ impl CountsDirectory {
         parts.try_fold(0, |most, part| Ok(most.max(part?)))
     }
 
-    /// Checks that all files have a column of identities, or that no file has one if `are_wanted` is `false`. An
-    /// identity is a hash that distinguishes positions with equal keys. Counts of chess variants need this column.
+    /// Checks that all files have a column of identities if `are_wanted` is `true`, and that no file has one
+    /// otherwise. An identity is a hash that distinguishes positions with equal keys. Only counts of chess variants
+    /// need this column.
     ///
     /// # Errors
     ///
@@ -205,16 +206,16 @@ impl CountsDirectory {
         Ok(())
     }
 
-    /// Returns the total size of the files with counts in bytes. The file of starting positions and `counts.json` are
-    /// not included.
+    /// Returns the total size in bytes of the files that contain counts. Does not include the file of starting
+    /// positions and `counts.json`.
     pub fn size(&self) -> u64 {
         self.parts.iter().map(Part::size).sum()
     }
 }
 
 /// Returns the Parquet files in `directory`, sorted by path. Skips files whose names begin with a dot or an
-/// underscore, because query engines use such names for files of their own. `id` identifies the directory, so that
-/// its later replacement by another program can be detected.
+/// underscore, because query engines use such names for their own files. `id` identifies the directory. It is kept in
+/// the result to detect that another program has replaced the directory.
 fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -235,8 +236,8 @@ fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
 }
 
 impl Part {
-    /// Opens the file that is described by `listed`, an entry of `counts.json`. `id` identifies the directory, so
-    /// that its later replacement by another program can be detected.
+    /// Opens the file that `listed`, an entry of `counts.json`, describes. `id` identifies the directory. It is kept
+    /// in the result to detect that another program has replaced the directory.
     ///
     /// # Errors
     ///
@@ -278,7 +279,7 @@ impl Part {
         self.size
     }
 
-    /// Returns the file name, or an empty string if it is not valid UTF-8.
+    /// Returns the name of the file, or an empty string if the name is not valid UTF-8.
     fn name(&self) -> &str {
         self.path
             .file_name()
@@ -299,7 +300,7 @@ impl Part {
     }
 
     /// Calls `f` with the rows of the file, in batches of up to a few thousand rows. Skips rows without a move, which
-    /// count games that ended in the row's position. Returns the number of half-moves that the rows count.
+    /// count games that ended in a position. Returns the number of half-moves that the rows count.
     ///
     /// # Errors
     ///
@@ -310,8 +311,8 @@ impl Part {
     }
 
     /// Calls `f` with the rows of the file and their classes, in batches of up to a few thousand rows. A class
-    /// consists of speed, rating group and month. Only the properties in `by` are read; the others are 0. Returns the
-    /// number of half-moves that the rows count.
+    /// consists of speed, rating group and month. Reads only the properties in `by` and sets the others to 0. Returns
+    /// the number of half-moves that the rows count.
     ///
     /// # Errors
     ///
@@ -324,12 +325,12 @@ impl Part {
         self.read_rows(by, ColumnBatch::class_row, |row| row.row, true, f)
     }
 
-    /// Calls `f` with the rows of the file, in batches. `read_row` decodes the row at an index of a batch, and
-    /// `row_of` returns the results in a decoded row. `by` contains the properties of games (speed, rating group,
-    /// month) to read.
+    /// Calls `f` with the rows of the file, in batches. `by` contains the properties of games (speed, rating group,
+    /// month) to read. `read_row` decodes the row at an index of a batch, and `row_of` returns the results in a
+    /// decoded row.
     ///
-    /// Rows without a move, which count games that ended in the row's position, are skipped if `with_ends` is
-    /// `false`. Returns the number of half-moves that the rows count.
+    /// If `with_ends` is `false`, skips rows without a move, which count games that ended in a position. Returns the
+    /// number of half-moves that the rows count.
     fn read_rows<R>(
         &self,
         by: Grouping,
@@ -369,8 +370,8 @@ impl Part {
         })
     }
 
-    /// Calls `f` with the positions in which games started, a few at a time. Returns the total number of games that
-    /// started in these positions.
+    /// Calls `f` with the positions in which games started, a few positions at a time. Returns the total number of
+    /// these games.
     ///
     /// # Errors
     ///
@@ -380,9 +381,9 @@ impl Part {
         self.read_file(|file| read_starts(file, &mut f))
     }
 
-    /// Compares the checksum of the file with the one in `counts.json`, and calls `read`, which must return the
-    /// numbers of rows and games in the file. Compares these numbers with `counts.json`, and returns the number of
-    /// games. Returns the inner error of `read` unchanged.
+    /// Checks the file against `counts.json`, and calls `read` with the file. `read` must return the numbers of rows
+    /// and games in the file. Compares the checksum and these numbers with `counts.json`. Returns the number of
+    /// games, or the inner error of `read` unchanged.
     fn read_file(
         &self,
         read: impl FnOnce(&ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
@@ -404,15 +405,15 @@ impl Part {
         self.named(caught(|| ParquetFile::open(file)))
     }
 
-    /// Opens the file without parsing its content.
+    /// Opens the file without reading from it.
     fn open_file(&self) -> Result<File> {
         let file = File::open(&self.path).at(&self.path, "open");
         file.map_err(|err| self.unless_replaced(err))
     }
 
-    /// Returns `err`, unless another program has replaced the directory since it was opened. In that case, `err`
-    /// concerns a file of the new directory, so an error of the kind [`Changed`](crate::ErrorKind::Changed) is
-    /// returned instead.
+    /// Replaces `err` by a better error if another program has replaced the directory since it was opened. In that
+    /// case, `err` concerns a file of the new directory. The new error has the kind
+    /// [`Changed`](crate::ErrorKind::Changed). Otherwise returns `err` unchanged.
     fn unless_replaced(&self, err: Error) -> Error {
         let directory = self.path.parent().unwrap_or(&self.path);
         match FileId::of(directory) {
@@ -442,8 +443,8 @@ impl Part {
         self.named(Err(CountsError::Altered))
     }
 
-    /// Compares `rows` and `games`, the numbers of rows and games that were read from the file, with the numbers in
-    /// `counts.json`. Does nothing if `counts.json` does not exist.
+    /// Compares the numbers of rows and games that were read from the file with the numbers in `counts.json`. Does
+    /// nothing if `counts.json` does not exist.
     ///
     /// # Errors
     ///

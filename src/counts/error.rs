@@ -181,8 +181,8 @@ pub enum CountsError {
     NoIdentity,
 }
 
-/// Returns advice for counts in the format version `version`, which this polybook cannot read. Older counts must be
-/// made again, and newer counts need a newer polybook.
+/// Returns advice for the user about counts in the format version `version`, which this polybook cannot read. Older
+/// counts must be made again, and newer counts need a newer polybook.
 fn other_version(version: &u32) -> &'static str {
     match *version < VERSION {
         true => "count the games again",

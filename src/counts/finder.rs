@@ -15,36 +15,36 @@ use crate::{
     storage::sort::{Record, SHARDS},
 };
 
-/// The number of low bits of a 128-bit record that do not determine its shard. The highest eight bits determine in
-/// which of the 256 shards the record is stored.
+/// The number of low bits of a 128-bit record that do not determine its shard. The remaining eight bits select one of
+/// the 256 shards.
 const SHARD_SHIFT: u32 = 120;
 
-/// The target number of records in a bucket, for records in memory. A shard is divided into buckets, so that a look-up
-/// searches one bucket instead of the whole shard.
+/// The target number of records in a bucket, for records in memory. Buckets are parts of a shard. A look-up searches
+/// one bucket instead of the whole shard.
 const BUCKET_SIZE_IN_MEMORY: u64 = 4;
 
-/// The target number of records in a bucket, for records in a temporary file. A shard is divided into buckets, so that
-/// a look-up reads one bucket instead of the whole shard.
+/// The target number of records in a bucket, for records in a temporary file. Buckets are parts of a shard. A look-up
+/// reads one bucket instead of the whole shard.
 const BUCKET_SIZE_IN_FILE: u64 = 256;
 
 /// An index that finds the moves of a position in sorted counts by the position's key.
 ///
-/// Keys are uniformly distributed, so the leading bits of a key nearly determine the location of its records. The
-/// index is a table that contains the first record for each combination of leading bits.
+/// Keys are uniformly distributed, so the leading bits of a key nearly determine where its records are. For each
+/// combination of leading bits, a table contains the index of the first record.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,
     pub(super) shards: Cow<'a, [ShardBuckets]>,
 }
 
-/// The results of moves by position, with an index that finds a position by its key.
+/// The results of moves in positions, with an index that finds a position by its key.
 #[derive(Debug)]
 pub(crate) struct FindableCounts {
     counts: Counts,
     shards: Vec<ShardBuckets>,
 }
 
-/// A table that divides the sorted records of one shard into buckets. A bucket contains the records whose keys have the
+/// A table that divides the sorted records of one shard into buckets. Records in the same bucket have keys with the
 /// same leading bits. A shard contains a 256th of the range of keys.
 #[derive(Clone, Debug)]
 pub(super) struct ShardBuckets {
@@ -56,8 +56,8 @@ pub(super) struct ShardBuckets {
     pub(super) positions: u64,
 }
 
-/// A range of the sorted records in one shard, in which to search for one position. If the position was counted,
-/// all of its records are in the range. A shard contains a 256th of the range of keys.
+/// A range of the sorted records in one shard, in which a position is searched for. If the position was counted, all
+/// of its records are in the range. A shard contains a 256th of the range of keys.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RecordRange {
     key: u64,
@@ -66,15 +66,15 @@ pub(crate) struct RecordRange {
     end: u32,
 }
 
-/// The location of the first record of a position: the index of its shard, and the index of the record in the
-/// shard. A shard contains a 256th of the range of keys.
+/// The location of a position's first record: the index of its shard, and the index of the record in the shard. A
+/// shard contains a 256th of the range of keys.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RecordLocation {
     pub(super) shard: usize,
     pub(super) record: usize,
 }
 
-/// A position that was found in the counts, with the moves that were played in it and their results.
+/// A position that was found in the counts. Contains the moves that were played in it and their results.
 #[derive(Debug)]
 pub(crate) struct FinderMatch<'a> {
     /// The location of the first record of the position.
@@ -85,7 +85,7 @@ pub(crate) struct FinderMatch<'a> {
     pub moves: &'a [MoveCount],
 }
 
-/// Buffers for looking up positions. A thread uses the same buffers for all of its look-ups, to save allocations.
+/// Buffers for looking up positions. A thread reuses them for all of its look-ups, to save allocations.
 #[derive(Default, Debug)]
 pub(crate) struct LookUpBuffers {
     records: Vec<CountRecord>,
@@ -184,9 +184,9 @@ impl Finder<'_> {
         self.to_records(self.bucket_range(key))
     }
 
-    /// Returns the number of the bucket that can contain the records of `key`, as a range that contains only this
-    /// number. A bucket contains the records of a shard whose keys have the same leading bits.
-    /// [`to_records`](Finder::to_records) converts the bucket number to a range of records.
+    /// Returns the bucket that can contain the records of `key`. A bucket contains the records of a shard whose keys
+    /// have the same leading bits. The result is a range of bucket numbers that contains only one number.
+    /// [`to_records`](Finder::to_records) converts it to a range of records.
     #[inline]
     pub(super) fn bucket_range(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
@@ -200,8 +200,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Converts a range of bucket numbers, as returned by [`bucket_range`](Finder::bucket_range), to a range of
-    /// records.
+    /// Converts a range of bucket numbers to a range of records. [`bucket_range`](Finder::bucket_range) returns
+    /// ranges of bucket numbers.
     #[inline]
     pub(super) fn to_records(&self, buckets: RecordRange) -> RecordRange {
         let starts = &self.shards[buckets.shard].starts;
@@ -239,9 +239,9 @@ impl Finder<'_> {
         Ok(moves)
     }
 
-    /// Searches `range`, a range of records that [`range_of`](Finder::range_of) returned for the key of a position.
-    /// Returns the moves of the position and their results, or `None` if the position was not counted. Overwrites the
-    /// buffers in `scratch`.
+    /// Searches `range` for the records of a position. [`range_of`](Finder::range_of) must have returned this range
+    /// for the key of the position. Returns the moves of the position and their results, or `None` if the position
+    /// was not counted. Overwrites the buffers in `scratch`.
     ///
     /// # Errors
     ///
@@ -288,8 +288,8 @@ impl Finder<'_> {
     /// Finds the range of records for each of `keys`, as [`range_of`](Finder::range_of) does. Replaces the content of
     /// `ranges` with these ranges, in the order of the keys.
     ///
-    /// Nearly every look-up waits for memory. Several short loops over all keys are faster than one look-up after
-    /// another, because the waits overlap.
+    /// A look-up spends most of its time waiting for memory. Looking up many keys together is faster, because their
+    /// waits overlap.
     pub fn find_ranges(&self, keys: impl Iterator<Item = u64>, ranges: &mut Vec<RecordRange>) {
         ranges.clear();
         ranges.extend(keys.map(|key| self.bucket_range(key)));
@@ -302,7 +302,7 @@ impl Finder<'_> {
         black_box(firsts.fold(0, |all, record| all ^ record.key()));
     }
 
-    /// Creates an empty set of visited positions for these counts.
+    /// Creates an empty set in which positions of these counts can be marked as visited.
     pub fn visited_bits(&self) -> VisitedBits {
         let shards = self
             .shards
@@ -321,16 +321,16 @@ impl Finder<'_> {
 /// The number of bits in each word of a bit set.
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// A set of visited positions. It has one bit for each record, and the bit of a position's first record is set if
-/// the position was visited.
+/// A set of visited positions. It has one bit for each record of the counts. The bit of a position's first record is
+/// set if the position was visited.
 #[derive(Debug)]
 pub(crate) struct VisitedBits {
     shards: Vec<Vec<AtomicU64>>,
 }
 
 impl VisitedBits {
-    /// Loads the bits of the positions in `ranges` into the processor's cache, so that [`set`](VisitedBits::set) does
-    /// not have to wait for memory.
+    /// Loads the bits of the positions in `ranges` into the processor's cache. [`set`](VisitedBits::set) then need
+    /// not wait for memory.
     pub fn fetch(&self, ranges: &[RecordRange]) {
         let word =
             |range: &RecordRange| self.shards[range.shard].get(range.start as usize / WORD_BITS);
@@ -338,8 +338,8 @@ impl VisitedBits {
         black_box(words.fold(0, |all, word| all | word.load(Ordering::Relaxed)));
     }
 
-    /// Marks the position whose first record is at `place` as visited. Returns `true` if the position was not visited
-    /// before. Several threads may call this function at the same time.
+    /// Marks a position as visited. `place` is the location of its first record. Returns `true` if the position was
+    /// not visited before. Several threads may call this function at the same time.
     pub fn set(&self, place: RecordLocation) -> bool {
         let word = &self.shards[place.shard][place.record / WORD_BITS];
         let bit = 1 << (place.record % WORD_BITS);

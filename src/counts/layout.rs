@@ -39,7 +39,7 @@ use shakmaty::Color;
 use super::{CountClass, Grouping, Ratings, Wdl};
 use crate::{kind, pgn::RatingGroup, position::BookMove, storage::sort::SHARDS};
 
-/// The name of the file that describes the counts in a directory and lists the other files of the directory.
+/// The name of the file that describes the counts in a directory. It also lists the other files in the directory.
 pub const SIDECAR: &str = kind::SIDECAR;
 
 /// The name of the file that lists the positions in which games started.
@@ -48,7 +48,7 @@ pub const STARTS: &str = "starts.parquet";
 /// The file name extension of Parquet files, including the dot.
 pub const ENDING: &str = kind::ENDING;
 
-/// The current version of the layout of a directory of counts, which is written to `counts.json`.
+/// The current version of the format of a directory of counts. It is written to `counts.json`.
 pub const VERSION: u32 = 2;
 
 /// The name that identifies the format of a directory of counts. It is written to `counts.json`.
@@ -70,9 +70,9 @@ pub(super) const RATED: &str = "rated";
 pub(super) const EPD: &str = "epd";
 pub(super) const GAMES: &str = "games";
 
-/// Returns the Parquet schema of a file of counts. The schema includes a column of identities if `with_identities`
-/// is `true`, and columns for the properties of games in `by`. An identity is a hash that distinguishes positions
-/// with equal keys.
+/// Returns the Parquet schema of a file of counts. It contains a column of identities if `with_identities` is `true`,
+/// and columns for the properties of games in `by`. An identity is a hash that distinguishes positions with equal
+/// keys.
 pub(super) fn part_schema(with_identities: bool, by: Grouping) -> String {
     let mut schema =
         "message counts { required int64 key; required int32 move; required boolean black; \
@@ -98,8 +98,8 @@ pub(super) fn part_schema(with_identities: bool, by: Grouping) -> String {
     schema + " }"
 }
 
-/// Returns an iterator over the valid values of the column `rating_group`: -1 for an unknown rating, followed by
-/// the lowest rating of each group in ascending order.
+/// Returns an iterator over the valid values of the column `rating_group`, in ascending order. The first value is -1,
+/// for an unknown rating. The others are the lowest ratings of the groups.
 pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
     let floors = RatingGroup::all().map(|group| group.floor() as i32);
     std::iter::once(-1).chain(floors)
@@ -109,8 +109,8 @@ pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
 pub(super) const STARTS_SCHEMA: &str =
     "message starts { required binary epd (UTF8); required int64 games; }";
 
-/// The target number of rows in a Parquet file of counts. It is part of the format, because with another number the
-/// same counts would be divided into other files.
+/// The target number of rows in a Parquet file of counts. This number is part of the format, because it determines
+/// how the same counts are divided into files.
 const ROWS_PER_PART: u64 = 1 << 21;
 
 /// A row of a directory of counts, which contains the results of one move in one position.
@@ -130,8 +130,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the number of half-moves that the row counts. It is the number of games in which the row's move was
-    /// played, or 0 if the row has no move. A row without a move counts games that ended in the position.
+    /// Returns the number of half-moves that the row counts. If the row has a move, this is the number of games in
+    /// which the move was played. A row without a move counts games that ended in the position, so the result is 0.
     pub fn plies(&self) -> u64 {
         match self.mv {
             BookMove::NONE => 0,
@@ -140,8 +140,8 @@ impl Row {
     }
 }
 
-/// A row of counts by class, which contains the results of one move in one position in the games of one class. A
-/// class consists of a speed, a rating group and a month.
+/// A row of counts by class. It contains the results of one move in one position in the games of one class. A class
+/// consists of a speed, a rating group and a month.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ClassRow {
     /// The position, the move, and the results.
@@ -153,7 +153,7 @@ pub struct ClassRow {
 }
 
 impl From<Row> for ClassRow {
-    /// Converts a row of counts that are not grouped by class. The class and the ratings of the new row are 0.
+    /// Converts a row of counts without classes. The class and the ratings of the new row are 0.
     fn from(row: Row) -> ClassRow {
         ClassRow {
             row,
@@ -171,12 +171,12 @@ impl ClassRow {
     }
 }
 
-/// Returns the name of the Parquet file of counts with the number `number`, such as `part-007.parquet`.
+/// Returns the name of a Parquet file of counts, such as `part-007.parquet`. `number` is the number in this name.
 pub(super) fn part_name(number: usize) -> String {
     format!("part-{number:03}{ENDING}")
 }
 
-/// Returns `true` if `name` is a name that [`part_name`] could return.
+/// Returns `true` if [`part_name`] returns `name` for some number.
 pub(super) fn is_part_name(name: &OsStr) -> bool {
     let number = name
         .to_str()
@@ -192,19 +192,19 @@ pub(super) fn part_count(rows: u64) -> usize {
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))
 }
 
-/// Returns the indices of the shards that are stored in the Parquet file with the number `number`, if there are
-/// `parts` files. A shard is a 256th of the range of keys.
+/// Returns the indices of the shards in one of `parts` Parquet files. `number` is the number of the file. A shard is
+/// a 256th of the range of keys.
 ///
-/// The shards are in ascending order of keys as signed numbers. Keys whose highest bit is set are negative as
-/// signed numbers, so their shards come first.
+/// The shards are in ascending order of keys as signed numbers. Keys whose highest bit is set are negative as signed
+/// numbers, so their shards come first.
 pub(super) fn shards_of_part(number: usize, parts: usize) -> impl Iterator<Item = usize> {
     let each = SHARDS / parts;
     (number * each..(number + 1) * each).map(|place| (place + SHARDS / 2) % SHARDS)
 }
 
-/// Returns the shards that one of `parts` Parquet files contains, as ranges of shard indices. `number` is the
-/// number of the file. A shard is a 256th of the range of keys. The files are sorted by keys as signed numbers, so
-/// a file that contains both negative and positive keys gets two ranges.
+/// Returns the shards in one of `parts` Parquet files, as ranges of shard indices. `number` is the number of the
+/// file. A shard is a 256th of the range of keys. The files are sorted by keys as signed numbers, so a file that
+/// contains both negative and positive keys gets two ranges.
 pub(super) fn ranges_of_part(number: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     let shards: Vec<usize> = shards_of_part(number, parts).collect();
     let ranges = shards.chunk_by(|a, b| a + 1 == *b);

@@ -5,8 +5,8 @@ use shakmaty::Color;
 use super::wdl::Wdl;
 use crate::provenance::{option_text, valued};
 
-/// A filter that selects moves by the number of games in which they were played and by their score. The default
-/// filter selects moves with at least 3 games, like the program polyglot.
+/// A filter that selects moves by their score and by the number of games in which they were played. By default, it
+/// selects moves with at least 3 games, like the program Polyglot.
 ///
 /// ```
 /// use polybook::counts::{MoveFilter, Wdl};
@@ -57,23 +57,24 @@ impl MoveFilter {
             && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
     }
 
-    /// Restricts the filter to moves that both `self` and `other` select. One exception: if each filter selects the
-    /// moves of one side only, the side of `self` is kept.
+    /// Restricts the filter to moves that both `self` and `other` select. If each filter selects the moves of one
+    /// side only, the side of `self` is kept, even if the sides differ.
     pub fn narrow(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.max(other.min_game);
         self.min_score = self.min_score.max(other.min_score);
         self.only = self.only.or(other.only);
     }
 
-    /// Extends the filter, so that it selects every move that `self` or `other` selects.
+    /// Extends the filter, so that it selects every move that `self` or `other` selects. It may also select further
+    /// moves.
     pub fn widen(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.min(other.min_game);
         self.min_score = self.min_score.min(other.min_score);
         self.only = self.only.filter(|_| self.only == other.only);
     }
 
-    /// Returns the command-line options that set this filter, such as `--min-game 3`, or `None` if the filter selects
-    /// every move.
+    /// Returns the command-line options that set this filter, such as `--min-game 3`. Returns `None` if the filter
+    /// selects every move.
     pub fn pruning_text(&self) -> Option<String> {
         if *self == MoveFilter::every_move() {
             return None;

@@ -24,12 +24,12 @@ use super::{
 };
 use crate::{error::Result, storage::sort::SHARDS};
 
-/// The maximum number of rows in a Parquet row group if a file is to be read by ranges of keys. One row group of
-/// each directory is in memory at a time, so the limit bounds the memory.
+/// The maximum number of rows in a Parquet row group of a file that is read by ranges of keys. One row group of each
+/// directory is in memory at a time, so the limit bounds the memory.
 const MAX_ROWS_PER_GROUP: u64 = 1 << 17;
 
-/// The sorted Parquet files of a directory of counts, in ascending order of position keys. No two files contain the
-/// same key.
+/// The Parquet files of a directory of counts, in ascending order of position keys. The rows of each file are sorted,
+/// and no two files contain the same key.
 #[derive(Debug)]
 pub(crate) struct OrderedParts(Vec<OrderedPart>);
 
@@ -45,7 +45,7 @@ struct OrderedPart {
     games_read: AtomicU64,
 }
 
-/// A Parquet row group with the range of its position keys and the number of its rows. Both come from the metadata
+/// A Parquet row group. Stores the range of its position keys and the number of its rows, according to the metadata
 /// of the file.
 #[derive(Clone, Debug)]
 struct Group {
@@ -54,9 +54,8 @@ struct Group {
 }
 
 impl CountsDirectory {
-    /// Returns the Parquet files in ascending order of keys, so that ranges of keys can be read. Returns `None` if
-    /// that is impossible: if the metadata of a file do not state that its rows are sorted, or if two files contain
-    /// the same key.
+    /// Returns the Parquet files in ascending order of keys, so that ranges of keys can be read. Returns `None` in
+    /// two cases: the metadata of a file do not state that its rows are sorted, or two files contain the same key.
     ///
     /// # Errors
     ///
@@ -68,9 +67,8 @@ impl CountsDirectory {
         Ok(parts.filter(|parts| parts.first_out_of_order().is_none()))
     }
 
-    /// Returns the Parquet files of counts by class (speed, rating group and month) in ascending order of keys, so
-    /// that ranges of keys can be read. The rows must be sorted, even if the metadata do not state it. Their order is
-    /// checked when they are read.
+    /// Returns the Parquet files of counts by class in ascending order of keys, so that ranges of keys can be read. A
+    /// class consists of speed, rating group and month. The rows must be sorted, which is checked when they are read.
     ///
     /// # Errors
     ///
@@ -87,7 +85,8 @@ impl CountsDirectory {
 
 impl OrderedPart {
     /// Opens a file of counts whose rows are sorted. Returns `None` if its metadata do not state that its rows are
-    /// sorted, if its keys are unsigned, or if it has a column of identities, as counts of variants do.
+    /// sorted, or if its keys are unsigned. Also returns `None` if it has a column of identities, which counts of
+    /// variants have.
     fn open(part: &Part) -> Result<Option<OrderedPart>> {
         let file = part.open()?;
         let find = || -> Result<_, CountsError> {
@@ -103,8 +102,8 @@ impl OrderedPart {
         Ok(groups.map(|groups| OrderedPart::new(part, groups)))
     }
 
-    /// Opens a file of counts by class (speed, rating group and month), whose rows must be sorted. If the metadata of
-    /// a row group do not state its first and last key, the row group is treated as if it contained any key.
+    /// Opens a file of counts by class (speed, rating group and month). Its rows must be sorted. If the metadata of a
+    /// row group do not state its first and last key, assumes that the row group may contain any key.
     fn open_classed(part: &Part) -> Result<OrderedPart> {
         let file = part.open()?;
         let groups = part.named(caught(|| {
@@ -130,8 +129,7 @@ impl OrderedPart {
         Ok(OrderedPart::new(part, groups?))
     }
 
-    /// Creates the state for reading a file, of which no rows have been read yet. `groups` contains the row groups of
-    /// the file.
+    /// Creates the state for reading a file from its start. `groups` contains the row groups of the file.
     fn new(part: &Part, groups: Vec<Group>) -> OrderedPart {
         OrderedPart {
             part: part.clone(),
@@ -141,7 +139,7 @@ impl OrderedPart {
         }
     }
 
-    /// Adds `rows` and `games` to the numbers of rows and games that have been read from the file.
+    /// Adds `rows` and `games` to the totals that count what has been read from the file.
     ///
     /// # Errors
     ///
@@ -165,7 +163,7 @@ impl Group {
     /// Returns the range of keys and the number of rows that the metadata of a row group state. Returns `None` if the
     /// row group cannot be read by ranges of keys.
     ///
-    /// To be readable, the metadata must state that the rows are sorted by key and move, and must contain the first
+    /// For this, the metadata must state that the rows are sorted by key and move. They must also contain the first
     /// and the last key. The number of rows must be from 1 to [`MAX_ROWS_PER_GROUP`].
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
         let rows = u64::try_from(group.num_rows()).ok()?;
@@ -198,8 +196,8 @@ impl OrderedParts {
         OrderedParts(parts)
     }
 
-    /// Finds the first row group whose first key is less than the last key of the previous row group, and returns its
-    /// file. Returns `None` if all row groups are in order.
+    /// Finds the first row group whose first key is less than the last key of the previous row group. Returns the
+    /// file that contains it, or `None` if all row groups are in order.
     fn first_out_of_order<'a>(&'a self) -> Option<&'a OrderedPart> {
         let of_part =
             |part: &'a OrderedPart| part.groups.iter().map(move |group| (part, &group.keys));
@@ -215,17 +213,17 @@ impl OrderedParts {
         rows.fold(0, u64::saturating_add)
     }
 
-    /// Returns a reader of the rows whose position keys are in `shards`. It does not read the columns of the class
-    /// (speed, rating group and month). A shard is a 256th of the range of keys.
+    /// Returns a reader of the rows whose position keys are in `shards`. It does not read classes (speed, rating
+    /// group and month). A shard is a 256th of the range of keys.
     ///
-    /// `shards` must not contain both keys below 2^63 and keys from 2^63 on, because keys are sorted as signed
-    /// numbers.
+    /// Keys are sorted as signed numbers. Therefore `shards` must not contain both keys below 2^63 and keys from 2^63
+    /// on.
     pub(crate) fn rows_of(&self, shards: Range<usize>) -> OrderedRows<'_> {
         self.classed_rows_of(shards, Grouping::default())
     }
 
     /// Returns a reader of the rows whose position keys are in `shards`, like [`rows_of`](OrderedParts::rows_of). It
-    /// also reads the columns of the properties of games (speed, rating group and month) in `by`.
+    /// also reads the properties of games in `by`: any of speed, rating group and month.
     pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: Grouping) -> OrderedRows<'_> {
         let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
         let keys = first(shards.start).cast_signed()
@@ -260,8 +258,8 @@ impl OrderedParts {
         parts.map(|part| part.part.check_bytes()).collect()
     }
 
-    /// Checks that each row of each file was read exactly once since the previous call. Returns the number of
-    /// half-moves that the rows count.
+    /// Checks that each row of each file was read exactly once since the last call of this function. Returns the
+    /// number of half-moves that the rows count.
     ///
     /// # Errors
     ///
@@ -285,8 +283,8 @@ impl OrderedParts {
     }
 }
 
-/// A reader of the rows in a range of position keys. It reads the sorted files of a directory of counts, in
-/// ascending order of keys.
+/// A reader of the rows in a range of position keys. It reads the sorted files of a directory of counts in ascending
+/// order of keys.
 pub(crate) struct OrderedRows<'a> {
     keys: RangeInclusive<i64>,
     by: Grouping,
@@ -308,8 +306,7 @@ struct OpenGroup<'a> {
     reader: GroupReader,
 }
 
-/// The result of reading one batch with [`OrderedRows`]: the file, and the numbers of games and bytes that were
-/// read.
+/// The file from which [`OrderedRows`] has read one batch, and the numbers of games and bytes that were read.
 pub(crate) struct ReadProgress<'a> {
     /// The path of the file that was read.
     pub path: &'a Path,
@@ -320,8 +317,8 @@ pub(crate) struct ReadProgress<'a> {
 }
 
 impl<'a> OrderedRows<'a> {
-    /// Reads the next batch of rows into `batch`, which must be empty. Returns the file and the numbers of games and
-    /// bytes that were read, or `None` at the end of the range of keys.
+    /// Reads the next batch of rows into `batch`, which must be empty. Returns which file was read, and the numbers
+    /// of games and bytes. Returns `None` at the end of the range of keys.
     ///
     /// # Errors
     ///
@@ -331,8 +328,8 @@ impl<'a> OrderedRows<'a> {
     }
 
     /// Reads the next batch of rows with their classes (speed, rating group and month), and appends the rows to
-    /// `out`. Skips rows without games, so a batch may append nothing. Returns the file and the numbers of games and
-    /// bytes that were read, or `None` at the end of the range of keys.
+    /// `out`. Skips rows without games, so it may append nothing. Returns which file was read, and the numbers of
+    /// games and bytes. Returns `None` at the end of the range of keys.
     ///
     /// # Errors
     ///
@@ -358,9 +355,9 @@ impl<'a> OrderedRows<'a> {
         })
     }
 
-    /// Reads batches until one contains rows in the range of keys. Then calls `take` with this batch and the indices
-    /// of the rows in the range; `take` must return the number of half-moves that the rows count. Returns the file
-    /// and the numbers of games and bytes that were read, or `None` at the end of the range.
+    /// Reads batches until one contains rows in the range of keys. Calls `take` with each batch and the indices of
+    /// its rows in the range. `take` must return the number of half-moves that these rows count. Returns which file
+    /// was read, and the numbers of games and bytes. Returns `None` at the end of the range.
     fn next_with(
         &mut self,
         mut take: impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,
@@ -381,7 +378,7 @@ impl<'a> OrderedRows<'a> {
         }
     }
 
-    /// Opens the next row group that overlaps the range of keys. Returns `false` if there is none.
+    /// Opens the next row group that may contain keys in the range. Returns `false` if there is none.
     fn open_next(&mut self) -> Result<bool> {
         let Some((part, number, row)) = self.groups.pop_front() else {
             return Ok(false);
@@ -400,8 +397,8 @@ impl<'a> OrderedRows<'a> {
     }
 
     /// Reads a batch of rows from the open row group, and checks that the rows are in order. Calls `take` with the
-    /// batch and the indices of its rows in the range of keys; `take` must return the number of half-moves that the
-    /// rows count. Returns the number of rows in the range, and the number of their half-moves.
+    /// batch and the indices of its rows in the range of keys. `take` must return the number of half-moves that these
+    /// rows count. Returns the number of these rows and the number of their half-moves.
     fn read(
         &mut self,
         take: &mut impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,

@@ -30,22 +30,23 @@ use crate::{
     storage::positioned::read_exact_at,
 };
 
-/// The maximum size of a Parquet page in bytes, both compressed and decompressed. Writers usually make pages of
-/// about 1 MiB.
+/// The maximum size of a Parquet page in bytes. It applies to both the compressed and the decompressed page. Writers
+/// usually make pages of about 1 MiB.
 const MAX_PAGE_SIZE: u64 = 4 << 20;
 
-/// The maximum size of the metadata of a Parquet file in bytes. The metadata that polybook writes for a million
-/// rows take about 10 KiB.
+/// The maximum size of the metadata of a Parquet file, in bytes. If polybook writes a file with a million rows, the
+/// metadata take about 10 KiB.
 const MAX_METADATA_SIZE: u64 = 16 << 20;
 
-/// The size of the footer of a Parquet file in bytes: a 4-byte length of the metadata, followed by the 4-byte magic
-/// `PAR1`.
+/// The size of the footer of a Parquet file in bytes. The footer consists of the length of the metadata and the magic
+/// `PAR1`, with 4 bytes each.
 const FOOTER_SIZE: u64 = 8;
 
-/// The estimated number of bytes of memory that parsing takes for each byte of Parquet metadata.
+/// The estimated number of bytes of memory for parsing one byte of Parquet metadata.
 const MEMORY_PER_METADATA_BYTE: u64 = 16;
 
-/// Calls `read`, and converts a panic to an error. The crate `parquet` panics on some damaged files.
+/// Calls `read`, and converts a panic to an error. This is necessary because the crate `parquet` panics on some
+/// damaged files.
 ///
 /// # Errors
 ///
@@ -183,7 +184,7 @@ impl ParquetFile {
     }
 }
 
-/// A file from which the crate `parquet` reads pages. Reading fails if a page is larger than [`MAX_PAGE_SIZE`].
+/// A file from which the crate `parquet` reads pages. Reading a page that is larger than [`MAX_PAGE_SIZE`] fails.
 #[derive(Clone)]
 struct PageBytes {
     file: Arc<File>,
@@ -223,8 +224,8 @@ impl ChunkReader for PageBytes {
     }
 }
 
-/// A reader of the header of a Parquet page. It returns an error if the header states a decompressed size that is
-/// too large, so that the page is never decompressed.
+/// A reader of the header of a Parquet page. It returns an error if the header states a decompressed size that is too
+/// large. The page is then never decompressed.
 struct PageHeader {
     bytes: PageBytes,
     /// The offset of the next read in the file.
@@ -264,7 +265,7 @@ impl Read for PageHeader {
     }
 }
 
-/// Checks that the size of a page, `bytes`, does not exceed [`MAX_PAGE_SIZE`].
+/// Checks that a page of `bytes` bytes does not exceed [`MAX_PAGE_SIZE`].
 fn check_page(bytes: u64) -> io::Result<()> {
     if bytes <= MAX_PAGE_SIZE {
         return Ok(());
@@ -275,12 +276,12 @@ fn check_page(bytes: u64) -> io::Result<()> {
     }))
 }
 
-/// Decodes the decompressed size of a page, in bytes, from the page's header. The size is the second field of the
+/// Decodes the decompressed size of a page in bytes from the header of the page. The size is the second field of the
 /// header, in Thrift's compact encoding. Returns `None` if the header does not begin with two non-negative 32-bit
 /// integers.
 fn unpacked_size(header: &[u8]) -> Option<u64> {
-    /// The field header for a 32-bit integer in Thrift's compact encoding. The field's id must be the previous id
-    /// plus 1.
+    /// The byte that precedes a 32-bit integer field in Thrift's compact encoding. It means that the id of the field
+    /// is the previous id plus 1.
     const NEXT_I32: u8 = 0x15;
     let mut bytes = header.iter().copied();
     let mut number = || {
@@ -307,7 +308,7 @@ pub(super) struct Column {
     place: usize,
 }
 
-/// The type of values that a column must contain.
+/// The type that the values of a column must have.
 #[derive(Copy, Clone)]
 pub(super) enum ColumnType {
     Integers,
@@ -404,7 +405,7 @@ impl Column {
 }
 
 /// Returns `true` if the column contains plain integers. Dates, times and decimal numbers are also stored as
-/// integers, but are not plain.
+/// integers, but they are not plain.
 fn is_plain_integer(column: &ColumnDescriptor) -> bool {
     use parquet::basic::ConvertedType;
     let is_integer = matches!(column.physical_type(), Type::INT32 | Type::INT64);
@@ -438,7 +439,7 @@ pub(super) struct Values {
 
 impl Values {
     /// Replaces the content of `values` with the next `rows` integers of the column. `row` is the number of the first
-    /// of these rows, which error messages name.
+    /// of these rows for error messages.
     ///
     /// # Errors
     ///
@@ -469,7 +470,7 @@ impl Values {
     }
 
     /// Replaces the content of `values` with the next `rows` booleans of the column. `row` is the number of the first
-    /// of these rows, which error messages name. Returns an error in the cases of [`integers`](Values::integers).
+    /// of these rows for error messages. Returns an error in the cases of [`integers`](Values::integers).
     pub(super) fn booleans(
         &mut self,
         rows: usize,
@@ -485,7 +486,7 @@ impl Values {
     }
 
     /// Replaces the content of `values` with the next `rows` strings of the column. `row` is the number of the first
-    /// of these rows, which error messages name. Returns an error in the cases of [`integers`](Values::integers).
+    /// of these rows for error messages. Returns an error in the cases of [`integers`](Values::integers).
     pub(super) fn texts(
         &mut self,
         rows: usize,
@@ -500,14 +501,15 @@ impl Values {
         }
     }
 
-    /// Creates the error for a row group in which the column has another type than in the schema.
+    /// Creates the error for a column whose type in a row group differs from its type in the schema.
     fn other_type(&self) -> CountsError {
         CountsError::Damaged(format!("the column \"{}\" changes its type", self.column))
     }
 }
 
-/// Replaces the content of `values` with the next `rows` values of a column, and the content of `levels` with their
-/// definition levels. Error messages name the column `column` and its first row, `row`.
+/// Reads the next `rows` values of a column. Replaces the content of `values` with these values, and the content of
+/// `levels` with their definition levels. For error messages, `column` is the name of the column and `row` is the
+/// number of the first row.
 ///
 /// # Errors
 ///

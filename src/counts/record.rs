@@ -26,14 +26,14 @@ use crate::{
 const MAX_WINS: u64 = (1 << 15) - 1;
 const MAX_OTHER: u64 = (1 << 16) - 1;
 
-/// A bit mask for the position key, the move and the side to move.
+/// A bit mask for the position key, the move and the side to move in a record.
 const SAME_MOVE_MASK: u128 = !0 << 47;
 
-/// The number of low bits of a record in which the wins, draws and losses are stored.
+/// The number of low bits of a record that store the wins, draws and losses.
 const RESULT_BITS: u32 = 47;
 
-/// The number of low bits of a position key that do not determine its shard. The highest bits determine in which of
-/// the 256 shards the records of the position are stored.
+/// The number of low bits of a position key that do not determine its shard. The remaining high bits select one of
+/// the 256 shards.
 const KEY_BITS: u32 = u64::BITS - SHARDS.ilog2();
 const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 
@@ -54,7 +54,7 @@ pub struct CountRecord(u128);
 impl CountRecord {
     /// Creates a record of the results of one move. `key` identifies the position, and `turn` is the side to move.
     ///
-    /// The results must not exceed 32,767 wins, 65,535 draws and 65,535 losses; larger numbers make the record
+    /// The results must not exceed 32,767 wins, 65,535 draws and 65,535 losses. With larger numbers, the record is
     /// invalid. Use [`CountBatch::push`](super::CountBatch::push) for results of any size.
     #[inline]
     pub fn new(key: u64, mv: BookMove, turn: Color, stats: Wdl) -> CountRecord {
@@ -74,8 +74,8 @@ impl CountRecord {
         wins.max(others).max(1)
     }
 
-    /// Appends the results of one move to `records`, divided into as many records as necessary. `key` identifies the
-    /// position, `turn` is the side to move, and `stats` contains the results from the view of that side.
+    /// Appends the results of one move to `records`, in as many records as necessary. `key` identifies the position,
+    /// and `turn` is the side to move. `stats` contains the results from the view of that side.
     pub(super) fn extend(
         records: &mut Vec<CountRecord>,
         key: u64,
@@ -155,8 +155,8 @@ impl Record for CountRecord {
         self.0
     }
 
-    /// Returns the position key, by which records are distributed among the shards of a store. Keys are hashes, so all
-    /// shards get about the same number of records.
+    /// Returns the position key, which determines the shard that stores the record. Keys are hashes, so all shards
+    /// get about the same number of records.
     #[inline]
     fn rank(self) -> u64 {
         self.key()
@@ -164,8 +164,8 @@ impl Record for CountRecord {
 
     /// Encodes a record of exactly one game in fewer bytes. Returns `None` for any other record.
     ///
-    /// The bytes contain the position key without its first byte, the result, the side to move, and the move. The
-    /// result is 0 for a loss, 1 for a draw and 2 for a win.
+    /// The encoded record contains the position key without its first byte, the result, the side to move, and the
+    /// move. The result is 0 for a loss, 1 for a draw and 2 for a win.
     #[inline]
     fn packed(self) -> Option<[u8; PACKED_SIZE]> {
         let low = self.0 as u64;
@@ -189,7 +189,7 @@ impl Record for CountRecord {
     }
 }
 
-/// A [`Fold`] over sorted records. It merges the records of each move in a position, and adds up their results.
+/// A [`Fold`] that merges sorted records of the same move in the same position. It adds up their results.
 #[derive(Clone, Default, Debug)]
 pub struct SumUp {
     /// The key, move and side that the current records share, and the sum of their results. `None` before the first
@@ -230,16 +230,16 @@ impl Fold for SumUp {
     }
 }
 
-/// The maximum number of records that one call of [`push`](CountBatch::push) adds to a batch. Results that would
-/// need more records are stored in a separate list.
+/// The maximum number of records that one call of [`push`](CountBatch::push) adds to a batch. Results that need more
+/// records are stored in a separate list.
 const MAX_RECORDS_PER_PUSH: u64 = 16;
 
-/// The maximum number of moves whose results need more than 16 records. Such results are held in memory, in a map.
-/// The largest collections of games have a few thousand such moves.
+/// The maximum number of moves whose results need more than 16 records. The results of these moves are held in
+/// memory. The largest collections of games have a few thousand such moves.
 const MAX_LARGE_RESULTS: usize = 1 << 18;
 
-/// A batch of results of moves, which can be added to a [`Tally`](super::Tally) in one call. Its size depends on
-/// the number of moves that were pushed, not on the numbers of their games.
+/// A batch of results of moves, which can be added to a [`Tally`](super::Tally) in one call. Its size depends on the
+/// number of moves, not on the number of games in which they were played.
 #[derive(PartialEq, Eq, Default, Debug)]
 pub struct CountBatch {
     pub(super) records: Vec<CountRecord>,
@@ -247,8 +247,8 @@ pub struct CountBatch {
 }
 
 impl CountBatch {
-    /// Adds the results of one move. `key` identifies the position, `turn` is the side to move, and `stats` contains
-    /// the results from the view of that side.
+    /// Adds the results of one move to the batch. `key` identifies the position, and `turn` is the side to move.
+    /// `stats` contains the results from the view of that side.
     #[inline]
     pub fn push(&mut self, key: u64, mv: BookMove, turn: Color, stats: Wdl) {
         // Nearly all counts fit into one record.
@@ -272,14 +272,14 @@ impl CountBatch {
     }
 }
 
-/// A map from a position key and a move to results that are too large for 16 records. One record can count about
-/// 32,000 games.
+/// A map for the results of moves that are too large for 16 records. Its keys consist of a position key and a move.
+/// One record can count about 32,000 games.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
 impl LargeCounts {
-    /// Checks that the map does not contain too many moves, because it is held in memory. No real collection of games
-    /// exceeds the limit, [`MAX_LARGE_RESULTS`]. The error names the path `source`.
+    /// Checks that the map contains at most [`MAX_LARGE_RESULTS`] moves, because it is held in memory. No real
+    /// collection of games exceeds this limit. The error names the path `source`.
     pub(super) fn check_count(&self, source: &Path) -> Result<()> {
         if self.0.len() <= MAX_LARGE_RESULTS {
             return Ok(());
@@ -294,7 +294,7 @@ impl LargeCounts {
         self.0.is_empty()
     }
 
-    /// Adds to the map all results in `batch` that would need more than 16 records.
+    /// Adds those results in `batch` to the map that would need more than 16 records.
     pub(super) fn extend(&mut self, batch: &CountBatch) {
         for (record, stats) in &batch.large {
             let kind = (record.key(), record.book_move().0);
@@ -302,8 +302,8 @@ impl LargeCounts {
         }
     }
 
-    /// Returns `true` if the map contains results of a move in a position. `position` contains all records of the
-    /// position, which together list its moves.
+    /// Returns `true` if the map contains results of any move in a position. `position` contains all records of the
+    /// position, which list its moves.
     pub(super) fn has_any(&self, position: &[CountRecord]) -> bool {
         let kind = |record: &CountRecord| (record.key(), record.book_move().0);
         !self.is_empty()
@@ -312,7 +312,7 @@ impl LargeCounts {
                 .any(|record| self.0.contains_key(&kind(record)))
     }
 
-    /// Adds the results in this map to `moves`, the moves of the position with the key `key`.
+    /// Adds the results in this map to `moves`. These are the moves of the position with the key `key`.
     pub(super) fn add_to(&self, key: u64, moves: &mut [MoveCount]) {
         if self.is_empty() {
             return;

@@ -22,19 +22,19 @@ use crate::{
 /// The number of rows that are decoded in one batch.
 const ROWS_PER_BATCH: usize = 1 << 11;
 
-/// The maximum total number of games. It is less than 2^63, so that adding the games of one more row cannot
-/// overflow 64 bits.
+/// The maximum total number of games. It is less than 2^63, so the games of one more row can be added without
+/// overflowing 64 bits.
 pub(super) const MAX_TOTAL_GAMES: u64 = i64::MAX as u64;
 
-/// The maximum number of wins, of draws and of losses in one row of counts. It is small enough that adding all
-/// three to a sum of up to [`MAX_TOTAL_GAMES`] cannot overflow 64 bits.
+/// The maximum number in each of the columns of wins, draws and losses in a row. All three can be added to a sum of
+/// up to [`MAX_TOTAL_GAMES`] without overflowing 64 bits.
 pub(super) const MAX_PER_RESULT: u64 = MAX_TOTAL_GAMES / 4;
 
-/// An upper bound on the wins, draws and losses in nearly all rows. Rows with numbers below this bound need no
-/// exact checks.
+/// An upper bound that the wins, draws and losses in nearly all rows do not reach. Rows with numbers below this bound
+/// need no exact checks.
 const SMALL_RESULT_BOUND: u64 = 1 << 15;
 
-/// An exclusive upper bound on encoded moves. All moves, including promotions, have smaller numbers.
+/// An exclusive upper bound on encoded moves. All moves, including promotions, are encoded as smaller numbers.
 const MOVES_END: u64 = 6 << 12;
 
 /// The columns that every Parquet file of counts has, and the optional column of identities. An identity is a hash
@@ -49,7 +49,7 @@ pub(super) struct PartColumns {
     pub identity: Option<Column>,
 }
 
-/// Returns the properties of games (speed, rating group and month) for which a file of counts has columns.
+/// Returns the properties of games for which a file of counts has columns. They may be speed, rating group and month.
 ///
 /// # Errors
 ///
@@ -82,7 +82,7 @@ impl PartColumns {
     }
 }
 
-/// A reader of one Parquet row group of counts. It reads batches of rows, each from all columns.
+/// A reader of one Parquet row group of counts. It reads rows in batches, and each batch contains all columns.
 pub(super) struct GroupReader {
     key: Values,
     mv: Values,
@@ -98,7 +98,7 @@ pub(super) struct GroupReader {
     pub left: usize,
 }
 
-/// The columns of a row group that contain classes (speed, rating group and month) and ratings.
+/// The columns of a row group for classes (speed, rating group and month) and ratings.
 struct ClassReader {
     /// The columns of speeds, rating groups and months. A column is `None` if it was not requested.
     narrow: [Option<Values>; 3],
@@ -108,8 +108,8 @@ struct ClassReader {
 }
 
 impl ClassReader {
-    /// Opens the columns of classes and ratings in the row group with the index `group`. `by` contains the properties
-    /// of games (speed, rating group and month) whose columns are opened.
+    /// Opens the columns of classes and ratings in a row group. `group` is the index of the row group. `by` contains
+    /// the properties of games (speed, rating group and month) whose columns are opened.
     ///
     /// # Errors
     ///
@@ -130,8 +130,8 @@ impl ClassReader {
     }
 }
 
-/// A batch of rows of counts, stored by column. All columns that were read have the same length, and all others are
-/// empty.
+/// A batch of rows of counts, stored column by column. All columns that were read have the same length. All other
+/// columns are empty.
 #[derive(Default)]
 pub(super) struct ColumnBatch {
     /// The number of the first row, counted from the beginning of the file.
@@ -152,7 +152,7 @@ pub(super) struct ColumnBatch {
 }
 
 impl GroupReader {
-    /// Opens the row group with the index `group`. `row` is the number of its first row in the file. `by` contains
+    /// Opens a row group. `group` is its index, and `row` is the number of its first row in the file. `by` contains
     /// the properties of games (speed, rating group and month) whose columns are read.
     ///
     /// # Errors
@@ -184,8 +184,8 @@ impl GroupReader {
         })
     }
 
-    /// Replaces the content of `out` with the next batch of rows. Returns `false` if there are no more rows in the
-    /// row group; `out` is then unchanged.
+    /// Replaces the content of `out` with the next batch of rows. If there are no more rows in the row group, returns
+    /// `false` and leaves `out` unchanged.
     ///
     /// # Errors
     ///
@@ -227,7 +227,7 @@ impl GroupReader {
 
 impl ColumnBatch {
     /// Appends the results in the rows with the indices in `range` to `batch`. Skips rows without a move, which count
-    /// games that ended in the row's position. Returns the number of games in the appended rows.
+    /// games that ended in a position. Returns the number of games in the appended rows.
     ///
     /// # Errors
     ///
@@ -335,8 +335,7 @@ impl ColumnBatch {
         })
     }
 
-    /// Decodes the ratings of the row with the index `at` in the batch. `games` is the number of games that the row
-    /// counts.
+    /// Decodes the ratings of the row with the index `at` in the batch. `games` is the number of games in this row.
     ///
     /// # Errors
     ///
@@ -360,7 +359,7 @@ impl ColumnBatch {
         }
     }
 
-    /// Creates the error for an invalid value, `value`, in the column `column`. `at` is the index of the row in the
+    /// Creates the error for the invalid value `value` in the column `column`. `at` is the index of the row in the
     /// batch.
     #[cold]
     fn cannot_be(&self, at: usize, column: &'static str, value: i64) -> CountsError {

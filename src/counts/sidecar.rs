@@ -31,8 +31,8 @@ use crate::{
 /// The maximum size of `counts.json` in bytes. It is enough for the names of many thousands of inputs.
 const MAX_SIDECAR_SIZE: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
 
-/// A description of the origin of counts: the inputs, the options, and the report of the run in which the games
-/// were counted. It is stored in the file `counts.json`.
+/// A description of where counts come from: the inputs, the options, and the report of the run that counted the
+/// games. It is stored in the file `counts.json`.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct CountsOrigin {
     /// The file names of the inputs, in the order of the inputs, without directories.
@@ -91,8 +91,8 @@ pub struct CountsOrigin {
     pub rejected: Vec<Rejection>,
 }
 
-/// Returns `true` if counts are not grouped by any property of games. Serde calls this function for
-/// `skip_serializing_if`.
+/// Returns `true` if counts are not grouped by any property of games. Serde calls this function to leave out the
+/// field.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_none(by: &Grouping) -> bool {
     by.is_none()
@@ -116,8 +116,8 @@ pub(super) struct ListedFile {
 }
 
 impl ListedFile {
-    /// Creates the entry for the file named `file` in `directory`, which must be complete. Reads the size and the
-    /// checksum from the file; `rows` and `plies` are its numbers of rows and half-moves.
+    /// Creates the entry for a file in `directory`. `file` is the name of the file, which must be complete. `rows`
+    /// and `plies` are its numbers of rows and half-moves. The size and the checksum are read from the file.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl ListedFile {
     }
 }
 
-/// Calculates the CRC-32 checksum of the bytes from the current offset of a file to its end.
+/// Calculates the CRC-32 checksum of the rest of a file, from its current offset to its end.
 ///
 /// # Errors
 ///
@@ -169,8 +169,8 @@ pub(super) struct Sidecar {
     pub starts: Option<ListedFile>,
 }
 
-/// The fields of `counts.json` that list files. They are deserialized separately, because with `flatten` serde
-/// would buffer all unknown fields in memory.
+/// The fields of `counts.json` that list files. They are deserialized separately, because serde would otherwise
+/// buffer all unknown fields in memory.
 #[derive(Deserialize)]
 struct Files {
     parts: Vec<ListedFile>,
@@ -209,8 +209,8 @@ impl Sidecar {
         listed.any(|listed| *name == *listed.file)
     }
 
-    /// Writes `counts.json` to `directory`, a temporary directory that will be renamed to `target`. Errors name the
-    /// path `target`.
+    /// Writes `counts.json` to `directory`, a temporary directory that will be renamed to `target`. Error messages
+    /// name the path `target`.
     ///
     /// # Errors
     ///
@@ -273,8 +273,8 @@ impl Sidecar {
         Ok(sidecar)
     }
 
-    /// Checks the content of `counts.json`. Each file name must be a name without directories. The numbers of rows
-    /// and games must be consistent, and small enough that sums over many directories cannot overflow.
+    /// Checks the content of `counts.json`. File names must not contain directories. The numbers of rows and games
+    /// must be consistent, and so small that sums over many directories cannot overflow.
     fn check(&self) -> Result<(), CountsError> {
         for listed in self.parts.iter().chain(&self.starts) {
             let is_name = Path::new(&listed.file)
@@ -338,9 +338,8 @@ impl Sidecar {
     }
 }
 
-/// Checks that new counts may replace the file or directory at `path`, and returns the names of the old files to
-/// remove. An empty directory may always be replaced. A directory of counts may be replaced only if `force` is
-/// `true`.
+/// Checks that new counts may replace the file or directory at `path`. Returns the names of the old files to remove.
+/// An empty directory may always be replaced. A directory of counts may be replaced only if `force` is `true`.
 ///
 /// # Errors
 ///
@@ -373,22 +372,22 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     }
 }
 
-/// Returns `true` if polybook may have written the file `name` in `directory`: if the name is one that polybook
-/// gives to files of counts, or if `counts.json` lists it. An interrupted run can leave such a file.
+/// Returns `true` if polybook may have written the file `name` in `directory`. Either polybook gives such names to
+/// files of counts, or `counts.json` lists the file. An interrupted run can leave such a file.
 pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
     let is_listed = || matches!(Sidecar::read(directory), Ok(Some(sidecar)) if sidecar.lists(name));
     name == SIDECAR || name == STARTS || is_part_name(name) || is_listed()
 }
 
-/// The maximum length of an EPD in bytes. Even in variants with large boards or many pieces, an EPD has about 100
-/// bytes.
+/// The maximum length of an EPD in bytes. Even in variants with large boards or many pieces, an EPD has only about
+/// 100 bytes.
 const MAX_EPD_LENGTH: usize = 1000;
 
-/// The number of rows of starting positions that are read at a time. It is small because a single string may be as
-/// large as a Parquet page.
+/// The number of rows of starting positions that are read at a time. It is small because each row contains a string,
+/// which may be as large as a Parquet page.
 const ROWS_PER_BATCH: usize = 8;
 
-/// A position in which games started, with the number of these games.
+/// A position in which games started. Also contains the number of these games.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Start {
     /// The position as an EPD.
@@ -397,9 +396,9 @@ pub struct Start {
     pub games: u64,
 }
 
-/// Writes the positions in which games started to `starts.parquet` in `directory`, a temporary directory that will
-/// be renamed to `target`. Returns the entry of the file for `counts.json`, or `None` if there are no positions and
-/// no file was written.
+/// Writes the positions in which games started to `starts.parquet` in `directory`, a temporary directory that will be
+/// renamed to `target`. Returns the entry of the file for `counts.json`. If there are no positions, writes no file
+/// and returns `None`.
 ///
 /// # Errors
 ///
@@ -435,8 +434,8 @@ pub(super) fn write_starts(
     listed.at(target, "read").map(Some)
 }
 
-/// Calls `f` with the positions in which games started, a few at a time. Returns the number of rows in `file`, and
-/// the number of games that `file` counts in all its rows.
+/// Calls `f` with the positions in which games started, a few positions at a time. Returns the number of rows in
+/// `file` and the total number of games that the rows count.
 ///
 /// # Errors
 ///
@@ -477,8 +476,8 @@ pub(super) fn read_starts(
     Ok(Ok((row, sum)))
 }
 
-/// Creates a [`Start`] from the values of one row: the EPD of a position and the number of games that started in
-/// it. `row` is the number of the row, which error messages name.
+/// Creates a [`Start`] from the values of one row. `epd` is the EPD of a position, and `games` is the number of games
+/// that started in it. `row` is the number of the row for error messages.
 ///
 /// # Errors
 ///

@@ -34,7 +34,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Creates an empty tally. It spills to temporary files when it exceeds the budget `memory`.
+    /// Creates an empty tally. When it exceeds the memory budget `memory`, it writes results to temporary files.
     pub fn new(memory: Memory) -> Tally {
         Tally {
             shards: Shards::new(memory),
@@ -42,8 +42,8 @@ impl Tally {
         }
     }
 
-    /// Adds records of the results of moves. This is the fastest way to count. One record can count only about 32,000
-    /// games; use [`add_batch`](Tally::add_batch) for results of any size.
+    /// Adds records of the results of moves to the tally. This is the fastest way to count. One record can count only
+    /// about 32,000 games. Use [`add_batch`](Tally::add_batch) for results of any size.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Tally {
         self.shards.append(records)
     }
 
-    /// Adds a batch of results of moves to the tally. The number of games of a move is not limited.
+    /// Adds a batch of results of moves to the tally. The results of a move may have any size.
     ///
     /// # Errors
     ///
@@ -64,8 +64,8 @@ impl Tally {
         self.add_records(&batch.records)
     }
 
-    /// Adds the results of one move. `key` identifies the position, `turn` is the side to move, and `stats` contains
-    /// the results from the view of that side.
+    /// Adds the results of one move to the tally. `key` identifies the position, and `turn` is the side to move.
+    /// `stats` contains the results from the view of that side.
     ///
     /// # Errors
     ///
@@ -76,7 +76,8 @@ impl Tally {
         self.add_batch(&batch)
     }
 
-    /// Checks that not too many moves have results that are too large for records. Such results are held in memory.
+    /// Checks the number of moves whose results are too large for records. Such results are held in memory, so their
+    /// number is limited.
     ///
     /// # Errors
     ///
@@ -91,7 +92,7 @@ impl Tally {
         self.shards.spilled_bytes()
     }
 
-    /// Ends counting: sorts the results, and adds up the results of each move in each position. Uses all threads of
+    /// Ends counting. Sorts the results, and adds up the results of each move in each position. Uses all threads of
     /// the current rayon pool.
     ///
     /// # Errors
@@ -106,7 +107,7 @@ impl Tally {
     }
 }
 
-/// A position, with the moves that were played in it and their results.
+/// A position that was counted. Contains the moves that were played in it and their results.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PositionCount {
     /// The key of the position.
@@ -159,8 +160,8 @@ impl Counts {
         })
     }
 
-    /// Returns the number of positions, and the number of pairs of a position and a move. Both numbers include the
-    /// rare positions that [`seal_with`](Tally::seal_with) dropped. Uses all threads of the current rayon pool.
+    /// Returns the number of positions, and the number of moves in all of them. Both numbers include the rare
+    /// positions that [`seal_with`](Tally::seal_with) dropped. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -189,11 +190,10 @@ impl Counts {
     }
 
     /// Calls `f` with each position in a shard, in ascending order of position keys. `f` receives the key, the side
-    /// to move, and the moves with their results, in ascending order of the moves. A shard is a range of position
-    /// keys, and `shard` is its index.
+    /// to move, and the moves with their results, in ascending order of the moves. `shard` is the index of the shard,
+    /// which is a range of position keys.
     ///
-    /// The memory that this takes depends on the number of moves in a position, but not on the number of their
-    /// records.
+    /// The required memory depends on the number of moves in a position, but not on the number of their records.
     ///
     /// # Errors
     ///
@@ -240,13 +240,13 @@ impl Counts {
         Ok(())
     }
 
-    /// Returns the number of positions that were dropped because all of their moves are rare, and the number of moves
-    /// in these positions.
+    /// Returns the numbers of positions and moves that were dropped. A position was dropped if all of its moves are
+    /// rare.
     pub(crate) fn rare(&self) -> Dropped {
         self.rare
     }
 
-    /// Returns `true` if the counts exceeded the memory budget, so that some of them are in temporary files.
+    /// Returns `true` if some of the counts are in temporary files, because the counts exceeded the memory budget.
     pub fn is_spilled(&self) -> bool {
         self.records.is_spilled()
     }
@@ -273,8 +273,8 @@ impl Counts {
     }
 }
 
-/// Adds the results in `record` to `moves`, which contains the moves of one position. The function must be called
-/// with the records of the position in ascending order, so that the records of one move follow each other.
+/// Adds the results in `record` to `moves`, which contains the moves of one position. Must be called with the records
+/// of the position in ascending order, so that records of the same move follow each other.
 #[inline]
 fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
     let (mv, stats) = (record.book_move(), record.stats());
@@ -284,19 +284,19 @@ fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
     }
 }
 
-/// The number of records that are passed to a merge at a time. A record contains the results of one move.
+/// The number of records that are passed to a merge at a time. Each record contains results of one move.
 const RECORDS_PER_BATCH: usize = 1 << 11;
 
-/// A function that reads the next batch of counts, sorted by position key and move, into an empty batch. The counts
-/// belong to a range of shards, which are ranges of position keys.
+/// A function that reads the next batch of counts into an empty batch. The counts are sorted by position key and
+/// move. They belong to a range of shards, which are ranges of position keys.
 ///
 /// The function returns the path of the file that it read, or `None` at the end of the counts. A batch may be empty
 /// before the end, because rows without moves are skipped.
 pub(crate) type OrderedCounts<'a> =
     Box<dyn FnMut(&mut CountBatch) -> Result<Option<&'a Path>> + 'a>;
 
-/// Converts `counts` to a source of records for a merge. Results that are too large for records are added to
-/// `large`, and `has_large` is then set to `true`.
+/// Converts `counts` to a source of records for a merge. The source adds results that are too large for records to
+/// `large`, and then sets `has_large` to `true`.
 fn records<'a: 'b, 'b>(
     mut counts: OrderedCounts<'a>,
     large: &'b Mutex<LargeCounts>,
@@ -330,8 +330,8 @@ fn records<'a: 'b, 'b>(
 /// Returns `true` if a move of a position may have been played at least `fewest` times. `position` contains the
 /// sorted records of the position.
 ///
-/// A move with several records is assumed to be frequent. So is a move whose record has no games, because such a
-/// record represents results that are too large for records.
+/// Assumes that a move with several records is frequent. A record without games stands for results that are too large
+/// for records, so its move is frequent too.
 fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
     let is_frequent = |record: &CountRecord| {
         let games = record.stats().games();
@@ -342,8 +342,8 @@ fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
 }
 
 impl Tally {
-    /// Ends counting, and adds counts from sources that are sorted already. Uses all threads of the current rayon
-    /// pool.
+    /// Ends counting, and merges the counts of this tally with counts from sources that are already sorted. Uses all
+    /// threads of the current rayon pool.
     ///
     /// - `memory`: the memory budget of the returned counts
     /// - `ranges`: the number of ranges of equal size into which the shards are divided

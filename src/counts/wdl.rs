@@ -18,7 +18,7 @@ pub struct Wdl {
     pub losses: u64,
 }
 
-/// A move in a position, and the results of the games in which it was played.
+/// A move in a position, with the results of the games in which it was played.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveCount {
     /// The move.
@@ -27,11 +27,12 @@ pub struct MoveCount {
     pub stats: Wdl,
 }
 
-/// The quantile of the standard normal distribution that belongs to a two-sided 99 percent confidence interval.
+/// The quantile of the standard normal distribution for a two-sided 99 percent confidence interval.
 const QUANTILE: f64 = 2.576;
 
 impl Wdl {
-    /// Returns the result of a single game from the view of the side `turn`. `winner` is `None` if neither side won.
+    /// Returns the result of a single game from the view of the side `turn`. `winner` is the side that won, or `None`
+    /// if neither side won.
     #[inline]
     pub fn of_game(winner: Option<Color>, turn: Color) -> Wdl {
         let (wins, draws, losses) = match winner {
@@ -46,8 +47,8 @@ impl Wdl {
         }
     }
 
-    /// Converts the results from White's view to the view of `side`, or from the view of `side` to White's view.
-    /// Swaps wins and losses if `side` is Black.
+    /// Converts results between White's view and the view of `side`, in either direction. Swaps wins and losses if
+    /// `side` is Black.
     #[inline]
     #[must_use]
     pub fn turned(self, side: Color) -> Wdl {
@@ -67,10 +68,10 @@ impl Wdl {
         self.wins + self.draws + self.losses
     }
 
-    /// Returns the score, from 0 to 1: the share of the points that the side to move won. A draw counts as half a
-    /// point. Returns 0 if there are no games.
+    /// Returns the score of the side to move, from 0 to 1. The score is the share of the points that this side won; a
+    /// draw counts as half a point. Returns 0 if there are no games.
     ///
-    /// The rounding is the same as in Polyglot, so that a limit such as 60 percent selects the same moves.
+    /// The score is rounded as in Polyglot, so that a limit such as 60 percent selects the same moves.
     pub fn score(self) -> f64 {
         if self.games() == 0 {
             return 0.0;
@@ -94,9 +95,9 @@ impl Wdl {
         (score + square / 2.0 - spread) / (1.0 + square)
     }
 
-    /// Returns the center of the confidence interval of the score, from 0 to 1. [`lower_bound`](Wdl::lower_bound)
-    /// returns the lower end of the same interval. The center is close to 0.5 for few games, and close to the score
-    /// for many games. Returns 0.5 if there are no games.
+    /// Returns the center of the confidence interval of the score, from 0 to 1. The center is close to 0.5 for few
+    /// games, and close to the score for many games. Returns 0.5 if there are no games.
+    /// [`lower_bound`](Wdl::lower_bound) returns the lower end of the interval.
     pub(crate) fn interval_center(self) -> f64 {
         let square = QUANTILE * QUANTILE;
         (self.score() * self.games() as f64 + square / 2.0) / (self.games() as f64 + square)

@@ -67,7 +67,7 @@ pub struct CountsSummary {
     pub pruned: Option<Pruned>,
 }
 
-/// The content of a directory of counts except its rows, and the settings for writing the rows. The content
+/// The content of a directory of counts apart from its rows, and the settings for writing the rows. The content
 /// consists of the starting positions and the description of the counts.
 pub(crate) struct CountsContent<S> {
     /// The approximate number of rows or, in counts by class, of half-moves. It determines into how many files the
@@ -84,7 +84,7 @@ pub(crate) struct CountsContent<S> {
 
 impl CountsWriter {
     /// Creates a temporary directory in which a directory of counts can be written. It will later be renamed to
-    /// `target`. If `target` is a directory of counts, it may be replaced only if `force` is `true`.
+    /// `target`. If `target` is already a directory of counts, it may be replaced only if `force` is `true`.
     ///
     /// # Errors
     ///
@@ -96,8 +96,8 @@ impl CountsWriter {
         })
     }
 
-    /// Writes the rows of `source` and the content of `counts` to the temporary directory. Call [`Finished::commit`]
-    /// on the returned output to rename the directory to its target.
+    /// Writes the rows of `source` and the content of `counts` to the temporary directory. Then call
+    /// [`Finished::commit`] on the returned output to rename the directory to its target.
     ///
     /// Uses all threads of the current rayon pool. `meter` advances by one for each of the 256 shards.
     ///
@@ -134,12 +134,13 @@ impl CountsWriter {
         self.finish(parts, counts)
     }
 
-    /// Writes counts by class (speed, rating group and month) to the temporary directory. The rows are the sums of
-    /// `classed`, the counts of input directories, and `own`, the counts of games that were read in the same run of
-    /// `make-book`.
+    /// Writes counts by class (speed, rating group and month) to the temporary directory. Each row is the sum of the
+    /// rows in `classed` and in `own`. `classed` contains the counts of input directories. `own` contains the counts
+    /// of games that were read in the same run of `make-book`.
     ///
     /// `counts` contains the starting positions and a description. If `has_identities` is `true`, as for variants,
-    /// the files get a column of identities. At most `at_once` files are written at a time, which bounds the memory.
+    /// the files get a column of identities. At most `at_once` files are written at the same time, which bounds the
+    /// memory.
     ///
     /// # Errors
     ///
@@ -180,8 +181,8 @@ impl CountsWriter {
         self.finish(written, counts)
     }
 
-    /// Creates the Parquet file with the number `number` in the temporary directory. `has_identities` adds a column
-    /// of identities, and `by` adds columns for properties of games. Writing is interrupted when `stop` is set.
+    /// Creates a Parquet file in the temporary directory. `number` is the number in its name. `has_identities` adds a
+    /// column of identities, and `by` adds columns for properties of games. Setting `stop` interrupts the writing.
     fn create_part<'s>(
         &'s self,
         number: usize,
@@ -195,8 +196,8 @@ impl CountsWriter {
         PartWriter::create(path, part_name(number), target, (has_identities, by), stop)
     }
 
-    /// Writes the file of starting positions and `counts.json`. Returns the numbers of rows, files, positions and
-    /// half-moves that were written, and the finished directory.
+    /// Writes the file of starting positions and `counts.json`. Returns the finished directory, and the numbers of
+    /// rows, files, positions and half-moves in it.
     fn finish(
         self,
         parts: Vec<(ListedFile, Pruner)>,
@@ -230,8 +231,8 @@ impl CountsWriter {
     }
 }
 
-/// Writes the columns of classes and ratings to a Parquet row group. Of the speed, the rating group and the month
-/// of each class, only the properties in `by` are written.
+/// Writes the columns of classes and ratings to a Parquet row group. A class consists of speed, rating group and
+/// month. Writes only the properties in `by`.
 fn write_classes(
     group: &mut SerializedRowGroupWriter<'_, File>,
     by: Grouping,
@@ -252,9 +253,9 @@ fn write_classes(
     write_column::<Int64Type>(group, ratings().map(|of| of.games.cast_signed()))
 }
 
-/// The number of rows in a Parquet page of counts by class (speed, rating group and month). A merge of several
-/// directories keeps one page of each column of each directory in memory, so these pages are smaller than other
-/// pages.
+/// The number of rows in a Parquet page of counts by class (speed, rating group and month). Other pages have more
+/// rows. A merge of several directories holds one page of each column of each directory in memory, so these pages
+/// must be small.
 const ROWS_PER_CLASSED_PAGE: usize = 1 << 13;
 
 /// A writer of one Parquet file of counts. It writes one row group at a time.
@@ -280,7 +281,7 @@ pub(super) struct PartWriter<'a> {
 impl<'a> PartWriter<'a> {
     /// Creates the Parquet file `name` in `directory`, a temporary directory that will be renamed to `target`.
     /// `with_identities` adds a column of identities, and `by` adds columns for properties of games, such as the
-    /// speed. Writing is interrupted when `stop` is set.
+    /// speed. Setting `stop` interrupts the writing.
     ///
     /// # Errors
     ///
@@ -352,7 +353,7 @@ impl<'a> PartWriter<'a> {
         })
     }
 
-    /// Appends a row that has no class (speed, rating group and month).
+    /// Appends a row without a class to the file. A class consists of speed, rating group and month.
     ///
     /// # Errors
     ///
@@ -375,7 +376,7 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Appends a row with its class (speed, rating group and month) and its ratings.
+    /// Appends a row to the file, with its class (speed, rating group and month) and its ratings.
     ///
     /// # Errors
     ///
@@ -389,7 +390,7 @@ impl<'a> PartWriter<'a> {
         self.push(row.row)
     }
 
-    /// Writes the collected rows as one row group, and removes them from memory.
+    /// Writes the buffered rows as one row group, and removes them from memory.
     ///
     /// # Errors
     ///
@@ -439,14 +440,14 @@ impl<'a> PartWriter<'a> {
     }
 }
 
-/// The maximum number of rows with the same position key that are buffered, which bounds the memory. A row contains
-/// the results of one move.
+/// The maximum number of buffered rows with the same position key, which bounds the memory. A row contains the
+/// results of one move.
 const MAX_BUFFERED_ROWS: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
-/// A filter that drops the rows of positions in which fewer than `min_game` half-moves were counted.
+/// A filter that drops the rows of rare positions: those in which fewer than `min_game` half-moves were counted.
 ///
-/// Rows must arrive sorted by position key. The rows of a position are buffered until it is known whether they are
-/// kept.
+/// Rows must arrive sorted by position key. The filter buffers the rows of a position until it knows whether the
+/// position is rare.
 pub(super) struct Pruner {
     /// The path that error messages name.
     target: PathBuf,
@@ -474,9 +475,9 @@ pub(super) struct Pruner {
 }
 
 impl Pruner {
-    /// Creates a filter that keeps a position if at least `min_game` moves were counted in it. If `min_game` is 0,
-    /// the filter keeps all positions. `has_identities` is `true` for variants of chess, in which several positions
-    /// may have the same key. Error messages contain the path `target`.
+    /// Creates a filter that keeps a position if at least `min_game` half-moves were counted in it. If `min_game` is
+    /// 0, keeps all positions. `has_identities` is `true` for chess variants, in which several positions may have the
+    /// same key. Error messages contain the path `target`.
     pub(super) fn new(min_game: u64, has_identities: bool, target: &Path) -> Pruner {
         Pruner {
             target: target.to_owned(),
@@ -497,8 +498,8 @@ impl Pruner {
     }
 
     /// Passes the next row to the filter. Rows must arrive sorted by position key. The filter buffers the rows of a
-    /// position until they count the required number of half-moves. Then it calls `out` with the buffered rows and
-    /// with all further rows of the position.
+    /// position until they count enough half-moves. Then it calls `out` with the buffered rows and with all further
+    /// rows of the position.
     ///
     /// # Errors
     ///
@@ -538,7 +539,7 @@ impl Pruner {
         out(row)
     }
 
-    /// Ends the current position key. Calls `out` with the buffered rows that are kept, and drops the others. Must
+    /// Ends the current position key. Calls `out` with those buffered rows that are kept, and drops the others. Must
     /// also be called after the last row.
     ///
     /// # Errors

@@ -34,9 +34,8 @@ fn merit(mv: &TreeMove) -> f64 {
     mv.stats.map_or(mv.weight as f64, Wdl::lower_bound)
 }
 
-/// Returns the index of the move to play. `moves` must be sorted from best to worst; if it is empty, the result is 0.
-/// `random` is a random number from 0 (inclusive) to 1 (exclusive), which determines the choice unless `play` is
-/// [`Play::Best`].
+/// Returns the index of the move to play, or 0 if `moves` is empty. `moves` must be sorted from best to worst. `random`
+/// is a random number from 0 (inclusive) to 1 (exclusive). It determines the choice unless `play` is [`Play::Best`].
 pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     let weight = |mv: &TreeMove| match (play, mv.stats) {
         (Play::Uniform, _) => 1.0,
@@ -56,8 +55,8 @@ pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     chosen.unwrap_or(0)
 }
 
-/// Converts results to a score in centipawns. The score is the logarithm of the odds of winning, where 400 centipawns
-/// mean odds of ten to one. The odds correspond to the center of the confidence interval of the results.
+/// Converts results to a score in centipawns. The score is the logarithm of the odds of winning: 400 centipawns mean
+/// odds of ten to one. The odds are calculated from the center of the confidence interval of the results.
 ///
 /// The lower bound, by which moves are ranked, is not suitable here. After a single lost game, it would indicate a
 /// lost position, and programs might resign in the opening.

@@ -47,7 +47,8 @@ pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// The UCI command that must arrive before the result of a search may be sent to the user interface.
+/// The UCI command that a search waits for. The engine may send the result of the search only after this command has
+/// arrived.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) enum Wait {
     /// No command; the result may be sent at once.
@@ -102,8 +103,8 @@ impl<'a> Go<'a> {
             .to_owned()
     }
 
-    /// Returns `true` if the command permits the move `mv` in `pos`: if `mv` is one of the moves after `searchmoves`,
-    /// or if there were no such moves.
+    /// Returns `true` if the command permits the move `mv` in `pos`. This is the case if `searchmoves` lists the move,
+    /// or if the command does not contain `searchmoves`.
     pub(super) fn allows(&self, pos: &VariantPosition, mv: Move) -> bool {
         let is_same = |allowed: &UciMove| allowed.to_move(pos).is_ok_and(|allowed| allowed == mv);
         self.moves.is_empty() || self.moves.iter().any(is_same)
@@ -142,8 +143,8 @@ pub(super) fn position(text: &str, variant: Variant) -> Result<VariantPosition, 
     Ok(pos)
 }
 
-/// Converts the arguments of the UCI command `position` to a form that other engines can read. A FEN that is not
-/// standard and that only [`Variant::parse_position`] accepts is replaced with the standard FEN of its position.
+/// Converts the arguments of the UCI command `position` to a form that other engines can read. Replaces a FEN in a
+/// nonstandard spelling, which only [`Variant::parse_position`] accepts, with a standard FEN.
 pub(super) fn standard_position(text: &str, variant: Variant) -> Cow<'_, str> {
     let Some(fen) = text.trim().strip_prefix("fen") else {
         return text.into();

@@ -43,8 +43,9 @@ pub use self::{
 };
 use crate::{error::Result, task, uci::read_lines};
 
-/// The capacity in lines of the queue of input from the user interface and from the second engine, which plays
-/// outside the book. When the queue is full, the threads that read this input wait.
+/// The maximum number of lines that are queued before the engine handles them. They come from the user interface and
+/// from the second engine, which plays outside the book. When the queue is full, the threads that read these lines
+/// wait.
 const MAX_QUEUED_LINES: usize = 64;
 
 /// A UCI engine that plays the moves of books, databases and indexes. It can pass all other positions to a second
@@ -62,13 +63,13 @@ pub struct SourceEngine {
 
 impl SourceEngine {
     /// Runs the engine: reads UCI commands from `input` until `quit` or the end of the input, and writes answers to
-    /// `output`. `input` is read by another thread, which may still be waiting for a line when this function returns.
+    /// `output`. Another thread reads `input`. This thread may still be waiting for a line when the function returns.
     ///
     /// # Errors
     ///
-    /// Returns an error if the second engine cannot be started or does not speak UCI, or if `output` cannot be
-    /// written. A source that cannot be read is only reported to the user interface. An error of `input` is treated as
-    /// its end.
+    /// Returns an error if the second engine cannot be started or does not speak UCI, or if `output` cannot be written.
+    /// If a source cannot be read, only informs the user interface. If reading `input` fails, treats this as the end of
+    /// the input.
     pub fn run(self, input: impl Read + Send + 'static, output: impl Write) -> Result<()> {
         let (feeder, mut events) = task::channel(MAX_QUEUED_LINES);
         let second_engine = self

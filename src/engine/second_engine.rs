@@ -12,8 +12,8 @@ use crate::{
     uci::{EngineProcess, option_name},
 };
 
-/// An event in a UCI session: input from the user interface, or output of the second engine, which plays in positions
-/// that no source contains.
+/// An event in a UCI session: input from the user interface, or output of the second engine. The second engine plays in
+/// positions that no source contains.
 pub(super) enum Event {
     /// The user interface sent this command.
     Command(String),
@@ -25,21 +25,22 @@ pub(super) enum Event {
     EngineEnd,
 }
 
-/// The maximum time between the start of the second engine, which plays outside the book, and its answer `uciok`.
+/// The time that the second engine has to answer `uciok` after its start. The second engine plays outside the book.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The time that the second engine, which plays outside the book, has to exit after `quit` before it is killed.
+/// The time that the second engine has to exit after `quit`. If it takes longer, it is killed. The second engine plays
+/// outside the book.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The maximum number of lines that are queued for the second engine, which plays outside the book. The number is
+/// The maximum number of lines that wait to be sent to the second engine, which plays outside the book. The number is
 /// large because some user interfaces set a hundred options at once.
 const MAX_QUEUED_LINES: usize = 1 << 10;
 
-/// The maximum number of lines that the second engine, which plays outside the book, may write before `uciok`. It
-/// limits the memory for these lines.
+/// The maximum number of lines that the second engine may write before `uciok`. It limits the memory for these lines.
+/// The second engine plays outside the book.
 const MAX_LINES_BEFORE_UCIOK: usize = 1 << 12;
 
-/// A running UCI engine that has answered `uci`, and that plays in positions that no source contains.
+/// A running UCI engine that has answered `uci`. It plays in positions that no source contains.
 pub(super) struct SecondEngine {
     pub process: EngineProcess,
     /// The `id` and `option` lines that the engine wrote in answer to `uci`.
@@ -49,8 +50,8 @@ pub(super) struct SecondEngine {
 }
 
 impl SecondEngine {
-    /// Starts the engine and waits until it has answered `uci`. A new thread reads the engine's output and sends each
-    /// line to `feeder`. `events` is the receiving end of `feeder`.
+    /// Starts the program `program` with the arguments `args`, and waits until it has answered `uci`. A new thread
+    /// reads the engine's output and sends each line to `feeder`. `events` receives what is sent to `feeder`.
     ///
     /// # Errors
     ///
@@ -104,8 +105,8 @@ impl SecondEngine {
         known.any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Sends `quit` to the engine and waits until it has ended. `events` reports the end. If the engine does not end
-    /// in time, it and its child processes are killed.
+    /// Sends `quit` to the engine, and waits until `events` reports its end. If the engine does not end in time, kills
+    /// it and its child processes.
     pub(super) fn quit(mut self, events: &mut Feed<Event>) {
         let deadline = Instant::now() + QUIT_TIMEOUT;
         if self.process.say("quit").is_err() {

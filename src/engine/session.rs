@@ -120,7 +120,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Returns `true` if the command `word` can be handled now, and `false` if it must wait for the end of the current
-    /// search. A second `stop` must wait, because it belongs to the next search.
+    /// search. If `stop` has already arrived, another `stop` must wait, because it belongs to the next search.
     fn can_obey(&self, word: &str) -> bool {
         let Some(search) = &self.search else {
             return true;
@@ -285,11 +285,12 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Chooses one of the moves that the sources contain in `pos` and that `go` allows. Writes an `info` line for each
+    /// Chooses a move for `pos`. A source must contain the move, and `go` must allow it. Writes an `info` line for each
     /// move that is shown. Adds moves whose score is too low to `refused`.
     ///
-    /// Returns the `bestmove` line, the number of moves shown, and further moves that the second engine must search if
-    /// the user wants to see more moves. Returns `None` if the sources contain no allowed move.
+    /// Returns the `bestmove` line, the number of moves shown, and a list of further moves. If the user wants to see
+    /// more moves, the second engine must search those in the list. Returns `None` if the sources contain no allowed
+    /// move.
     fn list(
         &mut self,
         pos: &VariantPosition,
@@ -347,7 +348,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles the command `stop` or `ponderhit`, given by `word`. It may end the wait for the result of a search.
+    /// Handles the command in `word`, which is `stop` or `ponderhit`. If the second engine is searching, passes the
+    /// command on to it. Otherwise, sends the result of the search, unless the search must still wait for another
+    /// command.
     fn end_wait(&mut self, word: &str) -> Result<()> {
         let Some(search) = &mut self.search else {
             return Ok(());
@@ -363,7 +366,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Ends the search and sends its result to the user interface. Does nothing if the result must wait for a command
-    /// such as `stop`, or if the second engine, which plays outside the book, is still searching.
+    /// such as `stop`. Also does nothing if the second engine, which plays outside the book, is still searching.
     fn conclude(&mut self) -> Result<()> {
         let is_over = |search: &mut Search| search.wait == Wait::None && search.shown.is_none();
         match self.search.take_if(is_over) {
@@ -372,7 +375,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles a line that the second engine, which plays outside the book, has written.
+    /// Handles a line of output of the second engine, which plays outside the book.
     fn take_engine_line(&mut self, line: &str) -> Result<()> {
         if self.second_engine.is_none() {
             return Ok(());
@@ -403,8 +406,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Continues the session after the second engine, which plays outside the book, has ended. From now on, positions
-    /// outside the book are answered with the fallback move.
+    /// Continues the session without a second engine after that engine has ended. From now on, the fallback move is
+    /// played in positions outside the book.
     fn lose_second_engine(&mut self) -> Result<()> {
         let Some(mut second_engine) = self.second_engine.take() else {
             return Ok(());
@@ -420,8 +423,8 @@ impl<W: Write> Session<W> {
         self.end_second_search()
     }
 
-    /// Ends the search of the second engine, which plays outside the book. The result of the whole search is the move
-    /// of a source or, if no source contains the position, the fallback move.
+    /// Ends the search of the second engine, which plays outside the book. The result of the whole search is then the
+    /// move of a source. If no source contains the position, the result is the fallback move.
     fn end_second_search(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
@@ -444,7 +447,8 @@ impl<W: Write> Session<W> {
     }
 
     /// Returns the moves that the engine may play in `pos`, best first. They come from the first source that contains
-    /// any. Moves whose score in one source is too low are added to `refused`, and are not taken from later sources.
+    /// such moves. If the score of a move in a source is too low, adds the move to `refused`, and does not take it from
+    /// later sources.
     fn choices(&mut self, pos: &VariantPosition, refused: &mut Vec<Move>) -> Result<Vec<TreeMove>> {
         self.first_known(pos, |settings, moves| {
             restrict(moves, settings, refused);
@@ -452,8 +456,8 @@ impl<W: Write> Session<W> {
         })
     }
 
-    /// Returns the moves of the first source of which `select` keeps at least one move, best first. `select` removes
-    /// unwanted moves from the moves of a source in `pos`. Returns no moves if there is no such source, or if the
+    /// Passes the moves of each source in `pos` to `select`, which removes unwanted moves. Returns the remaining moves
+    /// of the first source that still has any, best first. Returns no moves if there is no such source, or if the
     /// maximum ply is reached.
     fn first_known(
         &mut self,
@@ -477,8 +481,8 @@ impl<W: Write> Session<W> {
         Ok(Vec::new())
     }
 
-    /// Returns the moves that the second engine, which plays outside the book, may search. They are in UCI notation
-    /// and separated by spaces. These are the moves that `go` allows, except the moves in `refused`.
+    /// Returns the moves that the second engine, which plays outside the book, may search: the moves that `go` allows,
+    /// without the moves in `refused`. They are in UCI notation and separated by spaces.
     ///
     /// Returns `None` if the search must not be restricted, because `refused` is empty or contains all allowed moves.
     fn searchmoves_without(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
@@ -535,8 +539,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Writes the `info` line for the move `mv`, which has the rank `number` among the moves shown. `line` is a
-    /// variation that begins with the move, and `sum` is the total weight of all moves of the position.
+    /// Writes the `info` line for the move `mv`. `number` is the rank of the move among the moves shown. `line` is a
+    /// variation that begins with the move. `sum` is the total weight of all moves of the position.
     fn say_move(&mut self, mv: &TreeMove, number: usize, line: &[String], sum: u64) -> Result<()> {
         let mut info = format!("info depth 1 seldepth {} multipv {number}", line.len());
         // Moves without results have no score.
@@ -568,8 +572,8 @@ impl<W: Write> Session<W> {
     }
 }
 
-/// Adds `already_shown` to the value of `multipv` in an `info` line, because `already_shown` moves of a source have
-/// already been shown. A missing value counts as 1. Returns any other line unchanged.
+/// Renumbers a move in an `info` line of the second engine: adds `already_shown`, the number of moves shown before, to
+/// the value of `multipv`. A missing value counts as 1. Returns any other line unchanged.
 fn renumbered(line: &str, already_shown: usize) -> String {
     let mut words: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
     let of = |name: &str| words.iter().position(|word| word == name);

@@ -35,7 +35,7 @@ pub enum Fallback {
 }
 
 impl Play {
-    /// All rules for choosing a move, with their names in options.
+    /// A table of all rules for choosing a move, and their names in UCI options.
     pub const NAMES: [(&str, Play); 3] = [
         ("weighted", Play::Weighted),
         ("best", Play::Best),
@@ -44,12 +44,13 @@ impl Play {
 }
 
 impl Fallback {
-    /// All fallbacks, which decide how to play in positions that no source contains, with their names in options.
+    /// A table of all fallbacks, and their names in UCI options. A fallback decides how to play in positions that no
+    /// source contains.
     pub const NAMES: [(&str, Fallback); 2] =
         [("none", Fallback::None), ("random", Fallback::Random)];
 }
 
-/// The chess variants, with their names in UCI.
+/// A table of the chess variants and their names in UCI.
 const VARIANTS: [(&str, Variant); 10] = [
     ("chess", Variant::Standard),
     ("crazyhouse", Variant::Crazyhouse),
@@ -63,7 +64,7 @@ const VARIANTS: [(&str, Variant); 10] = [
     ("racingkings", Variant::RacingKings),
 ];
 
-/// The values of the UCI option `Color`: the color with which the player must have played a game. `None` admits both
+/// The values of the UCI option `Color`. Only games that the player played with this color are used. `None` admits both
 /// colors.
 const COLORS: [(&str, Option<Color>); 3] = [
     ("any", None),
@@ -130,8 +131,8 @@ impl Settings {
     }
 }
 
-/// The value of a UCI option, which can be converted to and from text. It is stored in [`Settings`]. An empty text
-/// means that there is no value.
+/// Access to the value of a UCI option in [`Settings`]. The value can be read and set as a text. An empty text means
+/// that there is no value.
 trait OptionValue {
     fn text(&self) -> String;
 
@@ -139,14 +140,15 @@ trait OptionValue {
     /// the user.
     fn set_from_text(&mut self, text: &str) -> Result<(), String>;
 
-    /// Returns the part of the option's declaration that lists its possible values, for example
-    /// `var best var uniform`. Returns an empty text if the values cannot be listed.
+    /// Returns the list of possible values in the form of a UCI option declaration, for example `var best var uniform`.
+    /// Returns an empty text if the values cannot be listed.
     fn values(&self) -> String {
         String::new()
     }
 }
 
-/// A value of a UCI option that must be one of a list of named values. The fields are the value and this list.
+/// A UCI option whose value is one of several named values. The fields are the variable that stores the value, and the
+/// list of names and values.
 struct Choice<'a, T: 'static>(&'a mut T, &'static [(&'static str, T)]);
 
 impl<T: Copy + PartialEq> OptionValue for Choice<'_, T> {
@@ -169,7 +171,7 @@ impl<T: Copy + PartialEq> OptionValue for Choice<'_, T> {
     }
 }
 
-/// A value of a UCI option that always exists, such as a number.
+/// A UCI option that always has a value, such as a number. The field is the variable that stores the value.
 struct Always<'a, T>(&'a mut T);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
@@ -183,7 +185,8 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
     }
 }
 
-/// An optional value of a UCI option. The second field is the text that means "no value".
+/// A UCI option that may have no value. The fields are the variable that stores the value, and the text that means "no
+/// value".
 struct Maybe<'a, T>(&'a mut Option<T>, &'static str);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
@@ -199,8 +202,8 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
     }
 }
 
-/// A value of a UCI option that is a list, written with commas or spaces as separators. An empty list means "no
-/// restriction".
+/// A UCI option whose value is a list, separated by commas or spaces. The field is the variable that stores the list.
+/// An empty list means "no restriction".
 struct ListOption<'a, T>(&'a mut Option<Vec<T>>);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
@@ -214,8 +217,8 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
     }
 }
 
-/// A value of a UCI option that is a list of names of the same player. The names are separated by semicolons, because
-/// a name may contain commas.
+/// A UCI option whose value is a list of names of one player. The field is the variable that stores the list.
+/// Semicolons separate the names, because a name may contain commas.
 struct NamesOption<'a>(&'a mut Vec<String>);
 
 impl OptionValue for NamesOption<'_> {
@@ -233,8 +236,8 @@ impl OptionValue for NamesOption<'_> {
     }
 }
 
-/// A UCI option that sets the rating groups of the wrapped filters. Its value is a list of groups. The word
-/// `unknown` in the list also admits games without a known rating.
+/// A UCI option whose value is a list of rating groups. The field is the set of filters in which the groups are stored.
+/// The word `unknown` in the list admits games without a known rating.
 struct RatingsOption<'a>(&'a mut Filters);
 
 impl RatingsOption<'_> {
@@ -272,8 +275,8 @@ fn joined(values: impl Iterator<Item = impl Display>) -> String {
     values.join(",")
 }
 
-/// The definition of a UCI option: its name and type, the range of its value if it is a number, and the value itself
-/// as a function of the settings.
+/// The definition of a UCI option: its name and type, the range of a number, and a function that finds the value in the
+/// settings.
 struct Definition {
     name: &'static str,
     kind: &'static str,
@@ -292,9 +295,9 @@ macro_rules! options {
     };
 }
 
-/// All UCI options of polybook. If there is a second engine, which plays outside the book, it must know the variants
-/// too. Therefore, the first [`RULES`] options exist only if the second engine declares them. If it declares one of
-/// the first [`SHARED`] options, both engines get the same value.
+/// All UCI options of polybook. A second engine, which plays outside the book, may share some of them. The first
+/// [`RULES`] options exist only if the second engine declares them, because it must know the variants too. If the
+/// second engine declares one of the first [`SHARED`] options, both engines get the same value.
 static OPTIONS: [Definition; 24] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
@@ -325,15 +328,15 @@ static OPTIONS: [Definition; 24] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// A prefix for the names of polybook's UCI options. It is added if the second engine, which plays outside the book,
-/// has an option with the same name but a different meaning.
+/// A prefix for the names of polybook's UCI options. It avoids conflicts with the second engine, which plays outside
+/// the book. An option gets the prefix if the second engine has another option with the same name.
 const PREFIX: &str = "Book ";
 
 /// The text that stands for an empty string in UCI options.
 const EMPTY: &str = "<empty>";
 
-/// A UCI option of polybook in a session. Its name gets a prefix if the second engine, which plays outside the book,
-/// has an option with the same name but a different meaning.
+/// A UCI option of polybook in a session. Its name may have a prefix to avoid a conflict with the second engine, which
+/// plays outside the book.
 pub(super) struct SessionOption {
     pub name: String,
     definition: &'static Definition,
@@ -342,8 +345,9 @@ pub(super) struct SessionOption {
 }
 
 impl SessionOption {
-    /// Returns all UCI options of polybook. `second_engine` is the second engine, which plays outside the book, if
-    /// there is one. Options whose names clash with an option of the second engine are omitted or get a prefix.
+    /// Returns all UCI options of polybook. `second_engine` is the engine that plays outside the book, if there is one.
+    /// Options for the rules of the game are omitted if this engine does not have them too. The name of another option
+    /// gets a prefix if this engine has a different option with this name.
     pub(super) fn all(second_engine: Option<&SecondEngine>) -> Vec<SessionOption> {
         let has = |name: &str| second_engine.is_some_and(|second_engine| second_engine.has(name));
         let mut own = Vec::new();
@@ -370,9 +374,9 @@ impl SessionOption {
         self.definition.name == "Seed"
     }
 
-    /// Returns the UCI line `option name ...`, which declares the option to the user interface. Its default is the
-    /// current value in `settings`, because a user interface may set all options to their defaults. Returns `None` if
-    /// the second engine, which plays outside the book, declares the same option.
+    /// Returns the UCI line `option name ...`, which declares the option to the user interface. The declared default is
+    /// the current value in `settings`, because a user interface may set all options to their defaults. Returns `None`
+    /// if the second engine declares the same option. The second engine plays outside the book.
     pub(super) fn declaration(&self, settings: &Settings) -> Option<String> {
         let Definition { kind, range, .. } = self.definition;
         let mut settings = settings.clone();

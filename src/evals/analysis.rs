@@ -32,16 +32,16 @@ use crate::{
     uci::{EngineProcess, is_answer, option_name, shortened_name},
 };
 
-/// The maximum number of consecutive positions at which engines may fail. After one more failure, no further
-/// positions are evaluated.
+/// The maximum number of consecutive positions that engines may fail to evaluate. After one more failure, the run
+/// evaluates no further positions.
 const MAX_FAILURES: u64 = 20;
 
-/// The depth from which an evaluation is complete, even if its search had fewer nodes than requested. An engine
-/// reaches such a depth only if it has searched the whole game tree.
+/// The minimum depth at which an evaluation counts as complete, even if the engine searched fewer nodes than requested.
+/// An engine reaches this depth only if it has searched the whole game tree.
 const WHOLE_DEPTH: u8 = 200;
 
-/// The result of evaluating positions with an engine: the evaluations, and a report on evaluated and failed
-/// positions.
+/// The result of evaluating positions with an engine. It contains the evaluations, and a report on the positions that
+/// were evaluated or failed.
 pub(super) struct Analysis {
     /// The new evaluations, and the evaluations that the journal contained because an earlier process was killed.
     pub records: Vec<EvalRecord>,
@@ -61,8 +61,8 @@ pub(super) struct Analyst<'a> {
 
 impl Analyst<'_> {
     /// Starts an engine, and opens the journal for the output `out`. The journal is a file that keeps the evaluations
-    /// in case the process is killed. It is locked, so no other process can evaluate positions for the same output
-    /// until the journal is removed.
+    /// in case the process is killed. The file stays locked, so that no other process can evaluate positions for the
+    /// same output at the same time.
     ///
     /// # Errors
     ///
@@ -83,9 +83,9 @@ impl Analyst<'_> {
         })
     }
 
-    /// Evaluates `positions` on several threads, and returns the evaluations and the journal that contains them.
-    /// Skips positions for which the journal or the store `before` already has an evaluation with enough nodes.
-    /// `meter` shows the progress.
+    /// Evaluates `positions` on several threads. Returns the evaluations, and the journal that contains them. Skips a
+    /// position if the journal or the store `before` already has its evaluation with enough nodes. `meter` shows the
+    /// progress.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl Analyst<'_> {
     }
 }
 
-/// The state that is shared by the threads that run engines: the positions to evaluate, and the results.
+/// The state that all threads with an engine share: the positions to evaluate, and the results.
 struct Jobs<'a> {
     options: &'a EngineOptions,
     todo: &'a [&'a Chess],
@@ -196,8 +196,8 @@ struct Jobs<'a> {
     meter: &'a Meter,
 }
 
-/// The results of all threads: the evaluations, the positions at which engines failed, and the journal to which
-/// evaluations are written.
+/// The results of all threads with an engine: the evaluations, the positions that engines failed to evaluate, and the
+/// journal in which evaluations are saved.
 struct JobResults {
     journal: Journal,
     evaluated: Vec<EvalRecord>,
@@ -208,8 +208,8 @@ struct JobResults {
 }
 
 impl Jobs<'_> {
-    /// Evaluates positions with one engine process until none is left, or until engines have failed at too many
-    /// consecutive positions. Replaces a process that fails by a new one. Several threads may call this function at
+    /// Evaluates positions with one engine process until no position is left. Stops early if engines have failed at too
+    /// many consecutive positions. If the process fails, starts a new one. Several threads may call this function at
     /// the same time.
     fn run(&self) -> Result<()> {
         let mut engine = task::lock(&self.ready).take();
@@ -263,7 +263,7 @@ impl Jobs<'_> {
     }
 }
 
-/// Returns the message of an error, followed by the cause if it is an I/O error.
+/// Returns the message of an error. If it is an I/O error, the message is followed by its cause.
 fn with_cause(err: &Error) -> String {
     match err {
         Error::Io { source, .. } => format!("{err}: {}", reason(source)),
@@ -278,8 +278,8 @@ const MAX_BUFFERED_LINES: usize = 64;
 const MAX_OPTIONS: usize = 1 << 12;
 const MAX_LIST_LENGTH: usize = 2000;
 
-/// The maximum time of a single wait for a line of an engine. If a wait takes longer, only this time counts
-/// against the time limit, because polybook may have been suspended, for example by Ctrl-Z.
+/// The maximum time that a single wait for an engine's output counts against the time limit. A wait takes longer if
+/// polybook was suspended, for example by Ctrl-Z.
 const MAX_SINGLE_WAIT: Duration = Duration::from_millis(200);
 
 /// The program of a UCI engine, with the settings for evaluating positions.
@@ -433,7 +433,7 @@ impl Engine {
     }
 }
 
-/// The score, the depth and the number of nodes that an engine last reported in an `info` line of a search.
+/// The latest report of an engine during a search: the score, the depth and the number of nodes from its `info` lines.
 #[derive(Default)]
 struct EngineInfo {
     /// The score for the side to move.
@@ -443,8 +443,8 @@ struct EngineInfo {
 }
 
 impl EngineInfo {
-    /// Updates the score, the depth and the nodes from `line`, a line of the engine's output. Ignores lines other
-    /// than `info` lines, variations other than the best one, and scores that are only bounds.
+    /// Updates the score, the depth and the nodes from `line`, a line of the engine's output. Ignores a line that is
+    /// not an `info` line, that reports a variation other than the best one, or whose score is only a bound.
     fn read(&mut self, line: &str) {
         let mut words = line.split_ascii_whitespace();
         if words.next() != Some("info") {
@@ -478,10 +478,10 @@ impl EngineInfo {
     }
 }
 
-/// An upper bound on the memory, in bytes, that a position occupies until it has been evaluated.
+/// An upper bound on the memory, in bytes, that one position occupies while it waits for its evaluation.
 const BYTES_PER_POSITION: usize = size_of::<Chess>() + 64;
 
-/// Positions that an engine is to evaluate, read from an input.
+/// The positions from an input that an engine will evaluate.
 #[derive(Clone, Default, Debug)]
 pub struct Positions {
     /// The positions, in the order of the input.
@@ -490,9 +490,8 @@ pub struct Positions {
     pub variations: u64,
 }
 
-/// Reads the positions of an input. For an EPD file or a store of evaluations, these are all of its positions.
-/// For a PGN, such as an opening suite, they are the final positions of the games. Variations of games are
-/// skipped.
+/// Reads the positions of an input. From an EPD file or a store of evaluations, reads all positions. From a PGN, such
+/// as an opening suite, reads the final position of each game. Skips the variations of games.
 ///
 /// # Errors
 ///
@@ -548,7 +547,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     })
 }
 
-/// Checks that the given number of positions, which wait for evaluation, fits in `memory`.
+/// Checks that `positions`, a number of positions that wait for their evaluations, fit in `memory`.
 ///
 /// # Errors
 ///
@@ -563,7 +562,7 @@ pub(crate) fn check_memory(positions: usize, memory: &Memory, path: &Path) -> Re
     Err(Error::too_large(path, problem))
 }
 
-/// Plays the main line of the current game and returns its final position. Adds the number of skipped variations to
+/// Plays the main line of the current game and returns the final position. Skips variations, and adds their number to
 /// `variations`.
 ///
 /// # Errors

@@ -12,11 +12,11 @@ use crate::{
     position::{Keyed, LineError, Variant, game_start, read_move, read_word},
 };
 
-/// The text at the start of an evaluation in a comment of a game.
+/// The text with which an evaluation begins in a comment of a game.
 const EVAL: &[u8] = b"[%eval";
 
 /// Reads the evaluations in the comments of `text`, a batch of games in PGN. Each evaluation stores `origin`, the
-/// index of the name of its source. Games without an evaluation are counted, but their moves are not played.
+/// number of the source of the evaluations. Games without an evaluation are only counted; their moves are not played.
 pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let finder = memmem::Finder::new(EVAL);
@@ -39,13 +39,13 @@ pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     read
 }
 
-/// Reads the evaluations in the comments of one game, `text`, and adds them to `read`. Each evaluation stores
-/// `origin`, the index of the name of its source.
+/// Reads the evaluations in the comments of one game, `text`, and adds them to `read`. Each evaluation stores `origin`,
+/// the number of the source of the evaluations.
 ///
 /// # Errors
 ///
-/// Returns the offset in `text` and the reason if the game cannot be played to its end. Evaluations before this
-/// offset have been added to `read`.
+/// If the game cannot be played to its end, returns the offset in `text` where it fails, and the reason. The
+/// evaluations before this offset have then been added to `read`.
 fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize, String)> {
     let mut games = GameReader::new(text);
     if !games.next_game() {
@@ -117,12 +117,11 @@ fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
     }
 }
 
-/// Finds the evaluation in a comment, such as `[%eval 0.33,20]`, and returns its score and its depth. A missing
-/// depth is returned as 0. Returns `None` if the comment contains no evaluation, and `Some(None)` if the
-/// evaluation cannot be read.
+/// Finds the evaluation in a comment, such as `[%eval 0.33,20]`, and returns its score and its depth. If the depth is
+/// missing, it is 0. Returns `None` if the comment contains no evaluation, and `Some(None)` if the evaluation cannot be
+/// read.
 ///
-/// A score in pawns must have a decimal point. Without one, it is unknown whether the program that wrote it meant
-/// pawns or centipawns.
+/// A score in pawns must have a decimal point, because a score without one may be in pawns or in centipawns.
 pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
     // Comments are short, so building a substring searcher would take longer than the search itself.
     let mut brackets = memchr::memchr_iter(EVAL[0], comment);
@@ -139,7 +138,7 @@ pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
     Some(score.zip(depth.map(|depth| depth.min(255) as u8)))
 }
 
-/// Parses a score, which is a number of pawns with a decimal point, such as `-0.25`, or a mate, such as `#-3`.
+/// Parses a score. The text must be a number of pawns with a decimal point, such as `-0.25`, or a mate, such as `#-3`.
 /// Returns `None` for other texts.
 fn score(text: &str) -> Option<Score> {
     if let Some(moves) = text.strip_prefix('#') {

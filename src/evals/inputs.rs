@@ -47,8 +47,8 @@ impl EvalsSource {
     ///
     /// # Errors
     ///
-    /// Returns an error if the input cannot be read, if it is a damaged store, or if it is a Parquet file of
-    /// evaluations, which polybook writes but does not read.
+    /// Returns an error if the input cannot be read or is a damaged store. Also returns an error if the input is a
+    /// Parquet file of evaluations, because polybook writes such files but does not read them.
     pub(super) fn new(input: &Input) -> Result<EvalsSource> {
         input.check()?;
         match input.kind()? {
@@ -75,8 +75,8 @@ impl EvalsSource {
         }
     }
 
-    /// Returns the names of all origins that evaluations in the input may have. An origin is the source of an
-    /// evaluation, such as `PGN` or the name of an engine. The origins of a text are `PGN`, `EPD` and `Lichess`.
+    /// Returns the names of all possible origins of the input's evaluations. An origin is the source of an evaluation,
+    /// such as `PGN` or the name of an engine. For a text, the possible origins are `PGN`, `EPD` and `Lichess`.
     pub(super) fn origins(&self) -> Vec<&str> {
         match self {
             EvalsSource::Text(_) => vec![EPD, LICHESS, PGN],
@@ -154,7 +154,8 @@ enum BatchSource<'a> {
     Records(&'a Evals),
 }
 
-/// A reader of the decompressed bytes of a text. It first returns the bytes that were read to detect the format.
+/// A reader of the decompressed bytes of a text. It first returns the bytes that have already been read to detect the
+/// format.
 type Text = Chain<Cursor<Vec<u8>>, Stream>;
 
 impl<'a> SourceBatches<'a> {
@@ -177,8 +178,8 @@ impl<'a> SourceBatches<'a> {
         }
     }
 
-    /// Returns a description of the files of a zip archive that were skipped, or `None` if no file was skipped. The
-    /// result is complete only after the last batch.
+    /// Returns a description of the files in a zip archive that were skipped. Returns `None` if no file was skipped.
+    /// Call this function after the last batch, because the description is incomplete before.
     pub(super) fn unread_files(&self) -> Option<String> {
         self.unread.get().cloned()
     }
@@ -210,13 +211,13 @@ impl<'a> SourceBatches<'a> {
     }
 }
 
-/// Reads the evaluations in `batch`, a batch of entries of `source`. `origin_of` returns the number of an origin
-/// for its name. An origin is the source of an evaluation, such as an engine.
+/// Reads the evaluations in `batch`, which contains entries of the input `source`. `origin_of` converts the name of an
+/// origin to its number. An origin is the source of an evaluation, such as an engine.
 ///
 /// # Errors
 ///
-/// Returns an error if a record of a store is damaged. Games and lines that cannot be read are counted in the
-/// result.
+/// Returns an error if a record of a store is damaged. A game or line that cannot be read is no error, but is counted
+/// in the result.
 pub(super) fn read_batch(
     source: &EvalsSource,
     entries: InputEntries,

@@ -28,20 +28,19 @@ const HEAD_SIZE: usize = 8;
 /// The maximum size in bytes of the engine's settings, which are the first entry of a journal.
 const MAX_SETTINGS_SIZE: usize = 1 << 20;
 
-/// The path of this process's journal and the identity of the file, or `None` if no journal with evaluations is
-/// open.
+/// The journal that this process has open: its path, and the identity of the file. `None` if no journal is open or the
+/// open one has no evaluations.
 static CURRENT_JOURNAL: Mutex<Option<(PathBuf, FileId)>> = Mutex::new(None);
 
-/// Returns the path of the journal from which the next run can continue if this process ends now. A journal is a
-/// file that contains the evaluations of an engine so far. Returns `None` if this process has no journal with
-/// evaluations, or if another program has moved or replaced the file.
+/// Returns the path of the journal of this process. A journal is a file with the evaluations that an engine has
+/// computed so far. If the process ends now, the next run can continue from the journal. Returns `None` if the process
+/// has no journal with evaluations, or if another program has moved or replaced the file.
 pub fn kept_journal() -> Option<PathBuf> {
     let (path, id) = task::lock(&CURRENT_JOURNAL).clone()?;
     (FileId::of(&path).ok()? == Some(id)).then_some(path)
 }
 
-/// The name and the settings of an engine, which a journal contains. A journal can be continued only with equal
-/// settings.
+/// The name and the settings of an engine. A journal stores them, and can be continued only with equal settings.
 #[derive(Serialize)]
 pub(super) struct EngineSettings<'a> {
     pub engine: &'a str,
@@ -63,13 +62,13 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens or creates the journal of the output `out`. Returns the journal and the evaluations in it. `asked`
+    /// Opens or creates the journal for the output `out`. Returns the journal and the evaluations in it. `asked`
     /// contains the name and the settings of the engine that will add evaluations.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or written, if it is not a journal or is damaged, if it contains
-    /// evaluations with other settings, or if another process has locked it.
+    /// Returns an error if the file cannot be read or written, or if another process has locked it. Also returns an
+    /// error if the file is not a journal, is damaged, or contains evaluations with other settings.
     pub(super) fn open(
         out: &Path,
         asked: &EngineSettings<'_>,
@@ -197,8 +196,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns `true` if the path of the journal still leads to the open file. Returns `false` if another program has
-    /// moved or replaced the file.
+    /// Returns `true` if the journal's path still leads to the open file. Returns `false` if another program has moved
+    /// or replaced the file.
     fn is_in_place(&self) -> io::Result<bool> {
         let named = FileId::of(&self.path)?;
         Ok(named == Some(FileId::of_open(&self.file)?))
@@ -235,8 +234,8 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// Removes the journal if it contains no evaluation, and releases its lock. Merely closing the file could release
-    /// the lock too late, because a process that is being started may have inherited the file.
+    /// Removes the journal if it contains no evaluation, and releases its lock. The lock is released explicitly,
+    /// because a child process may have inherited the file and would keep it locked.
     fn drop(&mut self) {
         if self.is_empty && self.is_in_place().unwrap_or(false) {
             // If this fails, the next run reads the journal, which contains no evaluations.
@@ -300,15 +299,16 @@ fn locked(path: &Path) -> Result<File> {
     Err(Error::file(path, problem))
 }
 
-/// Encodes an entry of a journal: the length of `bytes`, their checksum, and `bytes`.
+/// Encodes an entry of a journal with the content `bytes`. The result contains the length of `bytes`, their checksum,
+/// and `bytes`.
 fn entry_of(bytes: &[u8]) -> Vec<u8> {
     let length = bytes.len() as u32;
     let sum = crc32c::crc32c(bytes);
     [&length.to_be_bytes(), &sum.to_be_bytes(), bytes].concat()
 }
 
-/// The result of reading one entry of a journal. The journal is a file to which a run writes the evaluations of
-/// its engine, so that a killed run can be continued.
+/// The result of reading one entry of a journal. A journal is a file in which a run saves the evaluations of its
+/// engine, so that a killed run can be continued.
 enum JournalEntry {
     /// The bytes of a complete entry.
     Whole(Vec<u8>),
@@ -318,8 +318,8 @@ enum JournalEntry {
     Damaged,
 }
 
-/// Reads the next entry of a journal. The content of an entry may have at most `most` bytes. If only zeros follow
-/// up to the end of the file, they count as an incomplete entry, because a power failure can leave them.
+/// Reads the next entry of a journal. The content of the entry may have at most `most` bytes. If the rest of the file
+/// consists of zeros, it counts as an incomplete entry, because a power failure can leave zeros at the end.
 fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry> {
     let read = |reader: &mut dyn BufRead, length: usize| {
         let mut bytes = Vec::new();
@@ -351,7 +351,7 @@ fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry
     })
 }
 
-/// Reads to the end of the file, and returns `true` if all bytes are zero.
+/// Reads the rest of the file, and returns `true` if all of these bytes are zero.
 fn is_zero(reader: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = reader.fill_buf()?;

@@ -35,8 +35,8 @@ use crate::{
 /// The size of a record in bytes. A record contains a position and its evaluation.
 pub(super) const RECORD_SIZE: usize = 44;
 
-/// The first bytes of a store of evaluations: eight zeros, and the name and the version of the format. They have
-/// the length of a record. Because they begin with the key 0, they sort before all records.
+/// The first bytes of a store of evaluations: eight zeros, and the name and the version of the format. They have the
+/// length of a record. The zeros take the place of a position key, so these bytes sort before all records.
 pub(super) const FIRST_BYTES: [u8; RECORD_SIZE] = {
     let text = b"polybook evals 2";
     let mut start = [0; RECORD_SIZE];
@@ -81,8 +81,7 @@ impl Footer {
     }
 }
 
-/// Adds the names in `origins`, the sources of evaluations, to the checksum `records`, and returns the new
-/// checksum.
+/// Extends the checksum `records` by the names in `origins`, the sources of evaluations. Returns the new checksum.
 pub(super) fn with_origins(mut records: Checksum, origins: &[String]) -> Checksum {
     origins.iter().for_each(|name| records.add(name.as_bytes()));
     records
@@ -106,15 +105,15 @@ pub struct Eval {
 impl Eval {
     /// Returns a sort key that is greater for a more thorough search. A store keeps the evaluation with the greatest
     /// key. The key consists of the effective depth, the number of nodes and the depth. The effective depth is the
-    /// depth or the base-2 logarithm of the number of nodes, whichever is greater.
+    /// greater of two numbers: the depth, and the base-2 logarithm of the number of nodes.
     pub(super) fn thoroughness(depth: u8, nodes: u64) -> (u8, u64, u8) {
         (depth.max(nodes.max(1).ilog2() as u8), nodes, depth)
     }
 }
 
 /// Returns the key by which a store of evaluations finds a position. This is the Polyglot key, except that an en
-/// passant right counts only if an en passant capture is legal. The key does not depend on the additional state
-/// of variants, and in Chess960 not on which of several rooks may castle.
+/// passant right counts only if an en passant capture is legal. The key ignores the additional state of variants. In
+/// Chess960, it also ignores which of several rooks may castle.
 pub fn eval_key<P: Rules>(pos: &P) -> u64 {
     Keyed::new(pos.clone()).key_without_unusable_en_passant()
 }
@@ -146,8 +145,8 @@ impl EvalRecord {
         })
     }
 
-    /// Unpacks the position of the record. Returns `None` if the record is damaged, because the position is invalid
-    /// or does not match the key of the record.
+    /// Unpacks the position of the record. Returns `None` if the record is damaged: if the position is invalid, or does
+    /// not match the key of the record.
     pub(super) fn position(&self) -> Option<Chess> {
         let packed = PackedSetup::try_from_bytes(&self.position).ok()?;
         let pos = Chess::from_setup(packed.unpack_standard().ok()?, CastlingMode::Standard)
@@ -182,8 +181,9 @@ impl EvalRecord {
         })
     }
 
-    /// Encodes the record as bytes that can be sorted: by key, then from the most to the least thorough search, then
-    /// by origin, then by score. [`from_ranked`](EvalRecord::from_ranked) decodes the bytes.
+    /// Encodes the record as bytes for sorting. Sorted bytes are in the order of their keys. Records with equal keys
+    /// are sorted from the most to the least thorough search, then by origin, then by score.
+    /// [`from_ranked`](EvalRecord::from_ranked) decodes the bytes.
     pub(super) fn to_ranked(self) -> RankedBytes {
         let mut bytes = [0; RANKED_SIZE];
         let (effective_depth, nodes, depth) = Eval::thoroughness(self.eval.depth, self.eval.nodes);
@@ -220,8 +220,8 @@ impl EvalRecord {
 /// than a record of a store.
 pub(super) const RANKED_SIZE: usize = RECORD_SIZE + 1;
 
-/// The number of bytes before the score in [`RankedBytes`]. They contain the position key, the depth, the nodes
-/// and the origin. If these bytes are equal in two evaluations, neither evaluation is better than the other.
+/// The number of bytes before the score in [`RankedBytes`]. They contain the position key, the depth, the nodes and the
+/// origin. Two evaluations with equal bytes before the score are equally good, so neither is preferred.
 pub(super) const BYTES_BEFORE_SCORE: usize = 19;
 
 /// A record of a store of evaluations, [encoded](EvalRecord::to_ranked) so that records can be sorted by their
@@ -233,9 +233,9 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
     ranked[18]
 }
 
-/// A score of a position, seen from White: a number of centipawns, or a number of moves to mate. A score that is
-/// better for White is greater: a mate by White is greater than any number of centipawns, and a shorter mate is
-/// greater than a longer one.
+/// A score of a position, from White's point of view. It is a number of centipawns, or a number of moves to mate.
+/// Scores are ordered: a score that is better for White is greater. A mate by White is greater than any number of
+/// centipawns, and a shorter mate by White is greater than a longer one.
 ///
 /// A score prints as people write it: `+0.35`, `-1.20`, `0.00`, `#3`, `#-3`.
 ///
@@ -248,10 +248,11 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Score(i16);
 
-/// The maximum absolute value of a score in centipawns. Integers with a greater absolute value represent mates.
+/// The maximum absolute value of a score in centipawns. A score is stored as an integer; greater absolute values
+/// represent mates.
 const MAX_CENTIPAWNS: i16 = 32000;
 
-/// The base of the integers that represent mates. A mate in N moves is represented by `MATE_BASE` - N.
+/// The base for encoding mates as integers. A mate in N moves is the integer `MATE_BASE` - N.
 const MATE_BASE: i32 = 1 << 15;
 
 /// The maximum number of moves to a mate that a score can express.
@@ -264,8 +265,8 @@ impl Score {
     }
 
     /// Creates the score of a mate in `moves` moves. White mates if `moves` is positive, and Black mates if it is
-    /// negative. Numbers beyond 767 for either side are clamped. Returns `None` for 0, because this number does not
-    /// say which side is mated.
+    /// negative. Numbers beyond 767 for either side are clamped. Returns `None` if `moves` is 0, because the side that
+    /// is mated is then unknown.
     pub fn mate(moves: i64) -> Option<Score> {
         let most = i64::from(MAX_MATE_MOVES);
         let code = MATE_BASE - moves.clamp(-most, most).abs() as i32;
@@ -284,15 +285,15 @@ impl Score {
         (self.0.abs() > MAX_CENTIPAWNS).then_some(moves * self.0.signum())
     }
 
-    /// Converts a score from White's point of view to that of `side`, or back. The score is negated if `side` is
-    /// Black.
+    /// Converts a score from White's point of view to that of `side`, or back. Negates the score if `side` is Black,
+    /// and returns it unchanged otherwise.
     pub fn seen_from(self, side: Color) -> Score {
         side.fold_wb(self, Score(-self.0))
     }
 
-    /// Returns the integer that represents the score in a store of evaluations: centipawns from -32,000 to 32,000;
-    /// 32,768 - N if White mates in N moves; N - 32,768 if Black mates in N moves. The integers are in the same order
-    /// as the scores.
+    /// Returns the integer that represents the score in a store of evaluations. A score in centipawns is an integer
+    /// from -32,000 to 32,000. A mate in N moves is 32,768 - N if White mates, and N - 32,768 if Black mates. The
+    /// integers are in the same order as the scores.
     pub fn to_code(self) -> i16 {
         self.0
     }

@@ -28,8 +28,8 @@ pub(super) enum LineFormat {
 }
 
 impl LineFormat {
-    /// Detects the format of a text from its first line that is neither empty nor a comment. Returns `None` if this
-    /// line has an unknown format.
+    /// Detects the format of a text. Examines only the first line that is neither empty nor a comment. Returns `None`
+    /// if this line has an unknown format.
     pub(super) fn of(text: &[u8]) -> Option<LineFormat> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
@@ -44,7 +44,7 @@ impl LineFormat {
 }
 
 /// Reads the evaluations in `text`, a batch of lines in the format `format`. Each evaluation stores `origin`, the
-/// index of the name of its source. Skips empty lines, and comments, which begin with `#`.
+/// number of the source of the evaluations. Skips empty lines, and comments, which begin with `#`.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
@@ -73,16 +73,16 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
     read
 }
 
-/// The base of the values by which the EPD operation `ce` expresses mates. The value is `CE_MATE_BASE` - 2N if the side
-/// to move mates in N moves, and 2N + 1 - `CE_MATE_BASE` if the side to move is mated in N moves. Other values of `ce`
-/// are scores in centipawns.
+/// The base for values of the EPD operation `ce` that mean a mate. If the side to move mates in N moves, the value is
+/// `CE_MATE_BASE` - 2N. If it is mated in N moves, the value is 2N + 1 - `CE_MATE_BASE`. Other values of `ce` are
+/// scores in centipawns.
 const CE_MATE_BASE: i64 = 32768;
 
 /// The maximum number of moves to a mate that the EPD operation `ce` can express.
 const MAX_MATE_MOVES: i64 = 383;
 
-/// Reads an evaluation from `line`, an EPD. Returns `None` if the EPD contains no evaluation. The evaluation
-/// stores `origin`, the index of the name of its source. The error is a message that says what cannot be read.
+/// Reads an evaluation from `line`, an EPD. The evaluation stores `origin`, the number of its source. Returns `None` if
+/// the EPD contains no evaluation. The error is a message that says what cannot be read.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (pos, operations) = split_epd(line)?;
     let score = match (number(operations, "dm")?, number(operations, "ce")?) {
@@ -102,8 +102,8 @@ fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     record(&pos, eval).map(Some)
 }
 
-/// Converts `ce`, the operand of the EPD operation `ce`, to a score, seen from the side to move. Returns `None`
-/// if the operand means that the side to move is already checkmated.
+/// Converts `ce`, the operand of the EPD operation `ce`, to a score. Both are seen from the side to move. Returns
+/// `None` if the operand means that the side to move is already checkmated.
 fn of_ce(ce: i64) -> Option<Score> {
     const MATED: i64 = 1 - CE_MATE_BASE;
     match ce {
@@ -115,8 +115,8 @@ fn of_ce(ce: i64) -> Option<Score> {
     }
 }
 
-/// Parses the number after `opcode`, such as `acd`, in the operations of an EPD. Returns `None` if `operations`
-/// does not contain the opcode. The error is a message for the user.
+/// Finds an opcode, such as `acd`, in the operations of an EPD, and parses the number after it. Returns `None` if
+/// `operations` does not contain the opcode. The error is a message for the user.
 fn number<T: std::str::FromStr>(operations: &str, opcode: &str) -> Result<Option<T>, String> {
     let operand = operand(operations, opcode);
     let number = operand.map(|operand| {
@@ -127,7 +127,7 @@ fn number<T: std::str::FromStr>(operations: &str, opcode: &str) -> Result<Option
     number.transpose()
 }
 
-/// Returns the first 40 characters of a text, with special characters escaped, for an error message.
+/// Shortens a text for an error message. Returns its first 40 characters, with special characters escaped.
 pub(super) fn quoted(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }
@@ -166,9 +166,9 @@ fn split_epd(line: &str) -> Result<(Chess, &str), String> {
         .ok_or_else(|| problem_of(problem))
 }
 
-/// Returns `true` if `text` can be the operations of an EPD with fewer than four fields. An empty text can. Any
-/// other text must end with a semicolon, and its first word must have at least two characters, begin with a
-/// lower-case letter, and not be a misspelled square such as `e9`.
+/// Returns `true` if `text` can be the operations of an EPD with fewer than four fields. An empty text can. Any other
+/// text must end with a semicolon. Its first word must have at least two characters and begin with a lower-case letter.
+/// The word must not be a misspelled square such as `e9`.
 fn are_operations(text: &str) -> bool {
     let opcode = text.split_whitespace().next().unwrap_or_default();
     let is_opcode = match opcode.as_bytes() {
@@ -179,9 +179,9 @@ fn are_operations(text: &str) -> bool {
     text.is_empty() || (is_opcode && text.ends_with(';'))
 }
 
-/// Removes the half-move clock and the move number, the last two fields of a FEN, from the start of `operations`.
-/// Returns `operations` unchanged if it does not begin with these two fields, because the line is then an EPD. A field
-/// is a number, or `-` or `?` if it is unknown.
+/// Removes the half-move clock and the move number, the last two fields of a FEN, from the start of `operations`. If
+/// these fields are missing, the line is an EPD, and `operations` is returned unchanged. Each field is a number, or `-`
+/// or `?` if its value is unknown.
 fn without_counters(operations: &str) -> &str {
     let (counters, rest) = after_words(operations, 2);
     let are_counters = counters
@@ -195,7 +195,7 @@ fn record<P: Rules>(pos: &P, eval: Eval) -> Result<EvalRecord, String> {
     record.ok_or_else(|| "a position with more than 32 pieces".to_owned())
 }
 
-/// A line of the file of evaluations that Lichess publishes, a JSON object.
+/// A line of the evaluations file that Lichess publishes. Each line of this file is a JSON object.
 #[derive(Deserialize)]
 struct LichessLine<'a> {
     #[serde(borrow)]
@@ -222,10 +222,10 @@ struct LichessLineScore {
     mate: Option<i64>,
 }
 
-/// Reads a line of the file of evaluations that Lichess publishes. Returns a record of the position with its
-/// deepest evaluation, or `None` if the line contains no evaluation. The score is that of the first variation,
-/// which is the best one. The evaluation stores `origin`, the index of the name of its source. The error is a
-/// message that says what cannot be read.
+/// Reads a line of the evaluations file that Lichess publishes. Returns a record of the position with its deepest
+/// evaluation, or `None` if the line contains no evaluation. The score is that of the first variation, which is the
+/// best one. The evaluation stores `origin`, the number of its source. The error is a message that says what cannot be
+/// read.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = from_text(Some(&line.fen), None).map_err(problem_of)?;
@@ -249,7 +249,7 @@ fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     eval.map(|eval| record(&pos, eval)).transpose()
 }
 
-/// Reads the position of `line`, a line in the format `format`. Ignores the evaluation on the line.
+/// Reads the position from `line`, which has the format `format`. Ignores the evaluation on the line.
 ///
 /// # Errors
 ///
@@ -309,8 +309,8 @@ pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
     text.push(b'\n');
 }
 
-/// The maximum length, in characters, of the reason why an entry is rejected. The limit is needed because the
-/// reason may quote a line of up to 16 MiB.
+/// The maximum length, in characters, of the text that says why an entry is rejected. The limit is needed because the
+/// text may quote a line of up to 16 MiB.
 pub(super) const MAX_REASON_LENGTH: usize = 300;
 
 /// The result of reading a batch of games, lines or records: the evaluations, and the numbers of entries that
@@ -330,8 +330,8 @@ pub(super) struct BatchRead {
 }
 
 impl BatchRead {
-    /// Counts the current entry as rejected. Also records the offset of the entry in the batch and the reason, unless
-    /// the maximum number of reasons has been recorded.
+    /// Counts the current entry as rejected. Also records the reason and the offset of the entry in the batch, unless
+    /// enough rejected entries have been recorded.
     pub(super) fn reject(&mut self, offset: usize, reason: String) {
         self.rejected += 1;
         if self.described.len() < EvalsReport::MAX_DESCRIBED {

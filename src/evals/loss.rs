@@ -12,13 +12,12 @@ use crate::{error::Result, position::Rules};
 
 /// A limit on how much a move may worsen a position, according to a store of evaluations.
 ///
-/// The loss of a move is the difference between the value of the move and the value of the best alternative, in
-/// centipawns for the side that plays the move. Alternatives are the other evaluated moves, and the evaluation of
-/// the position itself.
+/// The loss of a move is the value of the best alternative minus the value of the move. Both values are in centipawns
+/// for the side that plays the move. Alternatives are the other evaluated moves, and the evaluation of the position
+/// itself.
 ///
-/// Giving mate is better than any number of centipawns, and being mated is worse. An evaluation in centipawns is
-/// an alternative only if its depth is at least half the depth of the move's evaluation, so that a shallow
-/// evaluation does not outweigh a deep one.
+/// Giving mate is better than any number of centipawns, and being mated is worse. An evaluation in centipawns is an
+/// alternative only if it is deep enough: its depth must be at least half the depth of the move's evaluation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MaxLoss {
     evals: Arc<Evals>,
@@ -32,8 +31,8 @@ struct JudgedMove {
     depth: u8,
 }
 
-/// The value of a move for the side that plays it. The variants are in ascending order. Mates in different
-/// numbers of moves are equal.
+/// The value of a move for the side that plays it. Greater is better for this side. Mates in different numbers of moves
+/// are equal.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
     Mated,
@@ -107,8 +106,8 @@ impl JudgedMove {
         }
     }
 
-    /// Returns `true` if the evaluation `self` may be compared with `other`: if the depth of `self` is at least half
-    /// the depth of `other`, or if one of the two is a mate.
+    /// Returns `true` if the evaluation of `self` is deep enough to be compared with that of `other`. Its depth must be
+    /// at least half the depth of `other`. If one of the two is a mate, the depths do not matter.
     fn counts_for(self, other: JudgedMove) -> bool {
         let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
         are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()

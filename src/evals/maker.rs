@@ -48,12 +48,14 @@ pub enum EvalsFormat {
 }
 
 /// Creates the output at `path` in the format `format`. Returns the writer of the output, and a flag. The flag is
-/// `true` if `path` is already a store of evaluations, which must be added to the new store.
+/// `true` if `path` already contains a store of evaluations. The caller must then add the old evaluations to the new
+/// store. If `force` is `true`, the flag is always `false`.
 ///
 /// # Errors
 ///
-/// Returns an error if the output cannot be created. Also returns an error if `force` is `false` and `path` is a
-/// file that the output must not replace: any file that is neither empty nor, for a new store, another store.
+/// Returns an error if the output cannot be created. Also returns an error if `path` is an existing file that must not
+/// be replaced. An empty file may always be replaced. A new store may replace another store. Other files may be
+/// replaced only if `force` is `true`.
 pub(super) fn begin_output(
     path: &Path,
     format: EvalsFormat,
@@ -95,11 +97,11 @@ pub(super) fn begin_output(
 /// PGN file with `[%eval]` comments, a file of EPDs with `ce` or `dm`, Lichess's file `lichess_db_eval.jsonl`, or
 /// another store. Texts may be compressed. The format of an input is detected from its first bytes.
 ///
-/// The store contains one evaluation of each position: the deepest one, where 2^N nodes count as a depth of at
-/// least N half-moves. Among equally deep evaluations, the one with the most nodes is chosen, then the one whose
-/// origin has the alphabetically first name, then the most frequent one, then the median. The result therefore
-/// does not depend on the order of the inputs. An evaluation from an input store counts once, however often it
-/// was read when that store was made.
+/// The store contains one evaluation of each position: the deepest one. A search of 2^N nodes counts as at least N
+/// half-moves deep. Among equally deep evaluations, the one with the most nodes is chosen. Further ties are broken by
+/// the alphabetical order of the origins' names, then by frequency, then by the median. The result therefore does not
+/// depend on the order of the inputs. An evaluation from an input store counts once, however often it was read when
+/// that store was made.
 #[derive(Clone, Debug)]
 pub struct MakeEvals {
     /// The inputs.
@@ -132,8 +134,9 @@ impl MakeEvals {
         }
     }
 
-    /// Reads the inputs, and writes the evaluations to `out` in the format `format`. The old file at `out` is
-    /// replaced only when the output is complete. If an engine is set, it evaluates no positions.
+    /// Reads the inputs, and writes the evaluations to `out` in the format `format`. Replaces an old file at `out` only
+    /// when the output is complete. This function passes no positions to the engine; use [`claim`](MakeEvals::claim)
+    /// for that.
     ///
     /// # Errors
     ///
@@ -142,7 +145,8 @@ impl MakeEvals {
         self.claim(out, format)?.finish(&[])
     }
 
-    /// Starts the engine and claims `out`, so that no other process can write it. Does not read the inputs yet.
+    /// Starts the engine, if one is set, and claims the output `out`, so that no other process can write it. Does not
+    /// read the inputs yet.
     ///
     /// # Errors
     ///
@@ -247,8 +251,8 @@ impl MakeEvals {
     }
 }
 
-/// An operation of [`MakeEvals`] that has claimed its output, so that no other process can write the output. Dropping
-/// the value ends the engine, and leaves the old output unchanged.
+/// An operation of [`MakeEvals`] that has claimed its output, so that no other process can write it. If the value is
+/// dropped, the engine ends, and an old file at the output's path is left unchanged.
 pub struct ClaimedEvals<'a> {
     make: &'a MakeEvals,
     out: &'a Path,
@@ -266,7 +270,7 @@ impl ClaimedEvals<'_> {
     /// # Errors
     ///
     /// Returns an error if an input cannot be read, if no input contains an evaluation, or if the output cannot be
-    /// written. If the engine fails at too many consecutive positions, the output is written with all other
+    /// written. If the engine fails at too many consecutive positions, the output is written without the missing
     /// evaluations, and an error is returned as well.
     pub fn finish(self, positions: &[Chess]) -> Result<EvalsReport> {
         let ClaimedEvals {
@@ -319,8 +323,8 @@ impl fmt::Debug for ClaimedEvals<'_> {
     }
 }
 
-/// Returns the names of all origins that the evaluations in `sources` and `analysis` may have. An origin is the
-/// source of an evaluation, such as an engine. The names are sorted in ascending order and deduplicated.
+/// Returns the names of all possible origins of the evaluations in `sources` and `analysis`. An origin is the source of
+/// an evaluation, such as an engine. The names are sorted in ascending order and deduplicated.
 fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Vec<String> {
     let names = sources.iter().flat_map(|(source, _)| source.origins());
     let engine = analysis.map(|analysis| &*analysis.report.name);
@@ -328,7 +332,7 @@ fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Ve
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// A collector of evaluations from several inputs, which also creates the report on them.
+/// A collector of evaluations from several inputs. It also creates the report on the inputs.
 struct EvalCollector<'a> {
     meter: &'a Meter,
     sorted: EvalSorter,
@@ -411,8 +415,8 @@ impl EvalCollector<'_> {
         self.origins.partition_point(|origin| **origin < *name) as u8
     }
 
-    /// Adds the evaluations of an engine, which `analysis` contains, to the collector. Also adds the engine's report
-    /// to the report of the run.
+    /// Adds the evaluations in `analysis`, which an engine has computed, to the collector. Also adds the engine's
+    /// report to the report of the run.
     fn take(&mut self, analysis: Analysis) -> Result<()> {
         let origin = self.number_of(&analysis.report.name);
         let records = analysis.records.into_iter().map(|mut record| {
@@ -438,9 +442,9 @@ impl EvalCollector<'_> {
 }
 
 impl EvalsReport {
-    /// Adds a rejected game or line to the report, unless the report already describes the maximum number. `before`
-    /// is the number of entries before the batch, and `offset` is the offset of the batch. The tuple contains the
-    /// number of the entry in the batch, the offset of the fault in the batch, and the reason.
+    /// Adds a rejected game or line to the report, unless the report already describes enough of them. `before` is the
+    /// number of entries before the batch, and `offset` is the offset of the batch. The tuple describes the entry: its
+    /// number in the batch, the offset of the fault in the batch, and the reason.
     fn describe(
         &mut self,
         input: &Input,
@@ -462,8 +466,8 @@ impl EvalsReport {
     }
 }
 
-/// The number of shards among which a sorter distributes its records. The first bits of a record's key select its
-/// shard. Each shard has its own lock, so threads rarely wait for each other.
+/// The number of shards among which a sorter of evaluations distributes its records. The first bits of a record's key
+/// select its shard. Each shard has its own lock, so that threads rarely wait for each other.
 const SHARDS: usize = 16;
 
 /// The size of a position key in bytes.
@@ -502,8 +506,8 @@ impl EvalSorter {
         Ok(())
     }
 
-    /// Calls `take` with the best evaluation of each position, in ascending order of position keys. The best evaluation
-    /// is the deepest one. Sorts on all threads of the current rayon pool.
+    /// Calls `take` with the deepest evaluation of each position, in ascending order of position keys. Sorts the
+    /// evaluations on all threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -534,12 +538,12 @@ impl EvalSorter {
     }
 }
 
-/// Chooses one of several evaluations of a position that are equally thorough and differ only in their scores.
-/// `equal` contains the distinct evaluations in ascending order, encoded, each with the number of times that it
-/// was read.
+/// Chooses one of several evaluations of a position that are equally thorough and differ only in their scores. `equal`
+/// contains the different evaluations, encoded and in ascending order. Each one is paired with the number of times that
+/// it was read.
 ///
-/// Returns the most frequent evaluation. If several are equally frequent, returns their median. If their number
-/// is even, a bit of the position key selects one of the two middle ones, so that neither side is favored.
+/// Returns the most frequent evaluation. If several are equally frequent, returns their median. If there are two middle
+/// ones, a bit of the position key selects one of them, so that neither side is favored.
 fn chosen(equal: &[(RankedBytes, u64)]) -> EvalRecord {
     let most = equal.iter().map(|(_, times)| *times).max().unwrap_or(0);
     let commonest: Vec<&RankedBytes> = equal

@@ -77,8 +77,8 @@ impl fmt::Display for BadEntry {
     }
 }
 
-/// The report on a store of evaluations that [`MakeEvals`] has made: the numbers of games, lines and evaluations
-/// that were read, and the number of positions in the output.
+/// The report on a store of evaluations that [`MakeEvals`] has made. It contains the numbers of games, lines and
+/// evaluations in the inputs, and the number of positions in the output.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EvalsReport {
     /// The number of games in all inputs. Games without an evaluation are not played.
@@ -106,8 +106,8 @@ pub struct EvalsReport {
     pub warnings: Vec<String>,
 }
 
-/// The report on the positions that an engine was to evaluate: how many it evaluated, how many already had an
-/// evaluation, and at how many it failed.
+/// The report on the positions that an engine had to evaluate. It contains three numbers: how many positions the engine
+/// evaluated, how many already had an evaluation, and at how many the engine failed.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EngineReport {
     /// The name that the engine gave.
@@ -134,6 +134,7 @@ pub struct FailedPosition {
 }
 
 impl EvalsReport {
-    /// The maximum number of rejected games and lines, and of failed positions, that a report describes individually.
+    /// The maximum number of rejected games and lines that a report describes individually. The same limit applies
+    /// separately to the positions that an engine could not evaluate.
     pub const MAX_DESCRIBED: usize = 10;
 }

@@ -30,7 +30,7 @@ use crate::{
 const SCHEMA: &str = "message evals { required int64 key; optional int32 cp; optional int32 mate; required int32 depth; \
     required int64 nodes; required binary origin (UTF8); }";
 
-/// Returns `true` if the Parquet file at `path` contains evaluations, as [`ParquetWriter`] writes them. Returns
+/// Returns `true` if the file at `path` is a Parquet file of evaluations, as [`ParquetWriter`] writes it. Returns
 /// `false` for any other file and for a damaged file.
 ///
 /// # Errors

@@ -39,12 +39,12 @@ impl PartialEq for Evals {
 }
 
 impl Evals {
-    /// Opens a store of evaluations. The records stay in the file, of which each look-up reads a few blocks.
+    /// Opens a store of evaluations. The records stay in the file. Each look-up reads a few blocks of the file.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, if it is not a store or has another version, or if its start or
-    /// end is damaged.
+    /// Returns an error if the file cannot be read, is not a store, or has another version of the format. Also returns
+    /// an error if the start or the end of the file is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Evals> {
         let path = path.as_ref();
         let file = File::open(path).at(path, "open")?;
@@ -75,9 +75,8 @@ impl Evals {
         })
     }
 
-    /// Opens a store of evaluations, and loads its records into memory if they take at most `memory` bytes. The
-    /// checksums of loaded records are verified immediately. Otherwise, each look-up verifies the checksums of the
-    /// records that it reads.
+    /// Opens a store of evaluations. Loads the records into memory and verifies their checksums, if the records take at
+    /// most `memory` bytes. Otherwise, each look-up verifies the checksums of the records that it reads.
     ///
     /// # Errors
     ///
@@ -121,7 +120,7 @@ impl Evals {
         self.len() == 0
     }
 
-    /// Returns the names of the origins of evaluations, sorted in ascending order. An origin is the source of an
+    /// Returns the names of all origins of evaluations, sorted in ascending order. An origin is the source of an
     /// evaluation, such as `PGN` or the name of an engine. [`Eval::origin`] is an index into this slice.
     pub fn origins(&self) -> &[String] {
         &self.origins
@@ -191,7 +190,8 @@ impl Evals {
         Ok(bytes)
     }
 
-    /// Verifies that `bytes`, the records of the block with the number `block`, have the checksum `sum`.
+    /// Returns an error if the checksum of `bytes`, the records of a block, is not `sum`. `block` is the number of the
+    /// block, for the error message.
     fn compare(&self, block: u64, bytes: &[u8], sum: [u8; CHECKSUM_SIZE]) -> Result<()> {
         if crc32c::crc32c(bytes) == u32::from_be_bytes(sum) {
             return Ok(());
@@ -291,8 +291,8 @@ impl Evals {
         }
     }
 
-    /// Verifies the whole store like [`check`](Evals::check). Returns a description of the damage, or `None` if the
-    /// store is sound.
+    /// Verifies the whole store like [`check`](Evals::check), but returns damage as a description instead of an error.
+    /// Returns `None` if the store is sound.
     ///
     /// # Errors
     ///
@@ -323,7 +323,8 @@ fn cut_short(path: &Path) -> Error {
 /// Reads the footer of a store of evaluations, the JSON document at its end. Checks that the footer is consistent
 /// with `size`, the size of the file in bytes. Returns the footer and the number of records.
 fn read_footer(file: &File, size: u64, path: &Path) -> Result<(Footer, u64)> {
-    /// The size in bytes of the checksum and the length that follow the JSON document.
+    /// The size in bytes of the last two fields of a store. They follow the JSON document, and contain its checksum and
+    /// its length.
     const TRAILER_SIZE: u64 = 8;
     let damaged = || cut_short(path);
     let rest = size

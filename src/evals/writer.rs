@@ -12,8 +12,8 @@ use crate::{
 
 /// A writer of evaluations to an output in one format.
 pub(super) trait EvalsWriter: Send {
-    /// Writes an evaluation. Its position key must be greater than the keys of all earlier evaluations. `origins`
-    /// contains the names of all sources of evaluations, and `record` contains an index into this list.
+    /// Writes the evaluation in `record`. Its position key must be greater than the keys of all earlier evaluations.
+    /// `origins` contains the names of all sources of evaluations; `record` contains an index into this list.
     fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()>;
 
     /// Completes the output and returns it, ready to be committed. `origins` contains the names of all sources of

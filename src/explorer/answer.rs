@@ -23,8 +23,8 @@ use crate::{
     task,
 };
 
-/// The answer to a query about a position: the results of the games that reached the position, and the moves that
-/// were played in it.
+/// The answer to a query about a position. It contains the results of the games that reached the position, and the
+/// moves that were played in it.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
@@ -132,7 +132,7 @@ impl PlayedMove {
     }
 }
 
-/// The results and ratings of one player in all games that an answer counts. The query names the player.
+/// The results and ratings of the player whom a query names, in all games that the answer counts.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerTotals {
@@ -159,7 +159,7 @@ pub struct PlayerTotals {
     pub last_played: Option<String>,
 }
 
-/// The results and ratings of one player in the games with a certain move. The query names the player.
+/// The results and ratings of the player whom a query names, in the games with one move.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerScore {
@@ -310,7 +310,7 @@ fn played_move(
     })
 }
 
-/// Converts a player's results in the games with one move to the form in which an answer contains them.
+/// Converts `tally`, the results of a player in the games with one move, to the type that answers contain.
 fn player_score(tally: &PlayerTally) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,
@@ -322,7 +322,7 @@ fn player_score(tally: &PlayerTally) -> PlayerScore {
     }
 }
 
-/// Converts a player's results in all games of a query to the form in which an answer contains them.
+/// Converts `tally`, the results of a player in all games of a query, to the type that answers contain.
 fn player_totals(tally: &PlayerTally) -> PlayerTotals {
     PlayerTotals {
         wins: tally.wins,
@@ -351,10 +351,10 @@ fn line_after(line: &Line, mv: BookMove) -> Line {
     Line::at(line.variant(), position_after(line, mv))
 }
 
-/// Returns the results of each year in ascending order, with the number of games for each of `moves`. Games of an
-/// unknown year come last.
+/// Returns the results of the games of each year, sorted by year. Each element also contains the number of games with
+/// each of `moves`. Games of an unknown year come last.
 ///
-/// The keys of `years` are pairs of a year, which is 0 if unknown, and a move.
+/// `years` contains the results for each pair of a year and a move. An unknown year is 0.
 fn by_year(
     years: &FxHashMap<(u16, BookMove), ResultSum>,
     moves: &[(BookMove, MoveTally)],
@@ -378,12 +378,12 @@ fn by_year(
     results.into_iter().map(count).collect()
 }
 
-/// The maximum number of consecutive months without games that a history contains as entries with zeros. A
-/// history skips longer gaps, because a gap of more than 20 years is probably due to a wrong date.
+/// The length in months of the longest gap without games that a history fills with zeros. Longer gaps are left out,
+/// because a gap of more than 20 years is probably due to a wrong date.
 const MAX_EMPTY_MONTHS: usize = 20 * 12;
 
-/// Returns the results of each month in ascending order. Adds an entry with zeros for each month without games,
-/// unless the gap is longer than [`MAX_EMPTY_MONTHS`]. Skips games whose month is unknown.
+/// Returns the results of the games of each month, sorted by month. Adds an entry with zeros for each month without
+/// games, unless the gap is longer than [`MAX_EMPTY_MONTHS`]. Skips games whose month is unknown.
 fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
     let mut all = Vec::new();
     // The next month, counted from the year 0.

@@ -7,8 +7,8 @@ use crate::{
     pgn::{RatingGroup, Speed},
 };
 
-/// The unit of time by which an answer groups results: not at all, by year, or by month. Stored sums over longer
-/// periods are of no use for the answer.
+/// How an answer splits results by time: not at all, by year, or by month. An answer by month, for example, cannot use
+/// stored sums over a whole year.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     AllTime,
@@ -16,9 +16,8 @@ pub(super) enum Split {
     ByMonth,
 }
 
-/// Returns the part of the date that all games of a period share: the year, the year and the month, or nothing.
-/// The unknown parts of the date are 0. The date is encoded as by
-/// [`date_number`](crate::index::store::game_rows::date_number).
+/// Returns a date that stands for the whole period: the year without month and day, the month without day, or 0 for all
+/// time. The date is encoded as by [`date_number`](crate::index::store::game_rows::date_number).
 pub(super) fn date_of(period: Period) -> u32 {
     match period {
         Period::All => 0,
@@ -27,9 +26,8 @@ pub(super) fn date_of(period: Period) -> u32 {
     }
 }
 
-/// A filter that depends only on the speed, the rating group and the month of a game. It can be applied to stored
-/// sums of results, because it admits either all or none of the games with the same speed, rating group and
-/// month.
+/// A filter that depends only on the speed, the rating group and the month of a game. Such a filter can be applied to
+/// stored sums of results, because all games in one sum share these three properties.
 pub(super) struct ClassFilter {
     /// Whether the games of each class pass. A class is a pair of a speed and a rating group, and its number is the
     /// index.
@@ -66,14 +64,17 @@ impl ClassFilter {
         self.classes[class.number()]
     }
 
-    /// Returns `true` if games of `period` (all time, a year or a month) may lie in the filter's range of dates.
+    /// Returns `true` if the filter's range of dates may contain games of `period`, which is all time, a year or a
+    /// month.
     pub(super) fn contains(&self, period: Period) -> bool {
         self.dates.contains(date_of(period))
     }
 
-    /// Returns the periods that contain all games whose dates may lie in the filter's range of dates. A period is a
-    /// whole year if all its months with games are in the range and `split` is not [`Split::ByMonth`]; otherwise it
-    /// is a month in the range. `years` contains each year with games, and the months with games in it.
+    /// Divides the filter's range of dates into periods whose stored sums can be added up. `years` contains each year
+    /// with games, and the months with games in it.
+    ///
+    /// Returns whole years where all months with games are in the range, and single months otherwise. If `split` is
+    /// [`Split::ByMonth`], returns only months.
     pub(super) fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {

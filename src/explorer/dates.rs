@@ -32,8 +32,8 @@ impl DateRange {
         }
     }
 
-    /// Returns `true` if a game may have been played in the range. `date` is the date number of the game, as returned
-    /// by [`date_number`]. If parts of the date are unknown, one possible day in the range is enough.
+    /// Returns `true` if a game with the date number `date` may have been played in the range. If parts of the date are
+    /// unknown, it is enough that one possible day lies in the range. See [`date_number`].
     #[inline]
     pub(super) fn contains(self, date: u32) -> bool {
         (self.first <= latest(date)) & (earliest(date) <= self.last) & (self.smallest <= date)
@@ -45,8 +45,8 @@ impl DateRange {
     }
 }
 
-/// Returns the earliest day that `date` can mean. Both are date numbers as returned by [`date_number`]. If the
-/// year is unknown, returns 0.
+/// Returns the earliest day that `date` can mean, or 0 if the year is unknown. The argument and the result are date
+/// numbers as returned by [`date_number`].
 #[inline]
 pub(super) fn earliest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -54,8 +54,8 @@ pub(super) fn earliest(date: u32) -> u32 {
     date & has_year & (has_month | !0x1ff)
 }
 
-/// Returns the last day that `date` can mean. Both are date numbers as returned by [`date_number`]. If the year
-/// is unknown, the result is greater than every day.
+/// Returns the last day that `date` can mean. If the year is unknown, the result is greater than every day. The
+/// argument and the result are date numbers as returned by [`date_number`].
 #[inline]
 pub(super) fn latest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);

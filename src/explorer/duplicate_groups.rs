@@ -35,8 +35,8 @@ pub(super) struct DuplicateGroups {
 impl DuplicateGroups {
     /// Finds the duplicate games in `sources`, the indexes of an explorer.
     ///
-    /// Makes several passes over the games to bound the memory. Each pass finds the duplicates among the games whose
-    /// keys have a certain remainder modulo the number of passes.
+    /// Makes several passes over the games to bound the memory. Duplicates have equal hashes. Pass `i` of `n` therefore
+    /// compares only games whose hash modulo `n` is `i`.
     ///
     /// # Errors
     ///
@@ -76,8 +76,8 @@ impl DuplicateGroups {
         Ok(groups)
     }
 
-    /// Returns an iterator over the duplicates of game `number`: first those with lower numbers in descending order,
-    /// then those with higher numbers in descending order.
+    /// Returns an iterator over the duplicates of game `number`. Duplicates with lower numbers come first, then those
+    /// with higher numbers, both in descending order.
     pub(super) fn duplicates_of(&self, number: u64) -> impl Iterator<Item = u64> {
         let previous = move |game: &u64| {
             let previous = self.previous.get(game).copied();
@@ -95,8 +95,8 @@ impl DuplicateGroups {
             .filter(move |other| *other < number)
     }
 
-    /// Returns a hash that is equal for all games of a match: games of the same two players at the same event in the
-    /// same year. `id` is the id of the game in `source`.
+    /// Returns a hash that is equal for all games of a match. A match is all games of two players at the same event in
+    /// the same year. `id` is the id of the game in `source`.
     ///
     /// If a player, the event or the year is unknown, returns a hash that no other game has.
     pub(super) fn match_hash(&self, source: &OpenIndex, id: u32) -> u64 {
@@ -123,11 +123,11 @@ impl DuplicateGroups {
         hash.filter(|hash| *hash > 0)
     }
 
-    /// Returns a hash of the properties that duplicates share. Other games have different hashes, except for
-    /// collisions. `id` is the id of the game in `source`.
+    /// Returns a hash of the properties that duplicates share. Games that are not duplicates have different hashes,
+    /// except for collisions. `id` is the id of the game in `source`.
     ///
-    /// Returns `None` if the game cannot have duplicates because its positions are not indexed, a player is unknown,
-    /// or it has neither a Lichess id nor a known final position.
+    /// Returns `None` if the game is not compared with others. This is the case if its positions are not indexed, if a
+    /// player is unknown, or if it has neither a Lichess id nor a known final position.
     fn key(&self, source: &OpenIndex, id: u32) -> Option<u64> {
         let (games, at) = (&source.rows, id as usize);
         let summary = games.get(id)?;

@@ -25,8 +25,8 @@ use crate::{
     position::{BookMove, Variant},
 };
 
-/// The numbers of games that each value of a filter would select, for the filters by speed, rating group, color,
-/// year and variant. To count the games for one value, only its filter is changed.
+/// The number of games for each speed, rating group, color, year and variant. Each number counts the games that would
+/// pass if its filter had this value and all other filters were unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {
@@ -53,7 +53,7 @@ pub struct Facets {
     pub min_game: Option<u64>,
 }
 
-/// The numbers of a player's games by color.
+/// The number of games that a player has with White, and the number with Black.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct ColorCount {
     /// The number of games in which the player has White.
@@ -79,32 +79,32 @@ pub struct RatingScore {
     pub unfinished: u64,
 }
 
-/// The index of the number of games that pass all filters, in the array [`GroupTally::counts`].
+/// The index in the array [`GroupTally::counts`] of the number of games that pass all filters.
 const GAMES: usize = 0;
-/// The start of the numbers of games by speed in the array [`GroupTally::counts`]. The array contains one number
-/// for each speed.
+/// The index in the array [`GroupTally::counts`] at which the numbers of games by speed begin. The array contains one
+/// number for each speed.
 const SPEEDS: usize = GAMES + 1;
-/// The index of the first of the numbers of games by rating group, in the array [`GroupTally::counts`]. There is
-/// one number for each rating group.
+/// The index in the array [`GroupTally::counts`] at which the numbers of games by rating group begin. The array
+/// contains one number for each rating group.
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
-/// The index of the number of games without a known rating, in the array [`GroupTally::counts`].
+/// The index in the array [`GroupTally::counts`] of the number of games without a known rating.
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
-/// The index of the number of games in which the player has White, in the array [`GroupTally::counts`]. The
-/// number of games in which the player has Black follows.
+/// The index in the array [`GroupTally::counts`] of the number of games in which the player has White. The next element
+/// is the number of games in which the player has Black.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
-/// The index of the number of games with a known year, in the array [`GroupTally::counts`].
+/// The index in the array [`GroupTally::counts`] of the number of games with a known year.
 const YEARS: usize = COLORS + 2;
 
-/// The numbers of games by speed, rating group, color and year. `counts` contains all numbers but those by year,
-/// and `years` maps each year to its number.
+/// Numbers of games, grouped by speed, rating group, color and year. The field `years` maps each year to its number of
+/// games; the array `counts` contains all other numbers.
 #[derive(Default)]
 struct GroupTally {
     counts: [u64; YEARS + 1],
     years: FxHashMap<u16, u64>,
 }
 
-/// The filters by speed, rating group, color and date. To count the games for each value of one of them,
-/// [`facets`] ignores that filter and applies the other three.
+/// The filters by speed, rating group, color and date, prepared for [`facets`]. To count the games for each value of
+/// one filter, that function ignores this filter and applies the other three.
 struct FacetFilters {
     speeds: [bool; Speed::ALL.len()],
     ratings: [bool; UNRATED + 1],
@@ -326,8 +326,8 @@ impl FacetFilters {
         }
     }
 
-    /// Returns a bit set with the indexes in [`GroupTally::counts`] of all numbers that count the game. `colors` says
-    /// whether the player of the query has White, and whether the player has Black.
+    /// Returns a bit set of the elements of [`GroupTally::counts`] that count the game `game`. `colors` says whether
+    /// the player of the query has White, and whether the player has Black.
     fn counters_of(&self, game: &GameSummary, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
         self.counters(speed, group, game.date, colors)
@@ -359,8 +359,9 @@ impl FacetFilters {
 }
 
 impl GroupTally {
-    /// Adds `games` to each element of `counts` whose bit in `counters` is set, and to the number of the games' year
-    /// if the bit [`YEARS`] is set. `date` is the date number of the games.
+    /// Adds `games`, a number of games with the same date, to each element of the field `counts` whose bit in
+    /// `counters` is set. If the bit [`YEARS`] is set, also adds `games` to the number of the year in the date number
+    /// `date`.
     fn add(&mut self, mut counters: u32, date: u32, games: u64) {
         if counters >> YEARS & 1 == 1 {
             *self.years.entry((date >> 9) as u16).or_default() += games;

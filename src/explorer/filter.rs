@@ -23,8 +23,9 @@ use crate::{
     pgn::{GameResult, NameMatch, folded},
 };
 
-/// The divisor that decides how filters are applied to a range of games. If at most `1 / SPARSE_PLAYER_DIVISOR` of the
-/// games are games of the player, these games are tested one by one; otherwise, whole columns are scanned.
+/// The divisor that decides how filters are applied to a range of games. If the player played at most
+/// `1 / SPARSE_PLAYER_DIVISOR` of these games, only the player's games are tested, one by one. Otherwise, whole columns
+/// are scanned.
 const SPARSE_PLAYER_DIVISOR: usize = 32;
 
 /// The number of games in a range to which filters are applied at a time.
@@ -34,7 +35,8 @@ const GAMES_PER_RANGE: usize = 1 << 16;
 /// LONG_LIST_DIVISOR` of the games in its index.
 const LONG_LIST_DIVISOR: u64 = 4;
 
-/// The filters of a query, prepared for each index of an explorer in which a game may pass.
+/// The filters of a query, prepared for the games of each index of an explorer. Leaves out indexes in which no game can
+/// pass.
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
     /// The groups of duplicate games, if only the first passing game of each group counts.
@@ -91,8 +93,8 @@ impl<'a> SourceFilters<'a> {
         &games[..kept]
     }
 
-    /// Returns the number of other games that are duplicates of game `number` and pass the filters. Returns 0 if the
-    /// query counts every duplicate.
+    /// Returns the number of duplicates of game `number` that pass the filters, without the game itself. Returns 0 if
+    /// the query counts every duplicate.
     pub(super) fn copies_of(&self, number: u64) -> usize {
         let others = self
             .duplicates
@@ -116,8 +118,9 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Applies the filters in advance to all games of each index in which the list with the key `subject` is long (see
-    /// [`LONG_LIST_DIVISOR`]). This saves time if several lists with mostly the same games are filtered afterwards.
+    /// Applies the filters in advance to all games of some indexes: those in which the list with the key `subject` is
+    /// long (see [`LONG_LIST_DIVISOR`]). This saves time if the caller then filters several lists with mostly the same
+    /// games.
     ///
     /// Returns `true` if an index has such a long list. Does nothing if stored sums of results can answer the query.
     pub(super) fn precompute_long(&self, subject: ListKey) -> Result<bool> {
@@ -157,8 +160,8 @@ pub(super) struct SourceFilter<'a> {
     precomputed: OnceLock<Vec<bool>>,
 }
 
-/// The filters by player, opponent, color and result. Players and opponents are stored as sorted numbers of all
-/// names that match.
+/// The filters by player, opponent, color and result. A player or an opponent is stored as the sorted numbers of all
+/// matching names.
 struct Players {
     player: Option<Vec<u32>>,
     opponent: Option<Vec<u32>>,
@@ -273,8 +276,8 @@ impl<'a> SourceFilter<'a> {
             && self.admits_others(id)
     }
 
-    /// Returns `true` if game `id` passes the filters that are not covered by the bit set `player_games`, which
-    /// contains the games of the player or the opponent.
+    /// Returns `true` if game `id` passes all filters except the bit set `player_games`, which contains the games of
+    /// the player or the opponent.
     #[inline]
     fn admits_others(&self, id: usize) -> bool {
         let games = self.games;
@@ -321,8 +324,9 @@ impl<'a> SourceFilter<'a> {
         passes.contains(&true)
     }
 
-    /// Applies the filters only to games whose element in `passes` is `true`, and sets it to `false` if the game does
-    /// not pass. `first` is the id of the game of `passes[0]`. Returns `true` if any game passes.
+    /// Tests the games whose element in `passes` is `true` one by one, and sets the element to `false` if the game does
+    /// not pass. The element `passes[i]` belongs to the game with the id `first + i`. Returns `true` if any game
+    /// passes.
     fn filter_few(&self, first: usize, passes: &mut [bool]) -> bool {
         let mut are_any = false;
         for (at, passes) in passes.iter_mut().enumerate().filter(|(_, passes)| **passes) {
@@ -488,8 +492,9 @@ impl Players {
     }
 }
 
-/// Returns whether each result passes, in the form of the field `results` of [`Players`]. Returns `None` if the
-/// filters do not select games by the player's result.
+/// Returns, for each color of the player and each result, whether such games pass. The array is indexed by the color
+/// (`Color as usize`) and by the index of the result in [`GameResult::ALL`]. Returns `None` if the filters do not
+/// select games that the player won or lost.
 fn player_results(filters: &Filters) -> Option<[[bool; 4]; 2]> {
     let passes = |result: GameResult, player: Color| {
         let is_own = match result.winner() {
@@ -518,12 +523,12 @@ fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
     numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
-/// Returns a bit set of the player's games with the required color in `source`, indexed by game id. If the
-/// filters name only an opponent, returns the opponent's games. Reads the games from the lists that the index
-/// stores for each player.
+/// Returns a bit set of the games in `source` that the player played with the required color. The bits are indexed by
+/// game id. If the filters name only an opponent, returns the opponent's games. Reads the games from the lists that the
+/// index stores for each player.
 ///
-/// Returns `None` if the filters name neither a player nor an opponent. Also returns `None` if names are matched
-/// in part, because the index has lists only for whole names.
+/// Returns `None` if the filters name neither a player nor an opponent. Also returns `None` if a part of a name is
+/// enough to match, because the index has lists only for whole names.
 fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
     if filters.names == NameMatch::Part {
         return Ok(None);

@@ -31,16 +31,16 @@ pub(crate) struct FirstSeen<'a> {
     first_days: Mutex<FxHashMap<ListKey, u32>>,
 }
 
-/// A position to look up. It occurs in the game `game` after `ply` half-moves, and its games are listed under the
-/// key `subject`.
+/// A position to look up with a [`FirstSeen`]. `subject` is the key of the list of games that reached the position. The
+/// caller found the position in game `game` after `ply` half-moves.
 pub(crate) struct Probe {
     pub subject: ListKey,
     pub game: u32,
     pub ply: u32,
 }
 
-/// A summary of the games that reached a position: their number, the day by which the first of them had certainly
-/// been played, and the newest game.
+/// A summary of the games that reached a position. It contains their number, the newest game, and the latest day on
+/// which the first game can have been played.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Visits {
     /// The number of games.
@@ -69,8 +69,8 @@ pub(crate) fn first_day(date: Date) -> u32 {
     }
 }
 
-/// Returns the index of the move after which a game reaches no more known positions. `known[i]` says whether the
-/// position after move `i` is known. Returns `None` if the last position is known.
+/// Returns the index of the move with which a game leaves the known positions and does not return to them. `known[i]`
+/// says whether the position after move `i` is known. Returns `None` if the last position is known.
 pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
     let departure = known
         .iter()
@@ -99,8 +99,8 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Calls `new` for each position in `probes` that no game has reached. If `before` is given, it returns a day for
-    /// each position, and only games that were certainly played before this day count.
+    /// Calls `new` for each position in `probes` that no game has reached. `before`, if given, returns a day for each
+    /// position. Games that may have been played on this day or later are then ignored.
     ///
     /// `probes` must be sorted by `subject`, so that each page of the index is read only once. A page contains the
     /// lists of several positions.
@@ -145,8 +145,9 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Returns the day by which at least one game in `list` had certainly been played, as a date number. It is the
-    /// minimum of the last days that the dates of the games can mean. `subject` is the key of `list`.
+    /// Returns the latest day on which the first game in `list` can have been played, as a date number. Each date may
+    /// have unknown parts, so this is the minimum of the last days that the dates can mean. `subject` is the key of
+    /// `list`.
     fn first_day(&self, source: &OpenIndex, subject: ListKey, list: &List<'_>) -> Result<u32> {
         if list.chunked.is_some() {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {
@@ -165,7 +166,8 @@ impl FirstSeen<'_> {
     }
 
     /// Returns a summary of the games that reached the position with the key `subject`, including games that ended
-    /// there. If `before` is given, leaves out games that may have been played on this day or later.
+    /// there. `before` is a day as a date number. If it is given, leaves out games that may have been played on this
+    /// day or later.
     ///
     /// # Errors
     ///

@@ -52,8 +52,8 @@ pub(super) enum AcceptedRows {
     All(Split),
 }
 
-/// Collects the results of a position. The function [`fold`] passes it the results that pass the filters of a
-/// query, either as single games or as rows, which are stored sums over many games.
+/// Collects the results of a position that pass the filters of a query. The function [`fold`] passes these results to
+/// the collector. A result is either a single game or a row, which is a stored sum over many games.
 pub(super) trait Collector: Send {
     /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of one move, and
     /// replaces the single games that it contains. All collectors of a query must return the same kind. By default,
@@ -62,17 +62,17 @@ pub(super) trait Collector: Send {
         AcceptedRows::None
     }
 
-    /// Adds a row, which is a stored sum of results in the period `period`. The row contains either the games with
-    /// one move or the games that end in the position. Only rows of the kind that
-    /// [`accepted_rows`](Self::accepted_rows) returns are added.
+    /// Adds a row to the result that this collector builds. A row is a stored sum of results in the period `period`. It
+    /// covers either the games with one move or the games that end in the position. Only called for rows of the kind
+    /// that [`accepted_rows`](Self::accepted_rows) returns.
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, _row: &ResultRow) {}
 
-    /// Offers a game that may be one of the newest or highest-rated games of the position. Its result must not be
-    /// counted, because a row that is added by [`add_row`](Self::add_row) already contains it.
+    /// Offers a game that may be one of the newest or highest-rated games of the position. The collector must not count
+    /// the game's result, because a row passed to [`add_row`](Self::add_row) already contains it.
     fn add_candidate(&mut self, _source: &OpenIndex, _id: u32, _mv: BookMove) {}
 
-    /// Adds games of the position to the result that this collector builds. All `games` pass the filters. The list
-    /// of games of the position is processed in parts, and one call receives the games of one part.
+    /// Adds games of the position to the result that this collector builds. All `games` pass the filters. A long list
+    /// of games is processed in parts, with one call for each part.
     fn add_games(
         &mut self,
         source: &OpenIndex,
@@ -83,7 +83,7 @@ pub(super) trait Collector: Send {
     /// Records that an index of counts does not contain the position. By default, does nothing.
     fn note_missing(&mut self, _source: &OpenIndex) {}
 
-    /// Adds the results of `other`, a collector that ran on another thread.
+    /// Adds the results of `other`, a collector that ran on another thread, to this collector.
     fn join(&mut self, other: Self);
 }
 
@@ -120,8 +120,8 @@ impl PassingGames<'_> {
     }
 }
 
-/// Passes all results of a position that pass the filters to collectors, and returns one collector that contains
-/// all of them. The results are single games or stored sums.
+/// Collects all results of a position that pass the filters, and returns the collector that contains them. The results
+/// are single games or stored sums.
 ///
 /// `subjects` are the keys under which indexes may store the position. An index of games uses only the first key,
 /// and an index of counts may use any of them. `new` creates an empty collector. A long list is processed on
@@ -188,9 +188,9 @@ pub(super) fn fold_games<T: Default + Send>(
     sums.fold(T::default(), &join)
 }
 
-/// Calls `f` with the id and the variant of each game of the index `source` that passes the filters and whose id
-/// lies in `range`. Skips games whose positions are not indexed, such as rejected games. `filter` is the part
-/// of `filters` for `source`.
+/// Calls `f` for each game of the index `source` that passes the filters and whose id lies in `range`. The arguments of
+/// `f` are the id and the variant of the game. Skips games whose positions are not indexed, such as rejected games.
+/// `filter` is the part of `filters` for `source`.
 fn for_each_game(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
@@ -217,9 +217,9 @@ fn for_each_game(
     }
 }
 
-/// Passes the results of a position in `source`, an index of counts, to `collector`, if they pass the filter
-/// `classes`. The position may be stored under any of the keys `subjects`. `split` limits the period of each
-/// result to all time, a year or a month.
+/// Passes the results of a position in `source`, an index of counts, to `collector`, if they pass the filter `classes`.
+/// The position may be stored under any of the keys `subjects`. `split` says how the answer is split by time, which
+/// limits the periods of the results.
 ///
 /// # Errors
 ///
@@ -292,8 +292,8 @@ fn fold_periods(
     Ok(())
 }
 
-/// Passes `results`, which belong to the period `period`, to `collector`. Leaves out results whose class (speed
-/// and rating group) the filter `classes` rejects. All of `period` must lie in the filter's range of dates.
+/// Passes `results`, which belong to the period `period`, to `collector`. Leaves out results whose class (speed and
+/// rating group) the filter `classes` rejects. The whole period must lie in the filter's range of dates.
 fn fold_period(
     classes: &ClassFilter,
     source: &OpenIndex,
@@ -317,8 +317,8 @@ fn fold_period(
     Ok(())
 }
 
-/// Adds the games of a list that pass the filters to the collector `all`. `stored` contains the parts of the list
-/// in the index `source`. `filter` is the part of `filters` for `source`. `new` creates an empty collector for
+/// Filters the games of a list, and adds those that pass to the collector `all`. `stored` contains the parts of the
+/// list in the index `source`. `filter` is the part of `filters` for `source`. `new` creates an empty collector for
 /// another thread.
 ///
 /// # Errors
@@ -379,9 +379,9 @@ struct Scratch {
 }
 
 impl Scratch {
-    /// Writes the games of `part`, a part of a list of games, that pass `filter` to the front of the field `games`,
-    /// and returns their number. Returns `None` if `part` is malformed, or if it contains an id that does not exist
-    /// or is not less than `end`.
+    /// Finds the games in `part`, a part of a list of games, that pass `filter`. Writes them to the front of the field
+    /// `games`, and returns their number. Returns `None` if `part` is malformed, or if it contains an id that does not
+    /// exist or is not less than `end`.
     fn select(&mut self, filter: &SourceFilter<'_>, part: &List<'_>, end: u32) -> Option<usize> {
         let first = part.first_id()?;
         let end = filter.games().min(end as usize);
@@ -404,11 +404,11 @@ impl Scratch {
     }
 }
 
-/// Writes the games of `part`, a part of a list of games, for which `passes` returns `Some(true)` to the front of
-/// `games`, and returns their number. Each game is written as its id and the index of its move.
+/// Finds the games in `part`, a part of a list of games, for which `passes` returns `Some(true)`. Writes the id of each
+/// game and the index of its move to the front of `games`, and returns the number of games.
 ///
-/// `passes` receives the id of a game, and returns `None` if the id is invalid. Returns `None` in this case, or
-/// if `part` is malformed.
+/// `passes` receives the id of a game, and returns `None` if the id is invalid. In this case, or if `part` is
+/// malformed, this function returns `None` too.
 #[inline(always)]
 fn select(
     part: &List<'_>,

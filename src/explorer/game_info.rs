@@ -98,8 +98,8 @@ pub(super) fn game_info(sources: &Sources, number: u64, view: View) -> Result<Ga
     })
 }
 
-/// Returns the descriptions of `games`, which are pairs of a game's number and the move that was played in the
-/// position of the query.
+/// Returns a description of each game in `games`, with its move. An element of `games` is a pair: the number of a game,
+/// and the move that was played in the position of the query.
 pub(super) fn played_games(
     sources: &Sources,
     view: View,

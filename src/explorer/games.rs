@@ -21,7 +21,7 @@ pub(super) struct GameSummary {
     pub traits: Traits,
 }
 
-/// The rating group number of games without a known rating. It is the next number after those of the rating
+/// The number that stands for a rating group in games without a known rating. It follows the numbers of the rating
 /// groups.
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
@@ -62,8 +62,8 @@ impl Traits {
         )
     }
 
-    /// Returns an iterator over the traits that the numbers from 0 to [`COUNT`](Traits::COUNT) - 1 encode, in this
-    /// order. The item is `None` for a number that encodes no valid traits.
+    /// Returns an iterator over the traits that each number less than [`COUNT`](Traits::COUNT) encodes, in ascending
+    /// order of the numbers. The item is `None` if a number encodes no valid traits.
     pub(super) fn all() -> impl Iterator<Item = Option<TraitValues>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
@@ -75,7 +75,7 @@ impl Traits {
         usize::from(self.0) % Traits::COUNT
     }
 
-    /// Returns `true` if the positions of the game are indexed, so that the game counts in answers.
+    /// Returns `true` if the positions of the game are indexed. Only such games count in answers.
     pub(super) fn is_indexed(self) -> bool {
         self.0 >> 10 & 1 == 1
     }
@@ -149,8 +149,8 @@ impl GameSummary {
         (asked.speed, asked.mode)
     }
 
-    /// Returns the last day on which the game may have been played, as a date number. Returns `u32::MAX` if only the
-    /// date on which the event began is known, because the game may have been played at any later time.
+    /// Returns the last day on which the game may have been played, as a date number. If only the first day of the
+    /// event is known, the game may have been played at any later time, and the result is `u32::MAX`.
     pub(super) fn last_day(&self) -> u32 {
         match self.traits.0 >> 15 {
             0 => latest(self.date),
@@ -174,8 +174,8 @@ impl GameSummary {
         Month::new(self.year(), (self.date >> 5 & 15) as u8).unwrap_or_default()
     }
 
-    /// Returns twice the mean of the players' known ratings, which is an integer. Returns 0 if both ratings are
-    /// unknown.
+    /// Returns twice the mean of the players' known ratings, because the mean itself may be a fraction. Returns 0 if
+    /// both ratings are unknown.
     #[inline]
     pub(super) fn doubled_rating(&self) -> u32 {
         doubled_mean(self.elo)
@@ -252,9 +252,8 @@ impl GameColumns {
         })
     }
 
-    /// Returns a number that distinguishes game `id` from other games of the same players on the same day: the
-    /// encoded Lichess id or, if the game has none, a fingerprint of its final position. Returns 0 if both are
-    /// unknown.
+    /// Returns a number that distinguishes game `id` from other games of the same players on the same day. It is the
+    /// encoded Lichess id or, if the game has none, a fingerprint of the final position. Returns 0 if both are unknown.
     pub(super) fn id_or_fingerprint(&self, id: u32) -> u64 {
         let mut bytes = [0; 8];
         bytes[..6].copy_from_slice(&self.own_numbers[id as usize]);

@@ -92,7 +92,7 @@ impl Line {
         &self.positions
     }
 
-    /// Returns the key of the list of games that reached the line's last position, in an index of games.
+    /// Returns the key under which an index of games stores the list of games that reached the line's last position.
     pub(super) fn subject(&self) -> ListKey {
         let identity = Keyed::new(self.position().clone()).identity();
         ListKey::position(self.variant, identity)
@@ -118,8 +118,8 @@ impl Line {
     /// Returns the number of moves after which this line reaches the last position of `other`, or `None` if this line
     /// does not reach it.
     ///
-    /// If this line begins with all moves of `other`, returns the number of these moves. If the position occurs more
-    /// than once otherwise, returns the number of moves before its last occurrence.
+    /// If this line begins with all moves of `other`, returns the number of these moves. Otherwise, returns the number
+    /// of moves before the last occurrence of the position.
     pub fn ply_of(&self, other: &Line) -> Option<usize> {
         let key = |pos: &VariantPosition| Keyed::new(pos.clone()).identity();
         let is_same = |pos| self.variant == other.variant && key(pos) == key(other.position());

@@ -18,12 +18,12 @@ use super::{
 };
 use crate::{error::Result, index::store::Best, position::BookMove};
 
-/// The maximum number of games of a list that are in memory at a time. A longer page is read in several passes
-/// over the games of the position, each of which finds the next `MAX_GAMES_IN_MEMORY` games.
+/// The maximum number of games of a list that are in memory at a time. A longer page is read in several passes. Each
+/// pass goes through all games of the position, and finds the next `MAX_GAMES_IN_MEMORY` games of the page.
 const MAX_GAMES_IN_MEMORY: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// The entry of a match in a list of games: the game number of its first game, the move that was played in this
-/// game, and how many further games there are. A match is all games of the same players at the same event.
+/// The entry of a match in a list of games. It contains the number of the first game, the move that was played in this
+/// game, and the number of further games. A match is all games of the same players at the same event.
 type MatchEntry = (u64, BookMove, u64);
 
 /// A game in a list of games that reached a position, with its date, event and length.
@@ -108,8 +108,8 @@ pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<Game
     })
 }
 
-/// Adds details such as the date and the event to `played`, a game in a list. `more` is the number of further
-/// games of the same match, or `None` if there are none or if they have entries of their own.
+/// Converts `played` to a game in a list, which has more details, such as the event. `more` is the number of further
+/// games of the same match that have no entries of their own, or `None` if there are none.
 pub(super) fn with_details(
     sources: &Sources,
     filters: &SourceFilters<'_>,
@@ -296,7 +296,8 @@ fn page_of_matches(
     Ok((total, ranks.into_iter().map(first).collect()))
 }
 
-/// Counts the games of certain matches. A match is all games of two players at one event.
+/// Counts the games of each match in the map `games`, and ignores other matches. A match is all games of two players at
+/// one event.
 struct MatchSizes<'a> {
     duplicates: &'a DuplicateGroups,
     /// The number of games of each match, keyed by the hash of the match.
@@ -349,8 +350,8 @@ impl<'a> FirstGames<'a> {
         }
     }
 
-    /// Adds a game to the list. `rank` is the sort key of the game in the list. `key` returns the hash of the game's
-    /// match, and is called only if the rank is high enough for the game to be kept.
+    /// Adds a game to the list if its rank is high enough. `rank` is the sort key of the game. `key` returns the hash
+    /// of the game's match, and is not called for games with a low rank.
     fn offer(&mut self, rank: Rank, key: impl FnOnce() -> u64) {
         let is_full = self.ranks.len() == self.wanted;
         if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {

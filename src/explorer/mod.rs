@@ -210,22 +210,22 @@ impl Explorer {
         }
     }
 
-    /// Returns the minimum number of counted moves in a position: positions with fewer moves were removed from the
-    /// counts. Considers the sources that `filters` selects, and returns the greatest of their limits. Returns `None`
-    /// if no position was removed.
+    /// Returns the limit by which rare positions were removed from the counts. A position was removed if fewer moves
+    /// than this were counted in it. If `filters` selects several sources, returns the greatest of their limits.
+    /// Returns `None` if no position was removed.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         self.sources.min_game(filters)
     }
 
-    /// Returns the number of half-moves of each game that were counted. Considers the sources that `filters` selects,
-    /// and returns the smallest of their limits. Returns `None` if all half-moves were counted.
+    /// Returns the number of half-moves that were counted in each game, from its start. If `filters` selects several
+    /// sources, returns the smallest of their numbers. Returns `None` if all half-moves were counted.
     pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
         let selected = self.sources.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::max_ply).min()
     }
 
-    /// Returns a message for the user about positions that are missing from the sources selected by `filters`,
-    /// because they were removed from the counts or not counted. Returns `None` if no positions are missing.
+    /// Returns a message for the user if positions are missing from the selected sources, because they were removed
+    /// from the counts or were not counted. Returns `None` if no positions are missing.
     pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
         let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
         let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
@@ -243,7 +243,8 @@ impl Explorer {
     }
 
     /// Checks whether the selected sources (indexes of the explorer) can apply the filters. Returns `None` if they can.
-    /// Otherwise, returns the first filter that needs single games, and a selected source that contains only counts.
+    /// Otherwise, returns the reason: the first filter that needs single games, and a selected source that contains
+    /// only counts.
     pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
         self.sources.needs_games(filters)
     }
@@ -420,8 +421,8 @@ impl Explorer {
     }
 
     /// Returns, for each move of `line`, the number of games that reached the position after the move. The number is
-    /// `None` if it is unknown. `filters` selects the source and says whether unfinished games are skipped; its other
-    /// conditions are ignored.
+    /// `None` if it is unknown. `filters` selects the source and says whether unfinished games are skipped. All other
+    /// conditions in `filters` are ignored.
     ///
     /// `should_continue` is called before each position, and returns `false` to cancel the count.
     ///
@@ -566,8 +567,8 @@ impl Explorer {
             .find(&self.sources, field, text, limit, source)
     }
 
-    /// Returns the number of games of each player in `filters.players` that pass the filters, whatever their variant and
-    /// the positions that they reach. All games are read once, however many players there are.
+    /// Returns, for each player in `filters.players`, the number of games that pass the filters. The variants and
+    /// positions of the games do not matter. Reads all games once, however many players there are.
     ///
     /// # Errors
     ///
@@ -589,8 +590,8 @@ impl Explorer {
     }
 
     /// Returns a name in the filters that explains why no game passes, with similar names. The filters by player,
-    /// opponent and event may contain several names each. If none of the names of a filter occurs in a game, returns
-    /// the first of them. Returns `None` if each of these filters has a name that occurs.
+    /// opponent and event may contain several names each. If none of the names in one of these filters occurs in a
+    /// game, returns the first name of this filter. Otherwise, returns `None`.
     ///
     /// # Errors
     ///
@@ -599,7 +600,7 @@ impl Explorer {
         self.unknown_name_while(filters, &|| true)
     }
 
-    /// Returns a name in the filters that explains why no game passes, like [`unknown_name`](Explorer::unknown_name),
+    /// Returns a name in the filters that explains why no game passes. Like [`unknown_name`](Explorer::unknown_name),
     /// but can be cancelled. `should_continue` is called repeatedly while names are compared, and must return `true` to
     /// continue.
     ///

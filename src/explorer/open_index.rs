@@ -88,15 +88,15 @@ impl OpenIndex {
         ids.filter(|id| !self.game(*id).traits.is_indexed()).count() as u64
     }
 
-    /// Returns the minimum number of counted moves in a position. Positions with fewer moves were removed from the
-    /// counts. Returns `None` if no position was removed.
+    /// Returns the limit by which rare positions were removed from the counts. A position was removed if fewer moves
+    /// than this were counted in it. Returns `None` if no position was removed.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)
     }
 
-    /// Returns the number of half-moves of each game that were counted. Returns `None` if all half-moves were
-    /// counted.
+    /// Returns the number of half-moves that were counted in each game, from its start. Returns `None` if all
+    /// half-moves were counted.
     pub(super) fn max_ply(&self) -> Option<usize> {
         self.contents.max_ply
     }
@@ -158,15 +158,15 @@ impl OpenIndex {
         }
     }
 
-    /// Finds the location of a list in the index. The key `subject` identifies the list. It can be a list of the
-    /// games of a position, a player or a Lichess id, or a list of the numbers of a name.
+    /// Finds the location of the list with the key `subject` in the index. The list contains the games of a position, a
+    /// player or a Lichess id, or the numbers that belong to a name.
     pub(super) fn find_list(&self, subject: ListKey) -> Result<ListLocation> {
         self.index.find_list(self.contents.paging, subject)
     }
 
-    /// Calls `f` for each list in a page, in ascending order of keys. The arguments of `f` are the key of the list
-    /// and the list itself. A page is an entry of the index that contains several lists; `any` is any key that
-    /// belongs to it.
+    /// Calls `f` for each list in a page, in ascending order of keys. The arguments of `f` are the key of the list and
+    /// the list itself. A page is an entry of the index that contains several lists. `any` selects the page: it is any
+    /// key that belongs to this page.
     pub(super) fn for_each_list(
         &self,
         any: ListKey,

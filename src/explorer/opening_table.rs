@@ -19,17 +19,17 @@ use super::{
 };
 use crate::{error::Result, openings::OpeningNumber};
 
-/// The 90 % quantile of the standard normal distribution. An 80 % confidence interval has 10 % of the values on
-/// each side.
+/// The 90 % quantile of the standard normal distribution. It gives the limits of an 80 % confidence interval, which
+/// leaves out 10 % of the values on each side.
 const QUANTILE: f64 = 1.2816;
 
-/// The number of imaginary games with the average score that are added to the games of an opening to calculate
-/// the confidence interval of its score. Without them, the interval of an opening with few games would be too
+/// The number of imaginary games that are added to the games of an opening when the confidence interval of its score is
+/// calculated. They have the average score. Without them, the interval of an opening with few games would be too
 /// narrow.
 const ADDED_GAMES: f64 = 2.0;
 
-/// The minimum variance of a game's result. Without it, the confidence interval of a score would have the width
-/// zero if all results are equal.
+/// The minimum variance of a game's result. Without it, the confidence interval of a score would be a single point if
+/// all results are equal.
 const MIN_VARIANCE: f64 = 0.02;
 
 /// The openings of the games that reached a position, grouped by family.
@@ -157,8 +157,8 @@ impl AddAssign for OpeningTally {
     }
 }
 
-/// The totals from which a player's average score is calculated: the score in half points and the number of
-/// finished games, each indexed by the player's color (`Color as usize`).
+/// The totals from which a player's average score is calculated. They are the score in half points and the number of
+/// finished games, both indexed by the player's color (`Color as usize`).
 #[derive(Copy, Clone, Default)]
 struct Average {
     half_points: [u64; 2],
@@ -186,8 +186,8 @@ impl Average {
         }
     }
 
-    /// Returns the expected score of the player in points, if the player scores the average of each color. `finished`
-    /// is the number of finished games, indexed by the player's color.
+    /// Returns the number of points that the player would score with the average of each color. `finished` is the
+    /// number of finished games, indexed by the player's color.
     fn expected(&self, finished: [u64; 2]) -> f64 {
         let of_color = |color: usize| match self.finished[color] {
             0 => 0.0,
@@ -234,8 +234,8 @@ impl Collector for OpeningTallies {
     }
 }
 
-/// Returns the color of the player whom the query names, in game `id`. Returns White if `of_player` is `false`,
-/// which means that the query names no player.
+/// Returns the color that the player of the query has in game `id`. If the query names no player, `of_player` must be
+/// `false`, and the result is White.
 fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     match of_player {
         true => filter.player_of(id as usize),
@@ -280,9 +280,9 @@ pub(super) fn opening_table(
     })
 }
 
-/// Returns the totals of the player's score in all games that pass the filters and have the variant of `line`,
-/// whatever positions they reached. If `of_player` is `false`, because the query names no player, returns those
-/// of White.
+/// Returns the totals of the player's score in all games that pass the filters and have the variant of `line`, whatever
+/// positions they reached. If the query names no player, `of_player` must be `false`, and the totals are those of
+/// White.
 fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
     let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
         if variant == line.variant() {
@@ -303,7 +303,7 @@ struct OpeningRows<'a> {
 }
 
 impl OpeningRows<'_> {
-    /// Returns the row of each family of openings that has games. The row contains a row for each variation.
+    /// Returns a row for each family of openings that has games. Such a row contains a row for each variation.
     fn families(&self) -> Result<Vec<OpeningRow>> {
         let mut families: BTreeMap<&str, BTreeMap<&str, Vec<OpeningNumber>>> = BTreeMap::new();
         for (number, opening) in OpeningNumber::all() {
@@ -345,16 +345,16 @@ impl OpeningRows<'_> {
         &self.tallies[number.number()]
     }
 
-    /// Returns the number in `numbers` whose opening has the most games. Returns the first such number if several
-    /// openings have equally many games.
+    /// Returns the opening in `numbers` that has the most games. If several openings have equally many games, returns
+    /// the first of them.
     fn most_played(&self, numbers: &[OpeningNumber]) -> OpeningNumber {
         let games = |number: &&OpeningNumber| self.tally(**number).results.games();
         let most = numbers.iter().rev().max_by_key(games);
         *most.expect("a row has at least one number")
     }
 
-    /// Sorts the rows: by the points that the player lost or, if the query names no player, by the number of games,
-    /// in descending order.
+    /// Sorts the rows by the number of points that the player lost, in descending order. If the query names no player,
+    /// sorts them by the number of games.
     fn sort(&self, rows: &mut [OpeningRow]) {
         rows.sort_by(|a, b| {
             let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));
@@ -425,9 +425,10 @@ fn rounded(number: f64) -> f64 {
 /// Returns the 80 % confidence interval of the score of an opening, in percent. Returns `None` if no game has a
 /// result.
 ///
-/// `expected` is the player's expected score in these games, in points. Adds [`ADDED_GAMES`] imaginary games with
-/// the average score, which keep the interval of an opening with few games close to the average. The imaginary
-/// games are wins and losses, so that exchanging wins and losses mirrors the interval around 50 percent.
+/// `expected` is the player's expected score in these games, in points. Adds [`ADDED_GAMES`] imaginary games with the
+/// average score, which keep the interval of an opening with few games close to the average. These games consist of
+/// wins and losses only. The interval is therefore mirrored around 50 percent if all wins become losses and all losses
+/// become wins.
 fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     let finished = sum.finished() as f64;
     if finished == 0.0 {

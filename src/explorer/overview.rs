@@ -73,7 +73,7 @@ pub struct SourceFile {
     pub options: String,
 }
 
-/// Returns the description of a source.
+/// Returns a description of `source`, an index that the explorer has opened.
 pub(super) fn source_overview(source: &OpenIndex) -> SourceOverview {
     let counted = source.counted.as_ref();
     let files = source

@@ -24,12 +24,12 @@ use crate::{
     position::{BookMove, identity},
 };
 
-/// The number of years for which games count as recent: a game is recent if its year is at most `RECENT_YEARS`
-/// before the year of the opponent's last game.
+/// The number of years for which games count as recent. A game is recent if its year is at most `RECENT_YEARS` less
+/// than the year of the opponent's last game.
 const RECENT_YEARS: u16 = 2;
 
-/// The minimum number of games in which the player must have played a move to have it count as the player's usual
-/// answer.
+/// The minimum number of games for an answer that comes from the player's games. A move that the player played less
+/// often does not count as an answer.
 const MIN_ANSWER_GAMES: u64 = 5;
 
 /// The minimum number of the player's games in a line for its score to be meaningful. A line with fewer games is
@@ -46,8 +46,8 @@ const MAX_RARITY: f64 = 500.0;
 /// The maximum number of half-moves of a line in the list of lines to prepare.
 const MAX_LINE_PLIES: usize = 40;
 
-/// A function that returns the moves that the player's repertoire recommends in a position, the preferred move
-/// first.
+/// A function that receives a position, and returns the moves that the player's repertoire recommends there. The
+/// preferred move comes first.
 pub type RepertoireMoves<'a> = &'a (dyn Fn(&VariantPosition) -> Result<Vec<Move>> + Sync);
 
 /// A query for a [`Preparation`]: a position, filters that name the player and the opponent, and the player's
@@ -66,7 +66,7 @@ pub struct PrepareQuery<'a> {
     pub lines: usize,
 }
 
-/// The preparation of a player for an opponent: the moves in a position, with the results of both.
+/// The preparation of a player for an opponent. It contains the moves in a position, with the results of both players.
 ///
 /// The player has the same color in all games, and the opponent has the other color.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
@@ -103,7 +103,7 @@ pub struct PlayerGames {
     pub last_played: Option<String>,
 }
 
-/// The number of games in which a position was reached, for the opponent and for the player.
+/// The number of the opponent's games that reached a position, and the number of the player's games that reached it.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct GamesHere {
     /// The opponent's games.
@@ -142,9 +142,8 @@ pub struct TheirGames {
     pub recent: u64,
 }
 
-/// The player's answer to a move of the opponent. It comes from the repertoire or, if the repertoire has no move
-/// in the position, from the player's games: the most frequent move, if the player has played it in at least five
-/// games.
+/// The player's answer to a move of the opponent. It is the repertoire's move in the position. If the repertoire has
+/// none, the answer is the move that the player played most often, in at least five games.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PreparedAnswer {
     /// The move in UCI notation, with castling as king takes rook.
@@ -409,7 +408,7 @@ struct SearchNode {
     opening: Option<Opening>,
 }
 
-/// The data that the search of a preparation needs: the query, the filters for the games of each player, the
+/// The data that the functions of a preparation share: the query, the filters for the games of both players, the
 /// player's average score, and the first recent year.
 struct Preparing<'a> {
     query: &'a PrepareQuery<'a>,
@@ -512,9 +511,9 @@ impl Preparing<'_> {
         moves.into_iter().map(prepared).collect()
     }
 
-    /// Returns the lines that the player should prepare first: the lines with the largest expected loss of points,
-    /// followed by the most likely gaps, which are lines to which the player has no answer. At most [`MAX_LISTED_GAPS`]
-    /// gaps are listed.
+    /// Returns the lines that the player should prepare first. The lines with the largest expected loss of points come
+    /// first. They are followed by at most [`MAX_LISTED_GAPS`] gaps, which are likely lines to which the player has no
+    /// answer.
     fn lines(&self) -> Result<Vec<PreparedLine>> {
         let mut met = self.met_lines()?;
         let most = self.query.lines;
@@ -555,8 +554,8 @@ impl Preparing<'_> {
         Ok(listed)
     }
 
-    /// Searches for the lines that may be listed. They end with a move of the opponent, and the player has either
-    /// enough games for a score or no answer in the last position.
+    /// Searches for the lines that may be listed. Each line ends with a move of the opponent. In its last position, the
+    /// player has either no answer or enough games for a score.
     fn met_lines(&self) -> Result<Vec<PreparedLine>> {
         let mut lines: Vec<PreparedLine> = Vec::new();
         let mut level = vec![SearchNode {
@@ -587,9 +586,9 @@ impl Preparing<'_> {
         Ok(lines)
     }
 
-    /// Returns the line that leads to `node` if it may be listed, and the child nodes that are one move further. A
-    /// line may be listed if it ends with a move of the opponent, and the player has either no answer or enough games
-    /// for a score.
+    /// Examines `node`. Returns the line that leads to it, if this line may be listed, and the nodes that are one move
+    /// further. A line may be listed if it ends with a move of the opponent. In addition, the player must have either
+    /// no answer or enough games for a score.
     fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {

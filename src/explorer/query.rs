@@ -122,9 +122,9 @@ impl Query {
 
 /// Filters for games. A game is counted only if it passes all filters. The default filters admit every game.
 ///
-/// A date with unknown parts passes `since` and `until` if it may lie in the range, and unknown ratings pass
-/// `min_elo` and `max_elo`, unless `require_date` or `require_elo` is set. [`GameFilter`](crate::pgn::GameFilter)
-/// follows the same rule.
+/// By default, a date with unknown parts passes `since` and `until` if it may lie in the range. An unknown rating
+/// passes `min_elo` and `max_elo`. Set `require_date` or `require_elo` to reject such games. The filter
+/// [`GameFilter`](crate::pgn::GameFilter) treats unknown values in the same way.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Filters {
     /// The speeds that pass, or `None` for all.
@@ -334,7 +334,8 @@ impl FromStr for RatingRange {
     }
 }
 
-/// A page of the list of games that reached a position: its first game, its length, and the order of the list.
+/// A page of the list of games that reached a position. The fields say how many games to skip, how many to return, and
+/// how the list is sorted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Page {
     /// The number of games to skip before the page.

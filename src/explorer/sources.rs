@@ -36,8 +36,8 @@ impl Sources {
         last.map_or(0, |last| last.first + last.games())
     }
 
-    /// Returns the minimum number of counted moves in a position: positions with fewer moves were removed from the
-    /// counts. Implements [`Explorer::min_game`](super::Explorer::min_game).
+    /// Returns the limit by which rare positions were removed from the counts. A position was removed if fewer moves
+    /// than this were counted in it. Implements [`Explorer::min_game`](super::Explorer::min_game).
     pub(super) fn min_game(&self, filters: &Filters) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()
@@ -49,7 +49,8 @@ impl Sources {
         self.needs_all_games(filters.source.as_deref(), filters.game_only_filter()?)
     }
 
-    /// Returns the first selected source that contains only counts, or `None` if all contain games. Implements
+    /// Returns the name of the first selected source that contains only counts, as the reason why the operation `what`
+    /// is impossible. Returns `None` if all selected sources contain games. Implements
     /// [`Explorer::needs_all_games`](super::Explorer::needs_all_games).
     pub(super) fn needs_all_games(
         &self,
@@ -64,7 +65,8 @@ impl Sources {
         })
     }
 
-    /// Returns the first selected source if all selected sources contain only counts, otherwise `None`. Implements
+    /// If all selected sources contain only counts, returns the name of the first one, as the reason why the operation
+    /// `what` is impossible. Otherwise, returns `None`. Implements
     /// [`Explorer::lacks_games`](super::Explorer::lacks_games).
     pub(super) fn lacks_games(
         &self,
@@ -87,7 +89,8 @@ impl Sources {
         self.indexes.iter().filter(is_selected)
     }
 
-    /// Prepares `filters` for the games of each source, which is an index of the explorer.
+    /// Converts `filters` to a form that can be applied to the games of each selected source. A source is an index of
+    /// the explorer.
     ///
     /// # Errors
     ///
@@ -98,7 +101,8 @@ impl Sources {
         self.unchecked_filters(filters)
     }
 
-    /// Prepares `filters` for listing games. Skips sources that contain only counts.
+    /// Converts `filters` to a form that can be applied to the games of each selected source. Skips sources that
+    /// contain only counts, so that the result can be used to list games.
     ///
     /// # Errors
     ///
@@ -112,8 +116,8 @@ impl Sources {
         }
     }
 
-    /// Converts `filters` to a form that can be applied to the games of every selected source. The operation
-    /// `what`, which error messages name, needs sources with games.
+    /// Converts `filters` to a form that can be applied to the games of every selected source. `what` names the
+    /// operation that needs games, for error messages.
     ///
     /// # Errors
     ///
@@ -214,8 +218,8 @@ impl Sources {
     }
 }
 
-/// The reason why a query cannot be answered: a filter or an operation needs single games, but a source (an index
-/// of the explorer) contains only counts.
+/// The reason why a query cannot be answered. A filter or an operation needs single games, but a source (an index of
+/// the explorer) contains only counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeedsGames {
     what: &'static str,

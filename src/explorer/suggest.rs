@@ -32,8 +32,8 @@ const MAX_SUGGESTED: usize = 50;
 /// The maximum number of words of a search text that are looked up. No name has more words.
 const MAX_WORDS: usize = 24;
 
-/// A suggested name of a player, an event or an opening, with the number of its games and the dates of the first
-/// and the last of them.
+/// A suggested name of a player, an event or an opening. It comes with the number of its games, and the dates of its
+/// first and its last game.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Suggestion {
     /// The name, in the spelling that most games have.
@@ -145,8 +145,8 @@ impl Suggestions {
             .try_for_each(|field| self.table(sources, field).map(|_| ()))
     }
 
-    /// Returns the table of the names of players, events or openings that `field` selects. The first call builds the
-    /// table; other threads wait until it is built.
+    /// Returns the table of the names that `field` selects: players, events or openings. The first call builds the
+    /// table, and other threads wait until it is built.
     fn table(&self, sources: &[OpenIndex], field: SuggestField) -> Result<&NameTable> {
         let table = &self.tables[field as usize];
         if table.get().is_none() {
@@ -178,8 +178,8 @@ struct NameTable {
     lines: Vec<NamedLine>,
 }
 
-/// The number of games with one name in one source (an index of the explorer), and the dates of the first and the
-/// last of them.
+/// The games with one name in one source (an index of the explorer): their number, and the dates of the first and the
+/// last game.
 #[derive(Copy, Clone, Default, Debug)]
 struct NameGames {
     source: u32,
@@ -236,7 +236,7 @@ impl NameTable {
     /// errors, then by whether the name consists of exactly these words, then by number of games. `mistyped` allows
     /// typing errors. `of_source` selects the sources whose games are counted.
     ///
-    /// A match consists of the number of typing errors, whether the name consists of exactly these words, the number
+    /// Each match is a tuple: the number of typing errors, whether the name consists of exactly these words, the number
     /// of games, and the index of the name in the table.
     fn best<'a>(
         &'a self,
@@ -310,11 +310,11 @@ fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     })
 }
 
-/// Counts the games of each name in the index `source`, and finds their first and last dates. The result is
-/// indexed by name number.
+/// For each name in the index `source`, counts the games that contain it, and finds the dates of the first and the last
+/// game. The result is indexed by name number.
 ///
-/// `field` selects names of players or of events. `number` is the number of `source` among the indexes of the
-/// explorer. `folded` contains a hash of each name, indexed by name number.
+/// `field` selects names of players or of events. `number` is the index of `source` in the explorer's list of sources.
+/// `folded` contains a hash of each name, indexed by name number.
 fn facts_by_number(
     source: &OpenIndex,
     number: u32,
@@ -353,8 +353,8 @@ fn facts_by_number(
 }
 
 impl NameGames {
-    /// Adds a number of games to this entry, and extends its range of dates. `first` and `last` are the date
-    /// numbers of the first and the last of these games. Ignores a date without a year.
+    /// Adds `games` to the number of games in this entry, and extends its range of dates. `first` and `last` are the
+    /// date numbers of the first and the last of these games. Ignores a date without a year.
     fn add(&mut self, games: u32, first: u32, last: u32) {
         self.games = self.games.saturating_add(games);
         let is_known = |date: u32| date >> 9 > 0;
@@ -367,8 +367,8 @@ impl NameGames {
     }
 }
 
-/// Builds the table of the names of openings. An entry for each name and ECO code contains the line of moves with
-/// the most games.
+/// Builds the table of the names of openings. It has one entry for each pair of a name and an ECO code. If several
+/// lines of moves share both, the entry contains the one with the most games.
 fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     let mut lines = Vec::new();
     openings::for_each(|opening, moves, _| {

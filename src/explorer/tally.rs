@@ -39,7 +39,7 @@ impl ResultSum {
         self.by_result[result % 4] += 1;
     }
 
-    /// Adds `games`, a number of games for each result in the order of
+    /// Adds several games to these results. `games` contains the number of games with each result, in the order of
     /// [`GameResult::ALL`](crate::pgn::GameResult::ALL).
     pub(super) fn add_all(&mut self, games: [u64; 4]) {
         for (sum, more) in self.by_result.iter_mut().zip(games) {
@@ -124,7 +124,7 @@ impl GameResults {
     }
 }
 
-/// The sum and the number of known ratings, from which a mean rating is calculated.
+/// The sum of some known ratings and their number, from which the mean rating is calculated.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct RatingSum {
     pub sum: u64,
@@ -133,7 +133,7 @@ pub(super) struct RatingSum {
 }
 
 impl RatingSum {
-    /// Adds the rating of a player in one game to the mean. Does nothing if `rating` is 0, which means that it is
+    /// Adds the rating of a player in one game to the sum. Does nothing if `rating` is 0, which means that it is
     /// unknown.
     #[inline]
     pub(super) fn add(&mut self, rating: u16) {
@@ -224,8 +224,8 @@ impl AddAssign for PlayerTally {
 }
 
 impl MoveTally {
-    /// Adds a game with the number `number` in which the move was played. `rating` is the rating of the side that
-    /// moved, or 0 if unknown.
+    /// Adds game `number`, in which the move was played, to the results of the move. `rating` is the rating of the side
+    /// that moved, or 0 if unknown.
     #[inline]
     pub(super) fn add(&mut self, summary: &GameSummary, rating: u16, number: u64) {
         self.results.add(summary.result());
@@ -233,8 +233,8 @@ impl MoveTally {
         self.game = Some(number);
     }
 
-    /// Adds the games of `row`, a stored sum of results of the move. `first` is the number of the first game in the
-    /// index that contains the row.
+    /// Adds the games of `row`, a stored sum over games with the move, to the results of the move. `first` is the
+    /// number of the first game in the index that contains the row.
     fn add_row(&mut self, row: &ResultRow, first: u64) {
         self.results.add_all(row.games);
         self.ratings.sum += row.ratings;
@@ -254,8 +254,8 @@ impl AddAssign for MoveTally {
     }
 }
 
-/// The sort key of a game in a list: a value such as the date or the rating, the number of the game, and the move
-/// that was played in the position. Lists are sorted by rank in descending order.
+/// The sort key of a game in a list. It contains a value such as the date or the rating, the number of the game, and
+/// the move that was played in the position. Lists are sorted by rank in descending order.
 pub(super) type Rank = (u64, u64, BookMove);
 
 /// Returns the rank (sort key) of a game in a list that is sorted by rating, then by date. The rating of a game
@@ -448,9 +448,8 @@ impl Collector for GameCount {
 /// Returns the number of games that reached the last position of `line` and pass the filters. Includes games that
 /// end there.
 ///
-/// Returns `None` if the number is unknown because a source (an index of the explorer) contains incomplete
-/// counts: the position may have been removed from the counts, or they may lack games that end in a position
-/// because another program made them.
+/// Returns `None` if the number is unknown because a source (an index of the explorer) contains incomplete counts. The
+/// position may have been removed from them, or another program may have left out the games that end in it.
 pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
     let mut counted = filters
         .of_sources
@@ -466,8 +465,8 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
 /// Returns the number of games of each player in `wanted.players` that pass the filters. `filters` is the prepared form
 /// of `wanted`.
 ///
-/// Duplicate games have the same players. So if duplicates count once, each player's first game of a group is the first
-/// game of the group that passes the filters of all players.
+/// The result is the same as that of a separate query for each player. This is true even if duplicates count once,
+/// because duplicate games have the same players.
 pub(super) fn count_games_of_players(
     filters: &SourceFilters<'_>,
     wanted: &Filters,
@@ -513,8 +512,8 @@ pub(super) fn count_games_of_players(
 /// The minimum number of games for a performance rating. Only games with a result and a rated opponent count.
 const MIN_PERFORMANCE_GAMES: u64 = 10;
 
-/// FIDE's rating differences for scores from 50 to 100 percent, indexed by the score minus 50 (rating regulations
-/// B.02, section 8.1.1). A score below 50 percent has the negative of the difference for the opposite score.
+/// FIDE's rating differences for scores from 50 to 100 percent, indexed by the score minus 50 (rating regulations B.02,
+/// section 8.1.1). The difference for a score below 50 percent is the negative of that for the opponent's score.
 const RATING_DIFFERENCES: [i32; 51] = [
     0, 7, 14, 21, 29, 36, 43, 50, 57, 65, 72, 80, 87, 95, 102, 110, 117, 125, 133, 141, 149, 158,
     166, 175, 184, 193, 202, 211, 220, 230, 240, 251, 262, 273, 284, 296, 309, 322, 336, 351, 366,

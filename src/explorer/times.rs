@@ -35,8 +35,8 @@ pub struct MoveTime {
     pub mean: f64,
 }
 
-/// Returns the mean thinking time for each move of a position, calculated from the texts of the `most` newest
-/// games. Fails if `should_continue`, which is called repeatedly, returns `false`. Implements
+/// Returns the mean thinking time for each move of a position, calculated from the texts of the `most` newest games.
+/// Calls `should_continue` repeatedly, and fails if it returns `false`. Implements
 /// [`Explorer::times`](super::Explorer::times).
 pub(super) fn times(
     sources: &Sources,
@@ -76,9 +76,9 @@ pub(super) fn times(
     Ok(times)
 }
 
-/// Finds the move that was played in a certain position in the game `text`. Returns the move in UCI notation, and
-/// the time that it took in seconds. If the position occurs several times, returns the last move whose time is
-/// known. Returns `None` if there is no such move.
+/// Finds the move that was played in one position in the game `text`. Returns the move in UCI notation, and its
+/// thinking time in seconds. If the position occurs several times, returns the last move whose time is known. Returns
+/// `None` if there is no such move.
 ///
 /// `identity` is the hash that identifies the position. `variant` is the variant of a game without a `Variant`
 /// tag.

@@ -64,8 +64,8 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
     }
 }
 
-/// Looks for a filter by player, opponent or event whose names all occur in no game. Returns the first name of
-/// the first such filter, or `None` if there is no such filter. Implements
+/// Finds the first filter by player, opponent or event in which all names are unknown. An unknown name occurs in no
+/// game. Returns the first name in this filter, or `None` if there is no such filter. Implements
 /// [`Explorer::unknown_name_while`](super::Explorer::unknown_name_while).
 pub(super) fn unknown_name(
     sources: &Sources,
@@ -107,8 +107,8 @@ fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     ]
 }
 
-/// A search for names in the games of the sources that the filters select. The names of all players, and those of
-/// all events, are collected at most once.
+/// A search for names in the games of the selected sources. The first search for a player collects the names of all
+/// players, and the first search for an event collects those of all events.
 struct NameSearch<'a> {
     sources: Vec<&'a OpenIndex>,
     how: NameMatch,
@@ -135,8 +135,8 @@ impl<'a> NameSearch<'a> {
         }
     }
 
-    /// Returns an iterator over the sources, each with the numbers of the names that occur in its games in the role
-    /// `role`.
+    /// Returns an iterator over the sources, each with the numbers of the names that its games contain in the role
+    /// `role` (player or event).
     fn used(&self, role: NameRole) -> impl Iterator<Item = (&'a OpenIndex, &FxHashSet<u32>)> {
         let used = match role {
             NameRole::Player => &self.players,
@@ -177,7 +177,8 @@ impl<'a> NameSearch<'a> {
         Ok(false)
     }
 
-    /// Returns a description of `name`, which occurs in no game, with the most similar names in the role `role`.
+    /// Returns a description of `name`, which occurs in no game. The description contains the most similar names of
+    /// players or of events, depending on `role`.
     fn unknown(&self, name: &str, role: NameRole) -> Result<UnknownName> {
         let mut nearest = NearestNames::new(name);
         self.for_each(role, |name| {
@@ -192,8 +193,8 @@ impl<'a> NameSearch<'a> {
         })
     }
 
-    /// Calls `f` with each name that occurs in a game in the role `role` (player or event), until `f` returns
-    /// `false`.
+    /// Calls `f` with the names of all players or of all events that occur in games, depending on `role`. Stops when
+    /// `f` returns `false`.
     ///
     /// # Errors
     ///
@@ -222,8 +223,8 @@ impl<'a> NameSearch<'a> {
     }
 }
 
-/// Returns an iterator over the numbers of the names that occur in the games of `source` in the role `role`. A
-/// number occurs once for each game.
+/// Returns an iterator over the numbers of the names that occur in the games of `source` in the role `role`. A number
+/// occurs once for each game that contains the name.
 fn numbers_in(source: &OpenIndex, role: NameRole) -> impl Iterator<Item = u32> {
     let (players, events) = match role {
         NameRole::Player => (&source.rows.players[..], &[][..]),
@@ -268,8 +269,8 @@ fn beginning(name: &str) -> &str {
     end.map_or(name, |(end, _)| &name[..end])
 }
 
-/// Returns the similarity of two names in thousandths. It is the mean over the words of `wanted`, each of which
-/// is compared with the most similar word of `name`. Only the first [`MAX_COMPARED_LETTERS`] letters are compared.
+/// Compares each word of `wanted` with the most similar word of `name`, and returns the mean similarity in thousandths.
+/// Only the first [`MAX_COMPARED_LETTERS`] letters are compared.
 fn likeness(wanted: &str, name: &str) -> u32 {
     let (wanted, name) = (beginning(wanted), beginning(name));
     let words =

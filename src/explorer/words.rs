@@ -70,7 +70,8 @@ pub(super) fn hash_of(mut words: Vec<String>) -> u64 {
     hasher.finish()
 }
 
-/// The words of several texts, each with the number of its text, from which a [`WordIndex`] is built.
+/// The words of several texts, each with the number of its text. They are the input from which a [`WordIndex`] is
+/// built.
 #[derive(Default)]
 pub(super) struct Words {
     letters: String,
@@ -79,8 +80,8 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Adds the words of `text`, and returns their [hash](hash_of). A search that finds one of them returns `number`,
-    /// which several texts may share.
+    /// Adds the text `text` to the texts to be indexed, and returns the [hash](hash_of) of its words. A search that
+    /// finds the text returns `number`. Several texts may have the same number.
     pub(super) fn add(&mut self, number: u32, text: &str) -> u64 {
         let words = words(text);
         for word in &words {
@@ -143,7 +144,7 @@ impl WordIndex {
     /// [`MAX_ERRORS`] means that the text does not match.
     ///
     /// A text matches if each word in `wanted` is the beginning of one of its words. If `mistyped` is `true`, words
-    /// also match with typing errors, and a word in `wanted` matches its initial, as in `Carlsen,M`.
+    /// also match with typing errors. In this case, a word such as `magnus` also matches its initial in `Carlsen,M`.
     pub(super) fn errors(&self, wanted: &[String], mistyped: bool) -> Vec<u8> {
         if !mistyped {
             return self.sum_errors(wanted, |word| self.begun_with(word));
@@ -207,9 +208,8 @@ impl WordIndex {
         }
     }
 
-    /// Sets the number of typing errors to 1 for each text that contains the initial of `word` as a word, as in
-    /// `Carlsen,M`, unless the number is already smaller. `of_word` contains the number of typing errors for each
-    /// text.
+    /// Finds the texts in which the initial of `word` is a word of its own, such as `M` in `Carlsen,M`. Sets their
+    /// numbers of typing errors in `of_word` to 1, except those that are already smaller. `of_word` is indexed by text.
     fn mark_initials(&self, word: &str, of_word: &mut [u8]) {
         let Some(first) = word.chars().next().filter(|first| first.is_alphabetic()) else {
             return;
@@ -225,9 +225,9 @@ impl WordIndex {
         }
     }
 
-    /// Finds the texts that contain a word similar to `word`, with at most `most` letters that are omitted, added,
-    /// replaced or transposed. Writes the number of these errors to `of_word`, which is indexed by text, unless the
-    /// number there is smaller.
+    /// Finds the texts that contain a word similar to `word`. In a similar word, at most `most` letters are omitted,
+    /// added, replaced or transposed. Writes the number of these errors to `of_word`, which is indexed by text. Keeps a
+    /// number in `of_word` that is already smaller.
     fn mark_mistyped(&self, word: &str, most: u8, of_word: &mut [u8]) {
         static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; 2] =
             [const { OnceLock::new() }; 2];

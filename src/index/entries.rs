@@ -34,7 +34,7 @@ pub(super) enum Value<'a> {
     Spilled(SpilledValue),
 }
 
-/// The size in bytes of the parts in which a spilled value is read from its temporary file.
+/// The number of bytes of a spilled value that are read from the temporary file at a time.
 const READ_SIZE: usize = 1 << 16;
 
 impl Entries {
@@ -70,8 +70,8 @@ impl Entries {
         Ok(())
     }
 
-    /// Adds an entry, and writes its value to a temporary file in `temp_dir` instead of keeping it in memory. The key
-    /// must be greater than all keys added before.
+    /// Adds an entry to the buffer. Its value is written to a temporary file in `temp_dir` instead of being kept in
+    /// memory. The key must be greater than the keys of all earlier entries.
     ///
     /// # Errors
     ///
@@ -82,37 +82,37 @@ impl Entries {
         self.end_spilled(key.len(), temp_dir)
     }
 
-    /// Adds an entry to the batch. The key must be greater than all keys added before.
+    /// Adds an entry to the buffer. Its key must be greater than the keys of all earlier entries.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.begin(key).extend_from_slice(value);
         self.end(key.len());
     }
 
-    /// Begins an entry with the key `key`, and returns the buffer to which the caller appends the value. The caller
-    /// must then call [`end`](Entries::end).
+    /// Begins an entry with the key `key`, and returns a buffer. The caller appends the value to this buffer, and then
+    /// calls [`end`](Entries::end).
     #[inline]
     pub(super) fn begin(&mut self, key: &[u8]) -> &mut Vec<u8> {
         self.bytes.extend_from_slice(key);
         &mut self.bytes
     }
 
-    /// Returns the buffer to which the caller can append further bytes of the open entry's value. An entry is open
-    /// after a call of [`begin`](Entries::begin).
+    /// Returns a buffer to which the caller can append further bytes of the open entry's value. The open entry is the
+    /// one that [`begin`](Entries::begin) began and that has not ended yet.
     #[inline]
     pub(super) fn open_bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Ends the entry that [`begin`](Entries::begin) began. The first `key_len` bytes of the entry are its key, and
-    /// the remaining bytes its value.
+    /// Completes the open entry, which [`begin`](Entries::begin) began. Its first `key_len` bytes are its key, and its
+    /// remaining bytes are its value.
     #[inline]
     pub(super) fn end(&mut self, key_len: usize) {
         let key_end = self.value_end() + key_len;
         self.ends.push((key_end, self.bytes.len()));
     }
 
-    /// Moves the part of the open entry's value that is in memory to a temporary file in `temp_dir`. More bytes can
-    /// be appended to the value afterwards. `key_len` is the length of the entry's key in bytes.
+    /// Moves the value of the open entry from memory to a temporary file in `temp_dir`. The caller can append more
+    /// bytes to the value afterwards. `key_len` is the length of the entry's key in bytes.
     ///
     /// # Errors
     ///
@@ -127,8 +127,8 @@ impl Entries {
         Ok(())
     }
 
-    /// Ends the open entry. If a part of its value was spilled, spills the rest to the temporary file in `temp_dir`.
-    /// `key_len` is the length of the entry's key in bytes.
+    /// Completes the open entry. If the first part of its value was spilled, the rest is also written to the temporary
+    /// file in `temp_dir`. `key_len` is the length of the entry's key in bytes.
     ///
     /// # Errors
     ///
@@ -147,8 +147,8 @@ impl Entries {
         Ok(())
     }
 
-    /// Returns the offset in the buffer at which the value of the last complete entry ends, or 0 if there is no such
-    /// entry.
+    /// Returns the offset in the buffer at which the value of the last complete entry ends. Returns 0 if no entry is
+    /// complete.
     fn value_end(&self) -> usize {
         self.ends.last().map_or(0, |ends| ends.1)
     }
@@ -171,9 +171,8 @@ impl Entries {
         Value::Held(&self.bytes[key_end..value_end])
     }
 
-    /// Finds the entry at which the total size of keys and values, added up from the start of the range `some`,
-    /// reaches `size` bytes. Returns the number of this entry, or the total size as an `Err` if it is less than
-    /// `size`.
+    /// Adds up the sizes of the keys and values of the entries in the range `some`, until the sum reaches `size` bytes.
+    /// Returns the number of the entry that reaches `size`. If no entry does, returns the sum as an `Err`.
     pub(super) fn find_at_size(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
         for number in some {

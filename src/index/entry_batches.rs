@@ -17,8 +17,8 @@ use crate::{
     position::{Variant, VariantChoice},
 };
 
-/// A batch of index entries that one job has created, in ascending order of keys, with counts of the positions
-/// and postings in them. A posting is the record that a game reached a position.
+/// A batch of index entries that one job has created, in ascending order of keys. It also contains the number of
+/// positions and the number of postings in these entries. A posting records that a game reached a position.
 #[derive(Default, Debug)]
 pub(super) struct EntryBatch {
     pub entries: Entries,
@@ -33,17 +33,17 @@ pub(super) struct EntryBatch {
     pub steps: u64,
 }
 
-/// The statistics of a position, which are waiting to be written to an index. The statistics of the position key
-/// `12` have keys such as `12_draws`, which come after all position keys that begin with `12`. Entries with such
-/// position keys must be written first.
+/// The statistics of a position that cannot be written to an index yet. For example, the statistics of the position key
+/// `12` have keys such as `12_draws`. They come after all position keys that begin with `12`, so entries with such keys
+/// must be written first.
 #[derive(Clone, Default, Debug)]
 pub(super) struct WaitingStats {
     pub key: u64,
     pub stats: PositionStats,
 }
 
-/// Writes the last statistics in `waiting` to `out` and removes them from `waiting`, if their keys are less than
-/// `next`. `next` is the key of the entry that is about to be written. Returns `true` if statistics were written.
+/// Moves the last statistics from `waiting` to `out`, if their keys come before the key `next`. `next` is the key of
+/// the entry that is written next. Returns `true` if statistics were moved.
 pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut Entries) -> bool {
     let Some(last) = waiting.last() else {
         return false;
@@ -58,10 +58,10 @@ pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut 
     is_due
 }
 
-/// Runs `make` for each job, and returns an iterator over the resulting batches, one group at a time. The jobs of
-/// a group are consecutive and run in parallel.
+/// Runs `make` for each job, and returns an iterator over the resulting batches, in groups. The jobs of a group are
+/// consecutive and run in parallel.
 ///
-/// `size_of` returns the size of a job. A group is complete when the sizes of its jobs add up to at least `size`.
+/// `size_of` returns the size of a job. A group ends when the total size of its jobs is at least `size`.
 pub(super) fn batches_of<J: Sync + Send>(
     jobs: impl IntoIterator<Item = J, IntoIter: Send>,
     size: usize,
@@ -81,8 +81,8 @@ pub(super) fn batches_of<J: Sync + Send>(
     })
 }
 
-/// Returns an iterator over groups of entries, which `fill` creates. Each call of `fill` adds the entries of one
-/// group, which become a single batch. The iterator ends when `fill` adds no entry.
+/// Returns an iterator over batches of entries. Each batch contains the entries that one call of `fill` adds. The
+/// iterator ends when `fill` adds no entry.
 pub(super) fn filled_batches(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
 ) -> impl Iterator<Item = Result<Vec<EntryBatch>>> + Send {
@@ -95,8 +95,8 @@ pub(super) fn filled_batches(
     })
 }
 
-/// Creates a vector with one batch from entries that belong to no position, such as game records. Each entry
-/// counts as one unit of progress.
+/// Creates a vector with a single batch. Its entries belong to no position; for example, they contain game records.
+/// Each entry counts as one unit of progress.
 fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     vec![EntryBatch {
         steps: entries.len() as u64,
@@ -105,8 +105,8 @@ fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     }]
 }
 
-/// Creates the last entry of an explorer's index, which describes the index, and returns its key and value.
-/// `contents` is the description, in which the number of positions is replaced by `positions`.
+/// Creates the last entry of an explorer's index, which describes the index. Returns the key and the value of the
+/// entry. The value contains `contents`, with the number of positions set to `positions`.
 pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
     let contents = Contents {
         positions,
@@ -128,8 +128,8 @@ pub(crate) struct IndexedFile {
     pub options: String,
 }
 
-/// Creates the entries that describe the index as a whole, sorted by key: its input files, its number of games,
-/// and the variant of the games.
+/// Creates the entries that describe an index as a whole: its input files, its number of games, and the variant of the
+/// games. The entries are sorted by key.
 pub(super) fn file_entries(
     files: &[IndexedFile],
     games: u64,

@@ -26,7 +26,7 @@ pub(crate) struct GameRecords {
 }
 
 impl GameRecords {
-    /// Creates an empty collection that holds up to `memory` bytes in memory and spills further records to a file in
+    /// Creates an empty collection. It holds up to `memory` bytes in memory, and spills further records to a file in
     /// `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> GameRecords {
         GameRecords {
@@ -46,9 +46,8 @@ impl GameRecords {
         self.run.temp_dir()
     }
 
-    /// Appends game records. They get consecutive game ids, which follow the ids of the records added before.
-    /// `records` contains the bytes of all new records without separators, and `lengths` the length of each record in
-    /// bytes.
+    /// Appends game records, which get the next game ids in order. `records` contains the bytes of all new records
+    /// without separators. `lengths` contains the length of each record in bytes.
     ///
     /// # Errors
     ///
@@ -66,8 +65,8 @@ impl GameRecords {
         Ok(())
     }
 
-    /// Returns a reader of the records in the order of their keys in the index. Keys are compared as text, so the
-    /// record of game 10 comes before the record of game 9.
+    /// Returns a reader of the records, sorted by their keys in the index. Keys are compared as text, so the record of
+    /// game 10 comes before the record of game 9.
     pub(crate) fn walk(&self) -> GameWalk<'_> {
         let sequence = |(digits, start): (u32, &u64)| {
             let first = if digits == 0 { 0 } else { 10_u64.pow(digits) };
@@ -80,15 +79,16 @@ impl GameRecords {
     }
 }
 
-/// A reader of game records in the order of their keys in the index. Keys are compared as text, so the record of
-/// game 10 comes before the record of game 9.
+/// A reader of game records, sorted by their keys in the index. Keys are compared as text, so the record of game 10
+/// comes before the record of game 9.
 pub(crate) struct GameWalk<'a> {
     /// For each number of digits, the range of ids that have not been read yet and a reader of their records.
     sequences: Vec<(Range<u64>, ByteReader<'a>)>,
 }
 
 impl GameWalk<'_> {
-    /// Appends the next game records to `entries`, until `entries` holds at least `size` bytes or no record is left.
+    /// Appends the next game records to `entries`. Stops when `entries` holds at least `size` bytes or when no record
+    /// is left.
     ///
     /// # Errors
     ///

@@ -32,21 +32,21 @@ use crate::{
 /// The greatest number of decimal digits that a 64-bit position key can have.
 const MAX_KEY_DIGITS: u32 = 20;
 
-/// The smallest padded value of a position key other than 0. Keys are padded with zeros on the right to 20
-/// decimal digits, so that the numerical order of the padded values is the order of the keys as text.
+/// The smallest padded value of a position key other than 0. Keys are padded with zeros on the right to 20 decimal
+/// digits. The numerical order of padded keys is therefore the order of the original keys as text.
 const MIN_PADDED_KEY: u128 = 10_u128.pow(MAX_KEY_DIGITS - 1);
 
 /// The number of 64-bit position keys that have 20 decimal digits.
 const KEYS_WITH_20_DIGITS: u128 = (1 << 64) - MIN_PADDED_KEY;
 
-/// A 128-bit record that a game reached a position, with the game's next move and its winner. Postings are
+/// A 128-bit record that a game reached a position. It also contains the game's next move and its winner. Postings are
 /// ordered by the decimal text of the position key, then by game id.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Posting(u128);
 
 impl Posting {
-    /// Creates a posting, which records that game `id` reached the position with the key `key` and continued with the
-    /// move `mv`. `winner` is the side that won the game, or `None` if neither side won.
+    /// Creates a posting: a record that game `id` reached the position with the key `key` and played the move `mv`
+    /// there. `winner` is the side that won the game, or `None` if neither side won.
     #[inline]
     pub(crate) fn new(key: u64, id: u32, mv: BookMove, winner: Option<Color>) -> Posting {
         let digits = key.checked_ilog10().map_or(1, |log| log + 1);
@@ -60,8 +60,7 @@ impl Posting {
         Posting(aligned << 55 | u128::from(low))
     }
 
-    /// Returns a copy of this posting (the record that a game reached a position) with `first_id` added to the id of
-    /// the game.
+    /// Returns a copy of this posting in which `first_id` is added to the id of the game.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> Posting {
         Posting(self.0 + (u128::from(first_id) << 18))
@@ -93,8 +92,8 @@ impl Posting {
         (self.0 >> 18) as u32
     }
 
-    /// Returns the move that the game played in the position. Returns [`BookMove::NONE`] if the game ended there or
-    /// moves are not recorded.
+    /// Returns the move that the game played in the position. Returns [`BookMove::NONE`] if the game ended there, or if
+    /// the posting does not record the move.
     #[inline]
     pub(crate) fn book_move(self) -> BookMove {
         BookMove((self.0 >> 2) as u16)
@@ -110,11 +109,11 @@ impl Posting {
         }
     }
 
-    /// Returns the approximate share of all position keys that precede this posting's key when keys are sorted as
+    /// Returns the approximate share of all position keys that come before this posting's key, if keys are sorted as
     /// decimal text. The share is scaled to the range of `u64`, so 2^63 means half of the keys.
     ///
-    /// Keys are evenly distributed as numbers but not as text, because about half of them begin with the digit 1. The
-    /// share is evenly distributed, so it divides postings into shards of equal size.
+    /// About half of all keys begin with the digit 1, so keys are not evenly distributed as text. The share is evenly
+    /// distributed. It is therefore used to divide postings into shards of equal size.
     #[inline]
     fn share_before(self) -> u64 {
         let above = (self.0 >> 55).saturating_sub(MIN_PADDED_KEY);
@@ -147,9 +146,9 @@ impl Record for Posting {
 const MAX_LIST_IN_MEMORY: usize = 4 << 20;
 
 /// Creates the index entries of the positions whose first posting is in `range`, a range of `postings`. A posting
-/// is the record that a game reached a position.
+/// records that a game reached a position.
 ///
-/// If `with_stats` is `true`, also creates the statistics of the positions. Long lists of games are spilled to
+/// If `with_stats` is `true`, also creates the statistics of these positions. Long lists of games are spilled to
 /// `temp_dir`.
 ///
 /// # Errors
@@ -174,8 +173,7 @@ pub(super) fn position_entries(
     Ok(maker.batch)
 }
 
-/// A builder that turns sorted postings into index entries. A posting is the record that a game reached a
-/// position.
+/// A builder that turns sorted postings into index entries. A posting records that a game reached a position.
 struct EntryMaker<'a> {
     with_stats: bool,
     temp_dir: &'a Path,
@@ -210,15 +208,15 @@ impl EntryMaker<'_> {
         }
     }
 
-    /// Returns `true` if `posting` belongs to the position whose entry is being built. A posting is the record that a
-    /// game reached a position.
+    /// Returns `true` if `posting` belongs to the position whose entry is being built. A posting records that a game
+    /// reached a position.
     #[inline]
     fn is_at(&self, posting: Posting) -> bool {
         self.position == Some(posting.position())
     }
 
-    /// Ends the entry of the current position, if any, and begins the entry that lists the games of the position of
-    /// `posting`.
+    /// Ends the entry of the current position, if there is one. Begins the entry that lists the games of the position
+    /// of `posting`.
     fn begin(&mut self, posting: Posting) -> Result<()> {
         self.end()?;
         self.position = Some(posting.position());
@@ -258,8 +256,8 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Appends a game id to the list of the current position. If the part of the list in memory becomes too long,
-    /// moves it to a temporary file.
+    /// Appends a game id to the current position's list of games. If this list takes too much memory, moves it to a
+    /// temporary file.
     #[inline]
     fn add_id(&mut self, id: u32) -> Result<()> {
         let bytes = self.batch.entries.open_bytes();
@@ -270,8 +268,8 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Ends the entry of the current position, and collects the position's statistics if they are wanted. Does
-    /// nothing if no entry was begun.
+    /// Ends the entry of the current position. Also collects the position's statistics, if the index will contain
+    /// statistics. Does nothing if no entry was begun.
     fn end(&mut self) -> Result<()> {
         if self.position.is_none() {
             return Ok(());

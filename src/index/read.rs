@@ -22,8 +22,8 @@ use crate::{
     storage::output::{is_empty_directory, metadata_if_any, open_again_if_replaced},
 };
 
-/// The kind of an index, which determines what the index contains and which functions can read it. Every index is
-/// a LevelDB database.
+/// The kind of an index. It determines what the index contains and which functions can read it. Every index is a
+/// LevelDB database.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum IndexKind {
     /// The index that polyglot's LevelDB fork defined, which other front-ends read: the games that reached each
@@ -46,13 +46,13 @@ impl IndexKind {
 
 /// An index of games by position, open for reading. Any number of threads can use it at the same time.
 ///
-/// Reading never changes the index. An open index keeps working after another program replaces or removes it,
-/// because the index keeps its files open. An index has about one file for each megabyte. If an index has more
-/// files than half of the number of files that a process may open, the other files are opened for each use; reading
-/// them fails after the index is removed.
+/// Reading never changes the index. An open index keeps working after another program replaces or removes it, because
+/// the index keeps its files open. An index with very many files is an exception. It keeps files open only up to half
+/// the number that the process may open. It opens each other file when it reads the file, which fails after the index
+/// is removed.
 ///
-/// All data are protected by checksums, which are verified on reading. Damaged data cause an error, never an
-/// incomplete answer.
+/// All data are protected by checksums, which are verified on reading. Damaged data cause an error, never an incomplete
+/// answer.
 #[derive(Debug)]
 pub struct Index {
     path: PathBuf,
@@ -81,7 +81,7 @@ impl Index {
         open_again_if_replaced(path, || Index::open_once(path))
     }
 
-    /// Opens the index at `path`. Does not check whether another program replaces the index at the same time.
+    /// Opens the index at `path`. The caller must check that no other program replaced the index at the same time.
     fn open_once(path: &Path) -> Result<Index> {
         if !holds_database(path)? {
             return Err(no_database(path));
@@ -127,13 +127,12 @@ impl Index {
         self.kind
     }
 
-    /// Returns the description that an explorer's index of games stores of itself, or `None` if the index is of
-    /// another kind.
+    /// Returns the description that an explorer's index of games contains, or `None` if the index is of another kind.
     pub(crate) fn contents(&self) -> Option<Contents> {
         self.contents
     }
 
-    /// Returns the name of a player or an event. `number` is the number of the name in the index.
+    /// Returns the name of a player or an event. `number` is the number that the index has assigned to the name.
     ///
     /// # Errors
     ///
@@ -161,8 +160,8 @@ impl Index {
         self.games
     }
 
-    /// Returns an iterator over the input files from which the index was made. Each item is a pair of the id of the
-    /// file's first game and the path of the file. Files without games are skipped.
+    /// Returns an iterator over the input files from which the index was made. Each item is the id of the file's first
+    /// game and the path of the file. Files without games are skipped.
     pub fn files(&self) -> impl Iterator<Item = (u64, &Path)> {
         let with_games = self.inputs_with_games();
         with_games.map(|file| (file.first_id, file.path.as_path()))
@@ -202,8 +201,8 @@ impl Index {
         Ok(self.variant_at(layout::VARIANT)?.unwrap_or_default())
     }
 
-    /// Reads the variant that is stored as the value of the LevelDB key `key`. Returns `None` if the index does not
-    /// contain the key, and an error if this version of polybook does not support the variant.
+    /// Reads the variant that the index stores under the LevelDB key `key`. Returns `None` if the index does not
+    /// contain the key. Returns an error if this version of polybook does not support the variant.
     fn variant_at<T: FromStr>(&self, key: &[u8]) -> Result<Option<T>> {
         let Some(name) = self.database.get(key)? else {
             return Ok(None);
@@ -294,8 +293,8 @@ impl Index {
 
     /// Returns the ids of the games that reached a position, in ascending order.
     ///
-    /// Positions that differ only in an en passant right that no legal move uses are treated as equal. In an index
-    /// made by `make-book --leveldb`, equal positions can have two keys; the games of both keys are returned.
+    /// An en passant right does not distinguish positions if no legal move uses it. In an index made by `make-book
+    /// --leveldb`, such equal positions can have two keys; the games of both keys are returned.
     ///
     /// # Errors
     ///
@@ -396,7 +395,8 @@ impl Index {
         Ok(self.file_of(id)?.0)
     }
 
-    /// Returns the path of the input file that contains game `id`, and the id of the first game in that file.
+    /// Finds the input file that contains game `id`. Returns the path of the file and the id of the first game in the
+    /// file.
     ///
     /// # Errors
     ///
@@ -410,8 +410,7 @@ impl Index {
         file.ok_or_else(|| self.malformed(layout::FILE_NAME))
     }
 
-    /// Returns the end of the range of game ids that belong to an input file: the id that follows the file's last
-    /// game. `first` is the id of the file's first game.
+    /// Returns the id that follows the last game of an input file. `first` is the id of the file's first game.
     pub(super) fn end_of_file(&self, first: u64) -> u64 {
         let mut firsts = self.files().map(|(first, _)| first);
         firsts.find(|next| *next > first).unwrap_or(self.games)
@@ -455,8 +454,8 @@ impl Index {
     }
 }
 
-/// Creates the error for a path at which there is no LevelDB database. The message describes what is there
-/// instead, such as an empty directory or a PGN file.
+/// Creates the error for a path at which there is no LevelDB database. The message says what is at the path instead,
+/// such as an empty directory or a PGN file.
 fn no_database(path: &Path) -> Error {
     let why = || -> Result<Error> {
         if is_empty_directory(path)? {
@@ -487,7 +486,7 @@ fn no_database(path: &Path) -> Error {
     why().unwrap_or_else(|err| err)
 }
 
-/// Returns the error message for a LevelDB database that is not an index, because it does not store a number of
+/// Returns the error message for a LevelDB database that is not an index, because it does not contain a number of
 /// games. The message says whether `database` is empty.
 fn no_total(database: &Database) -> &'static str {
     if database.is_empty() {
@@ -498,7 +497,7 @@ fn no_total(database: &Database) -> &'static str {
     }
 }
 
-/// Converts the bytes of a path, as an index stores them, to a path.
+/// Converts bytes to a path. `bytes` is the form in which an index stores the path.
 #[cfg(unix)]
 fn path_of(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;

@@ -15,9 +15,10 @@ use crate::{
     storage::output::{is_absent, is_empty_directory, own_files},
 };
 
-/// Checks whether a new index may replace the file or directory at `path`, which must exist. An empty directory
-/// may always be replaced. An index may be replaced only if `force` is `true`. Returns the names of the files of
-/// the old index, or an empty list for an empty directory.
+/// Checks whether a new index may replace the file or directory at `path`, which must exist. An empty directory may
+/// always be replaced. An index may be replaced only if `force` is `true`.
+///
+/// Returns the names of the files of the old index. For an empty directory, returns an empty list.
 ///
 /// # Errors
 ///
@@ -50,8 +51,7 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     Err(Error::foreign(path, problem))
 }
 
-/// Returns `true` if the directory `path` contains a LevelDB database, which is recognized by a file named
-/// `CURRENT`.
+/// Returns `true` if the directory `path` contains a LevelDB database. Every such database has a file named `CURRENT`.
 ///
 /// # Errors
 ///
@@ -74,7 +74,7 @@ pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
 }
 
-/// The content of a path at which a new index is to be written.
+/// What exists at a path to which a new index will be written.
 enum TargetContent {
     /// An index, which consists of these files.
     Index(Vec<OsString>),
@@ -95,14 +95,14 @@ fn content(path: &Path) -> Result<TargetContent> {
     Ok(files.map_or_else(TargetContent::IndexAnd, TargetContent::Index))
 }
 
-/// Returns `true` if `name` has the form of the names of LevelDB files. Such a file may be a part of an old index,
-/// which a new index replaces. The directory of the file does not matter.
+/// Returns `true` if `name` has the form of the name of a LevelDB file. When a new index replaces an old one, such
+/// files are removed with the old index. The directory of the file does not matter.
 pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
     is_file_of_database(name)
 }
 
-/// Removes unfinished indexes. A process that is killed while it writes an index to `target` leaves an unfinished
-/// index in a temporary directory.
+/// Removes unfinished indexes that were to be written to `target`. Such an index remains in a temporary directory if
+/// the process is killed while it writes.
 ///
 /// # Errors
 ///

@@ -19,13 +19,12 @@ use crate::{
     storage::positioned::read_exact_at,
 };
 
-/// The number of files that the crate `rusty-leveldb` may hold open. The crate reserves ten of them for files
-/// other than tables.
+/// The number of files that the crate `rusty-leveldb` may keep open. The crate reserves ten of them for files other
+/// than tables.
 const OPEN_TABLES: usize = 74;
 
-/// The first error of the operating system that occurred while `rusty-leveldb` read files. `rusty-leveldb`
-/// converts such an error to text or treats it as the end of the data, so without this record it would look like
-/// damage.
+/// The first error that the operating system returned while `rusty-leveldb` read files. `rusty-leveldb` converts such
+/// an error to text, or treats it as the end of the data. Without this record, the error would look like damage.
 #[derive(Clone, Default)]
 pub(super) struct SystemError(Rc<RefCell<Option<io::Error>>>);
 
@@ -35,7 +34,7 @@ impl SystemError {
         self.0.take()
     }
 
-    /// Returns `result` unchanged. If it is an error and no earlier error is stored, stores a copy of it.
+    /// Returns `result` unchanged. If `result` is an error and no error is stored yet, also stores a copy of it.
     fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if let Err(err) = &result {
             let copy = match err.raw_os_error() {
@@ -48,16 +47,16 @@ impl SystemError {
     }
 }
 
-/// A reader that reads the entries of a database with the crate `rusty-leveldb`. Its entries are compared with
-/// the entries from polybook's own reader, to verify an index.
+/// A reader that reads the entries of a database with the crate `rusty-leveldb`. To verify an index, polybook compares
+/// these entries with those from its own reader.
 pub(super) struct SecondOpinion {
     entries: DBIterator,
     _database: DB,
 }
 
 impl SecondOpinion {
-    /// Opens the database in `directory` with `rusty-leveldb`, without changing the directory. Errors of the
-    /// operating system are stored in `failure`, both now and in later reads.
+    /// Opens the database in `directory` with `rusty-leveldb`, without changing the directory. If the operating system
+    /// reports an error, now or in later reads, the error is stored in `failure`.
     ///
     /// # Errors
     ///
@@ -101,7 +100,7 @@ impl SecondOpinion {
     }
 
     /// Compares the current entry with `key` and `value`, and advances to the next entry. Returns `true` if they are
-    /// equal. Returns `false` if they differ, or if there are no more entries.
+    /// equal. Returns `false` if they differ, or if no entry is left.
     pub(super) fn agrees(&mut self, key: &[u8], value: &[u8]) -> bool {
         let Some(present) = self.entries.current() else {
             return false;
@@ -111,8 +110,8 @@ impl SecondOpinion {
     }
 }
 
-/// A file whose reads fill the whole buffer unless the file ends. Network file systems may return short reads
-/// anywhere, but `rusty-leveldb` treats a short read as the end of the file.
+/// A file in which each read fills the whole buffer, unless the file ends. On network file systems, any read may return
+/// fewer bytes, but `rusty-leveldb` would treat this as the end of the file.
 struct Filling(File, SystemError);
 
 impl Read for Filling {
@@ -133,8 +132,8 @@ impl RandomAccess for Filling {
     }
 }
 
-/// The directory name that is passed to `rusty-leveldb`. Any name would do, because [`ReadOnly`] ignores
-/// directory names.
+/// The directory name that is passed to `rusty-leveldb`. It has no effect, because [`ReadOnly`] ignores directory
+/// names.
 const NAME: &str = "\0";
 
 /// A file system environment for `rusty-leveldb`. It reads existing files from a directory and keeps new files in

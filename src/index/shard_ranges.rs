@@ -7,12 +7,12 @@ use crate::{
     storage::sort::{Record, SHARDS, Sealed},
 };
 
-/// The number of records that are read from a shard at a time. A shard is one of the parts into which the sorted
-/// records are divided by key.
+/// The number of records that are read from a shard at a time. Sorted records are divided by key into parts, called
+/// shards.
 const RECORDS_PER_READ: usize = 1 << 12;
 
-/// A range of sorted records within one shard, which one job turns into index entries. A shard is one of the
-/// parts into which records are divided by key.
+/// A range of sorted records within one shard. One job turns it into index entries. Sorted records are divided by key
+/// into parts, called shards.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ShardRange {
     pub shard: usize,
@@ -26,8 +26,8 @@ impl ShardRange {
     }
 }
 
-/// Returns an iterator over ranges that together cover all sorted records, in order. Each range contains at most
-/// `size` records of one shard.
+/// Divides all sorted records into ranges, and returns an iterator over the ranges in order. Each range contains at
+/// most `size` records, all from one shard.
 pub(super) fn shard_ranges<R: Record>(
     records: &Sealed<R>,
     size: usize,
@@ -41,15 +41,14 @@ pub(super) fn shard_ranges<R: Record>(
     })
 }
 
-/// Returns the number of records in shard `shard`. A shard is one of the parts into which the sorted records are
-/// divided by key.
+/// Returns the number of records in shard `shard`. Sorted records are divided by key into parts, called shards.
 fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
     usize::try_from(records.shard_len(shard)).expect("a shard has fewer records")
 }
 
-/// Calls `f` with all records of each group whose first record is in `range`. A group consists of consecutive
-/// records for which `group_of` returns equal values. The records of the last group are passed to `f` even if
-/// they are after the end of the range.
+/// Calls `f` with all records of each group whose first record is in `range`. A group consists of consecutive records
+/// for which `group_of` returns equal values. If the last group continues after the end of the range, its later records
+/// are also passed to `f`.
 ///
 /// # Errors
 ///

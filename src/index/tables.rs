@@ -18,13 +18,13 @@ use super::{
 };
 use crate::leveldb::{FIRST_TABLE, TableBuilder, TableFile};
 
-/// The total size in bytes of keys and values at which a LevelDB table is complete.
+/// The size in bytes at which a LevelDB table is complete. It is the total size of the keys and values.
 pub(super) const TABLE_SIZE: usize = 1 << 20;
 
-/// The entries of a table, as ranges of consecutive entries in one or several batches.
+/// The entries of a table. Each element is a range of consecutive entries in one batch.
 type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
-/// The entries of a LevelDB table that is to be written, and the number in its file name.
+/// The entries of a LevelDB table that will be written, and the number in the name of its file.
 #[derive(Debug)]
 pub(super) struct TableEntries {
     number: u64,
@@ -57,8 +57,8 @@ impl TableCutter {
         }
     }
 
-    /// Adds a batch of entries to the database. Their keys must be greater than all keys added before. If the
-    /// statistics of earlier positions are waiting, inserts them among these entries in the order of keys.
+    /// Adds a batch of entries to the tables. Their keys must be greater than the keys of all earlier batches.
+    /// Statistics of earlier positions may still be waiting. They are inserted where the order of keys requires it.
     pub(super) fn push(&mut self, batch: EntryBatch) {
         let entries = Arc::new(batch.entries);
         let mut part = 0..entries.len();
@@ -74,9 +74,8 @@ impl TableCutter {
         self.waiting.extend(batch.waiting);
     }
 
-    /// Adds the statistics of one earlier position if their keys are less than `next`, the key of the entry that is
-    /// about to be added. Entries must be added in the order of their keys, so statistics have to wait for this
-    /// moment. Returns `true` if statistics were added.
+    /// Adds the waiting statistics of one earlier position, if their keys are less than `next`. `next` is the key of
+    /// the entry that the caller adds next. Returns `true` if statistics were added.
     fn release(&mut self, next: &[u8]) -> bool {
         let mut stats = Entries::default();
         let is_due = write_due(&mut self.waiting, next, &mut stats);
@@ -85,8 +84,8 @@ impl TableCutter {
         is_due
     }
 
-    /// Adds a range of entries to the current table, and begins a new table each time a table is complete. Before
-    /// the call, the caller must add all statistics that come before these entries in the order of their keys.
+    /// Adds a range of entries to the current table. Begins a new table whenever a table is complete. The caller must
+    /// first add all waiting statistics with smaller keys.
     fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.find_at_size(part.clone(), TABLE_SIZE - self.size) {
@@ -119,12 +118,12 @@ impl TableCutter {
         self.size = 0;
     }
 
-    /// Returns the tables that are complete, and removes them from the builder.
+    /// Removes the complete tables from the builder, and returns them.
     pub(super) fn take_tables(&mut self) -> Vec<TableEntries> {
         std::mem::take(&mut self.tables)
     }
 
-    /// Adds the statistics that are still waiting to be added, and ends the last table.
+    /// Adds all statistics that are still waiting, and ends the last table.
     pub(super) fn finish(&mut self) {
         while self.release(b"") {}
         self.end_table();

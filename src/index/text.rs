@@ -19,8 +19,8 @@ const READ_SIZE: usize = 1 << 16;
 const STDIN: &str = "-";
 
 impl Index {
-    /// Returns the PGN text of game `id`, byte for byte, from its first tag (or its first move if it has no tags) to
-    /// the beginning of the next game.
+    /// Returns the PGN text of game `id`, byte for byte. It begins with the first tag of the game, or with its first
+    /// move if it has no tags. It ends where the next game begins.
     ///
     /// The text is read from the PGN file from which the index was made. If this file is compressed, everything before
     /// the game must be decompressed; see [`is_slow_to_read`](Index::is_slow_to_read).
@@ -33,8 +33,8 @@ impl Index {
         self.text_while(id, &|| true)
     }
 
-    /// Returns the PGN text of game `id`, like [`text`](Index::text), but can be cancelled. `should_continue` is called
-    /// repeatedly while the PGN file is read, and must return `true` to continue.
+    /// Returns the PGN text of game `id`, like [`text`](Index::text), but can be cancelled. While the PGN file is read,
+    /// `should_continue` is called repeatedly. Reading is cancelled if it returns `false`.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Index {
     }
 
     /// Returns `true` if the PGN file that contains game `id` is compressed. Reading the text of the game is then slow,
-    /// because everything before it must be decompressed.
+    /// because everything before the game must be decompressed.
     ///
     /// # Errors
     ///
@@ -135,17 +135,17 @@ impl Index {
     }
 }
 
-/// A range of a PGN file that contains a certain game, and possibly games before and after it. `start` and `end`
-/// are offsets in bytes, and `games_before` is the number of games in the range before that game. If `end` is
-/// `None`, the range extends to the end of the file.
+/// A range of a PGN file that contains the wanted game, and possibly other games. `start` and `end` are offsets in
+/// bytes. If `end` is `None`, the range extends to the end of the file. `games_before` is the number of games in the
+/// range that precede the wanted game.
 struct GameRange {
     start: u64,
     end: Option<u64>,
     games_before: u64,
 }
 
-/// A reader that can be cancelled: each read calls `should_continue`, and fails with [`Error::Interrupted`] if it
-/// returns `false`.
+/// A reader that can be cancelled. Each read calls `should_continue`. If this function returns `false`, the read fails
+/// with [`Error::Interrupted`].
 struct Stoppable<'a, R> {
     stream: R,
     should_continue: &'a dyn Fn() -> bool,
@@ -160,7 +160,7 @@ impl<R: Read> Read for Stoppable<'_, R> {
     }
 }
 
-/// Returns `true` if `err` is the error with which a cancelled [`Stoppable`] reader fails.
+/// Returns `true` if a [`Stoppable`] reader returned the error `err` because it was cancelled.
 fn is_stop(err: &io::Error) -> bool {
     let inner = err.get_ref().and_then(|inner| inner.downcast_ref());
     matches!(inner, Some(Error::Interrupted))
@@ -211,8 +211,8 @@ fn open_at(
     Ok((start < end).then_some(Box::new(file)))
 }
 
-/// Skips `before` games of a PGN stream, and returns the offset and the text of the next game. Returns `None` if
-/// the stream contains no further game. Only this game and a batch of about `read_size` bytes are held in memory.
+/// Skips the first `before` games of a PGN stream. Returns the offset and the text of the next game, or `None` if the
+/// stream has no further game. Only this game and a batch of about `read_size` bytes are held in memory.
 fn nth_game(
     stream: impl Read,
     mut before: u64,

@@ -30,12 +30,11 @@ use crate::{
 /// The greatest length in bytes of a value that is held in memory while it is checked. Longer values are streamed.
 const MAX_VALUE_IN_MEMORY: usize = 8 << 20;
 
-/// The size in bytes above which a table is too large for the crate `rusty-leveldb`, which holds several copies
-/// of a value in memory. An index with such a table is not read a second time by this crate.
+/// The greatest size in bytes of a table that is also read with the crate `rusty-leveldb`. This crate holds several
+/// copies of a value in memory. If an index has a larger table, the whole index is not read with it.
 const MAX_SECOND_OPINION_TABLE: u64 = 64 << 20;
 
-/// The result of [`verify`]: the faults that were found in an index, and the numbers of its entries, games and
-/// positions.
+/// The result of [`verify`]: the faults of an index, and the numbers of its entries, games and positions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct VerifiedIndex {
     /// The faults, one for each kind of problem. If there are none, the index is not damaged: queries return exactly
@@ -52,7 +51,7 @@ pub struct VerifiedIndex {
     pub has_second_opinion: bool,
 }
 
-/// A fault that was found in an index, with the number of entries that have it.
+/// A fault of an index, and the number of entries that have it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct IndexFault {
@@ -78,9 +77,9 @@ impl fmt::Display for IndexFault {
     }
 }
 
-/// Checks an index completely, without changing it. Verifies the checksum of every block, the order of the keys
-/// and the format of each value, and checks whether the values agree with each other. If no fault is found, also
-/// reads all entries with the crate `rusty-leveldb` and compares them.
+/// Checks an index completely, without changing it. Verifies the checksum of every block, the order of the keys, and
+/// the format of each value. Also checks that the values do not contradict each other. If no fault is found, reads all
+/// entries again with the crate `rusty-leveldb`, and compares them.
 ///
 /// # Errors
 ///
@@ -94,7 +93,7 @@ pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<VerifiedIndex> {
     task::caught(|| read_again_if_replaced(path, || verify_once(path, meter), is_damaged))
 }
 
-/// Checks the index at `path`. Does not notice if another program replaces the index at the same time.
+/// Checks the index at `path`. The caller must check that no other program replaced the index at the same time.
 fn verify_once(path: &Path, meter: &Meter) -> Result<VerifiedIndex> {
     let index = Index::open(path)?;
     let sizes = index.database().table_sizes();
@@ -137,8 +136,9 @@ impl VerifiedIndex {
         }
     }
 
-    /// Records an error about a damaged file as a fault, and returns `Ok`. The fault names the file unless the file is
-    /// the whole index `index`. Returns any other value of `checked` unchanged.
+    /// Converts the error that a file is damaged to a fault: adds the fault to the result, and returns `Ok`. The fault
+    /// names the file, unless the path of the error is the index `index` itself. Returns any other value of `checked`
+    /// unchanged.
     fn file_fault(&mut self, index: &Path, checked: Result<()>) -> Result<()> {
         match checked {
             Err(Error::File {
@@ -160,8 +160,8 @@ impl VerifiedIndex {
     }
 }
 
-/// Compares all entries of the index with the entries that `second`, a reader that uses the crate
-/// `rusty-leveldb`, returns. Adds the first difference to the faults in `found`.
+/// Compares all entries of the index with the entries from `second`, a reader that uses the crate `rusty-leveldb`. Adds
+/// the first difference to the faults in `found`.
 fn compare(
     index: &Index,
     mut second: SecondOpinion,
@@ -187,7 +187,8 @@ fn compare(
     Ok(())
 }
 
-/// Checks each entry of the index, and whether the entries agree with each other. Adds the faults to `found`.
+/// Checks each entry of the index, and checks that the entries do not contradict each other. Adds the faults to
+/// `found`.
 fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> {
     index.database().check_metadata()?;
     let mut check = IndexCheck {
@@ -213,7 +214,7 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
     check.finish()
 }
 
-/// The state of an index check, during which the entries of the index are read in the order of their keys.
+/// The state of the check of an index. The check reads the entries in the order of their keys.
 struct IndexCheck<'a> {
     index: &'a Index,
     contents: Option<Contents>,
@@ -299,7 +300,7 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks the entry that lists the games of a position. `key` is the position key in decimal.
+    /// Checks the entry that lists the games of a position. `key` is the position key in decimal digits.
     fn position(&mut self, key: &[u8], value: TableValue<'_>) -> Result<()> {
         self.found.positions += 1;
         let number = layout::parse_number(key).map(layout::position_key);
@@ -345,9 +346,9 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the statistics of each position whose entries have all been read. This is certain if the key of the
-    /// next entry, `next`, does not begin with the digits of the position's key. Records a fault if statistics are
-    /// missing or impossible, or if their number of games differs from the number of games that the position lists.
+    /// Checks the statistics of each position whose entries have all been read. This is the case if the key of the next
+    /// entry, `next`, does not begin with the digits of the position key. Records a fault if statistics are missing or
+    /// impossible, or if they contradict the list of the position's games.
     fn close_positions(&mut self, next: &[u8]) {
         while let Some(open) = self
             .open
@@ -367,7 +368,7 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the record of a game and counts the game. Returns `false` if the key or the value is malformed.
+    /// Checks the record of a game, and counts the game. Returns `false` if the key or the value is malformed.
     fn game(&mut self, key: &[u8], value: &[u8]) -> bool {
         let header = GameHeader::parse(value.to_vec());
         let id = layout::game_id(key).filter(|id| layout::game_key(*id) == key);
@@ -375,9 +376,9 @@ impl IndexCheck<'_> {
         header.is_some() && id.is_some_and(|id| u64::from(id) < self.index.game_count())
     }
 
-    /// Checks the entry with the key `key`, which contains a batch of game rows. A game row contains the numbers of
-    /// the names of the players and the event. The entries must be numbered consecutively, and each name to which a
-    /// row refers must exist. Records a fault otherwise.
+    /// Checks the entry with the key `key`, which contains the rows of several games. A row contains the numbers of the
+    /// names of the players and the event. Records a fault if the entries are not numbered consecutively, or if a name
+    /// does not exist.
     fn rows(&mut self, key: &[u8]) -> Result<()> {
         let games = self.index.game_count();
         let names = self.contents.map_or(0, |contents| contents.names);
@@ -400,8 +401,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry that contains details of games. Such entries must be numbered consecutively; otherwise,
-    /// records a fault.
+    /// Checks an entry that contains the details of several games. Records a fault if such entries are not numbered
+    /// consecutively.
     fn details(&mut self, key: &[u8]) -> Result<()> {
         let entries = self.index.game_count().div_ceil(GAMES_PER_ENTRY);
         if self.details >= entries || key != store::details_key(self.details as u32) {
@@ -424,9 +425,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry of the lists. If it is a page, which contains several lists, checks the page and the entries
-    /// to which the page refers: chunks of long lists, and results by period. Such a chunk or result precedes its
-    /// page, so it is only counted when it is passed to this function.
+    /// Checks an entry that belongs to the lists. A page is an entry that contains several lists. If the entry is a
+    /// page, also checks the entries to which the page refers: chunks of long lists, and results by period. These
+    /// entries precede their page, so they are only counted when they are passed to this function.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (list_entry(LISTS, key), self.contents) {
             (Some(ListEntry::Chunk(_) | ListEntry::Period), Some(_)) => self.separate += 1,
@@ -440,9 +441,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry of the counts. If it is a page, which contains several positions, checks the page and the
-    /// entries to which the page refers: the results by period of large positions. Such a result precedes its page,
-    /// so it is only counted when it is passed to this function.
+    /// Checks an entry that belongs to the counts. A page is an entry that contains several positions. If the entry is
+    /// a page, also checks the entries to which the page refers, which contain results by period. These entries precede
+    /// their page, so they are only counted when they are passed to this function.
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
         match (list_entry(COUNTS, key), paging) {
@@ -474,11 +475,11 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks the entries that contain the results of one position for all periods: for all time, for each year and
-    /// for each month. `subject` is the key of the position, `games` is the number of its games, and `of` is the
-    /// prefix of the LevelDB keys of the entries.
+    /// Checks the entries that contain the results of one position by period: for all time, for each year and for each
+    /// month. `subject` is the key of the position, and `games` is the number of its games. `of` is the prefix of the
+    /// LevelDB keys.
     ///
-    /// Returns the number of entries, and the total number of rows in the entries that cover one month.
+    /// Returns the number of entries, and the total number of rows in the entries for months.
     fn periods(&mut self, of: &[u8; 2], subject: ListKey, games: u64) -> Result<(u64, u64)> {
         let all = self.index.results(of, subject, Period::All)?;
         let (mut entries, mut rows, mut of_years, mut of_months) = (1, 0, 0, 0);
@@ -525,9 +526,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks and counts the items of a list or of a chunk of a list. Each item contains the id of a game or the
-    /// number of a name, which must exist. The ids must be ascending and at least `least`. Returns the smallest id
-    /// that the next chunk may contain, or `None` if an id is invalid.
+    /// Checks and counts the items of a list or of a chunk of a list. Each item contains the id of a game or the number
+    /// of a name, which must exist. The ids must be ascending and at least `least`. Returns the smallest id that the
+    /// next chunk may contain. Returns `None` if an id is invalid.
     fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {
@@ -541,7 +542,7 @@ impl IndexCheck<'_> {
         (least <= u64::from(first) && u64::from(last) < end).then_some(u64::from(last) + 1)
     }
 
-    /// Checks the chunks of a long list of games, and the results of the games by year and month. `subject` is the
+    /// Checks the chunks of a long list of games, and the results of these games by year and month. `subject` is the
     /// key of the list, and `chunked` is its description. Returns the number of entries that were checked.
     fn chunked_list(
         &mut self,
@@ -566,8 +567,8 @@ impl IndexCheck<'_> {
         Ok(entries + periods)
     }
 
-    /// Completes the check of the index. Compares the numbers of games, positions and entries that were counted with
-    /// the numbers that the index states, and records a fault for each difference.
+    /// Completes the check. Compares the numbers of games, positions and entries that were counted with those that the
+    /// index states. Records a fault for each difference.
     fn finish(mut self) -> Result<()> {
         self.close_positions(b"x");
         let (games, positions) = (self.found.games, self.found.positions);

@@ -42,19 +42,19 @@ use crate::{
     task,
 };
 
-/// The number of sorted records that all threads together turn into index entries at a time. It limits the memory
-/// for these entries, which can take 200 bytes for each record.
+/// The number of sorted records that all threads together convert to index entries at a time. It limits memory, because
+/// the entries can take 200 bytes for each record.
 const RECORDS_PER_WRITE: usize = 1 << 16;
 
-/// The number of bytes of entries with game records, game rows or names that are written at a time.
+/// Entries with game records, game rows or names are written to the index in groups of about this many bytes.
 const BYTES_PER_WRITE: usize = 8 << 20;
 
-/// The number of rows of counts that are treated as one item of a list when the size of pages is chosen, because
-/// rows are smaller than items. A page is an entry that contains several positions or lists.
+/// The number of rows of counts that take about as much space as one item of a list. It is used to choose the size of
+/// pages. A page is an entry that contains several positions or lists.
 const ROWS_PER_ITEM: u64 = 2;
 
-/// A writer of an index. It writes to a temporary directory next to the target. When all outputs are complete,
-/// the directory replaces the target.
+/// A writer of an index. It writes to a temporary directory next to the target. This directory is renamed to the target
+/// when all outputs of the run are complete.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     directory: AtomicDir,
@@ -92,8 +92,8 @@ pub(crate) struct CountedSource<'a> {
     pub about: CountsSources,
 }
 
-/// A function that produces rows of counts. It receives a closure, and calls it for each row with the key of the
-/// position and the row.
+/// A function that produces rows of counts. It receives a closure, and calls this closure for each row. The arguments
+/// of the closure are the key of a position and the row.
 pub(crate) type RowsOfCounts<'a> =
     Box<dyn FnOnce(&mut dyn FnMut(ListKey, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
 
@@ -110,8 +110,8 @@ pub struct MergedIndex {
 }
 
 impl IndexWriter {
-    /// Creates a temporary directory for an index that will be placed at `target`. An existing index may be replaced
-    /// only if `force` is `true`.
+    /// Creates a temporary directory in which an index is written. The index will be placed at `target`, where an
+    /// existing index may be replaced only if `force` is `true`.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl IndexWriter {
     }
 
     /// Writes an index for `make-book --leveldb` with the threads of the current rayon pool. Returns the size of the
-    /// index, and the finished output, which still has to be renamed to its target.
+    /// index and the finished output. The caller must still rename the output to its target.
     ///
     /// # Errors
     ///
@@ -150,8 +150,8 @@ impl IndexWriter {
         self.write_batches(groups, |_| None, from.games.len(), stop, meter)
     }
 
-    /// Writes an explorer's index of games with the threads of the current rayon pool. Returns the size of the index,
-    /// and the finished output, which still has to be renamed to its target.
+    /// Writes an explorer's index of games with the threads of the current rayon pool. Returns the size of the index
+    /// and the finished output. The caller must still rename the output to its target.
     ///
     /// # Errors
     ///
@@ -179,8 +179,8 @@ impl IndexWriter {
         self.write_batches(groups, last, games, stop, meter)
     }
 
-    /// Writes an explorer's index of counts with the threads of the current rayon pool. Returns the size of the
-    /// index, and the finished output, which still has to be renamed to its target.
+    /// Writes an explorer's index of counts with the threads of the current rayon pool. Returns the size of the index
+    /// and the finished output. The caller must still rename the output to its target.
     ///
     /// # Errors
     ///
@@ -244,11 +244,11 @@ impl IndexWriter {
         })
     }
 
-    /// Writes all entries of an index. `groups` produces the entries in ascending order of keys, a few megabytes at a
-    /// time, while the previous tables are written. `games` is the number of games.
+    /// Writes all entries of an index. `groups` yields the entries in ascending order of keys, a few megabytes at a
+    /// time. Meanwhile, earlier entries are written. `games` is the number of games.
     ///
-    /// `contents` receives the size of the index and returns the last entry, which describes the index. It returns
-    /// `None` if the index has no such entry.
+    /// `contents` is called with the size of the index, and returns the last entry, which describes the index. It
+    /// returns `None` if the index has no such entry.
     ///
     /// # Errors
     ///
@@ -296,7 +296,8 @@ impl IndexWriter {
         Ok((summary, self.directory.finish()?))
     }
 
-    /// Writes LevelDB tables on all threads, and returns their descriptions for the manifest.
+    /// Writes LevelDB tables with all threads. Returns their descriptions, which the manifest of the database will
+    /// contain.
     fn write_tables(&self, tables: Vec<TableEntries>) -> Result<Vec<TableFile>> {
         tables
             .into_par_iter()
@@ -314,8 +315,8 @@ fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }
 
-/// Returns the number of records that one job turns into entries. The number is small enough that each thread gets
-/// several jobs.
+/// Returns the number of records that one job converts to entries. The number is so small that each thread gets several
+/// jobs.
 fn range_size() -> usize {
     RECORDS_PER_WRITE / (4 * rayon::current_num_threads()).clamp(8, 128)
 }

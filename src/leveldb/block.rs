@@ -55,8 +55,8 @@ impl BlockBuilder {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Appends the lengths and the key of an entry, but not its value. The key is the concatenation of `key` and
-    /// `trailer`, and must be greater than all keys of the block.
+    /// Appends the first part of an entry to the block: the lengths and the key. The key is the concatenation of `key`
+    /// and `trailer`, and must be greater than all keys of the block.
     ///
     /// The caller must then append the value, which has `value_len` bytes, to the buffer that
     /// [`value`](BlockBuilder::value) returns.
@@ -90,7 +90,8 @@ impl BlockBuilder {
         self.buffer.extend_from_slice(&self.last_key[shared..]);
     }
 
-    /// Returns the buffer to which the value of the last entry is appended.
+    /// Returns the buffer of the block. After a call of [`add_key`](BlockBuilder::add_key), the caller must append the
+    /// entry's value to this buffer.
     #[inline]
     pub(super) fn value(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
@@ -101,16 +102,16 @@ impl BlockBuilder {
         &self.buffer
     }
 
-    /// Returns the list of restart points that ends the block: the offset of each entry whose key is stored whole,
-    /// and the number of these entries, as 32-bit little-endian integers.
+    /// Returns the encoded list of restart points, which are the entries whose keys are stored whole. The list contains
+    /// the offset of each restart point and the number of restart points, as 32-bit little-endian integers.
     pub(super) fn restarts(&self) -> Vec<u8> {
         let count = self.restarts.len() as u32;
         let numbers = self.restarts.iter().chain([&count]);
         numbers.flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    /// Appends the list of restart points, and returns the encoded block. Call [`clear`](BlockBuilder::clear) before
-    /// you add entries of the next block.
+    /// Completes the block with the list of restart points, and returns the encoded block. Call
+    /// [`clear`](BlockBuilder::clear) before you add entries of the next block.
     pub(super) fn finish(&mut self) -> &[u8] {
         let restarts = self.restarts();
         self.buffer.extend_from_slice(&restarts);
@@ -162,7 +163,7 @@ pub(super) struct EntryState {
 }
 
 impl EntryState {
-    /// Creates a cursor position without a current entry. The next entry begins at the offset `next`, and must be a
+    /// Creates a cursor position before the entry that begins at the offset `next` in a block. This entry must be a
     /// restart point, which is an entry whose key is stored whole.
     fn before(next: usize) -> EntryState {
         EntryState {
@@ -216,15 +217,15 @@ impl Block {
         Damage { offset, problem }.into_error(&self.path)
     }
 
-    /// Moves `state` to the next entry of the block. The first call moves it to the first entry. Returns `false` if
-    /// there is no next entry.
+    /// Moves `state`, the position of a cursor, to the next entry of the block. The first call moves it to the first
+    /// entry. Returns `false` if there is no next entry.
     ///
-    /// If only the beginning of the block is held in memory, the last entry is the one whose value is missing.
+    /// A block may be held in memory without its last value. This function still moves to the entry whose value is
+    /// missing, which is the last one.
     ///
     /// # Errors
     ///
-    /// Returns an error if the next entry is malformed, or if the held bytes end before the entry whose value is
-    /// missing.
+    /// Returns an error if the next entry is malformed, or if the block ends too early.
     #[inline]
     pub(super) fn advance(&self, state: &mut EntryState) -> Result<bool> {
         let entries = &self.bytes[..self.entries_end];
@@ -266,8 +267,8 @@ impl Block {
         Some(start..end)
     }
 
-    /// Splits the internal key of the current entry of `state` into the user key, the sequence number and the kind of
-    /// the entry.
+    /// Splits the internal key of the entry at the cursor position `state` into the user key, the sequence number and
+    /// the kind of the entry.
     ///
     /// # Errors
     ///
@@ -277,8 +278,8 @@ impl Block {
         key::parse(&state.key).ok_or_else(|| self.damaged("a key of a block is malformed"))
     }
 
-    /// Finds the first entry whose user key is greater than or equal to `key`. If several entries have the same user
-    /// key, the newest one comes first. Returns `None` if all user keys in the block are less than `key`.
+    /// Finds the first entry of the block whose user key is greater than or equal to `key`. If several entries have
+    /// this user key, finds the newest one. Returns `None` if all user keys in the block are less than `key`.
     ///
     /// # Errors
     ///
@@ -324,14 +325,15 @@ impl Block {
         Ok(offset)
     }
 
-    /// Returns the value of the current entry of `state`, or `None` if the value is too long to be held in memory.
+    /// Returns the value of the entry at the cursor position `state`, or `None` if the value is too long to be held in
+    /// memory.
     #[inline]
     pub(super) fn value(&self, state: &EntryState) -> Option<&[u8]> {
         self.bytes.get(state.value.clone())
     }
 
-    /// Returns the value of the entry that `state` describes. The value is a part of the block. Reuses the buffer
-    /// of the block, because the value may be large.
+    /// Returns the value of the entry at the cursor position `state`. Reuses the buffer of the block for it, because
+    /// the value may be large.
     pub(super) fn into_value(mut self, state: &EntryState) -> Vec<u8> {
         self.bytes.truncate(state.value.end);
         self.bytes.drain(..state.value.start);

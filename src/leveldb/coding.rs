@@ -25,7 +25,7 @@ pub(super) fn put_string(out: &mut Vec<u8>, string: &[u8]) {
 
 /// Converts a CRC32C checksum to the masked form in which LevelDB stores it.
 ///
-/// LevelDB masks checksums because a CRC of data that contains CRCs is weak.
+/// LevelDB masks checksums because a CRC detects fewer errors in data that itself contains CRCs.
 #[inline]
 pub(super) fn masked(checksum: u32) -> u32 {
     checksum.rotate_right(15).wrapping_add(0xa282_ead8)

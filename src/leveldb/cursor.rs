@@ -22,8 +22,8 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The value of a cursor's current entry: its bytes or, if it is too long to be held in memory, its location in
-/// the database.
+/// The value of a cursor's current entry. It consists of the bytes of the value or, if the value is too long to be held
+/// in memory, of its location in the database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TableValue<'a> {
     Held(&'a [u8]),
@@ -50,8 +50,8 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// Returns an error if tables overlap or a log contains entries. This is the case only if another program has
-    /// written to the database.
+    /// Returns an error if tables overlap or a log contains entries. This happens only if another program has written
+    /// to the database.
     pub(crate) fn tables_in_order(&self) -> Result<Vec<&TableFile>> {
         let mut tables: Vec<&TableFile> = self.version.tables().collect();
         tables.sort_by(|a, b| a.first_key.cmp(&b.first_key));
@@ -71,8 +71,10 @@ impl Database {
     /// first table may contain keys less than `start`.
     ///
     /// The cursor begins with the block that contains the first key greater than or equal to `start`. This block may
-    /// begin with lesser keys. If a block has more than `longest` bytes and ends with a long value, the cursor
-    /// returns the location of this value instead of its bytes.
+    /// begin with lesser keys.
+    ///
+    /// If a decompressed block has more than `longest` bytes and more than 128 KiB, the cursor does not read the last
+    /// value of the block. It returns the location of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -95,11 +97,11 @@ impl Database {
         Ok(cursor)
     }
 
-    /// Creates a cursor over the database, positioned before the first entry. The cursor returns each key once, with
-    /// its newest value, and skips deleted keys.
+    /// Creates a cursor over the database. The cursor returns each key once, with its newest value, and skips deleted
+    /// keys. Call [`advance`](DatabaseCursor::advance) to move it to the first entry.
     ///
-    /// If a block has more than `longest` bytes and ends with a long value, the cursor returns the location of this
-    /// value instead of its bytes.
+    /// If a decompressed block has more than `longest` bytes and more than 128 KiB, the cursor does not read the last
+    /// value of the block. It returns the location of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -119,8 +121,8 @@ impl Database {
     }
 }
 
-/// A cursor over all entries of one table in ascending order of keys. It returns deletions too, and old entries
-/// that a newer entry of the same key replaces.
+/// A cursor over all entries of one table in ascending order of keys. It also returns deletions, and old entries that
+/// were replaced by a newer entry of the same key.
 ///
 /// [`advance`](TableCursor::advance) returns an error if the keys are out of order, or if they contradict the
 /// table's index or the manifest.
@@ -149,9 +151,11 @@ pub(crate) struct TableCursor {
 }
 
 impl TableCursor {
-    /// Creates a cursor over `table` that begins with the block that contains the first key greater than or equal to
-    /// `start`. If a block has more than `longest` bytes and ends with a long value, the cursor returns the location
-    /// of this value instead of its bytes.
+    /// Creates a cursor over `table`. The cursor begins with the block that contains the first key greater than or
+    /// equal to `start`.
+    ///
+    /// If a decompressed block has more than `longest` bytes and more than 128 KiB, the cursor does not read the last
+    /// value of the block. It returns the location of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -220,8 +224,8 @@ impl TableCursor {
     ///
     /// # Errors
     ///
-    /// Returns an error if a key of the previous block is greater than the key of that block in the index, or if the
-    /// next block cannot be read or overlaps with the previous one.
+    /// Returns an error if the next block cannot be read or overlaps with the previous one. Also returns an error if
+    /// the previous block contains a greater key than the table's index states.
     fn next_block(&mut self) -> Result<bool> {
         if let Some((separator, sequence, _)) = key::parse(&self.in_index.key) {
             let last = key::parse(&self.last);
@@ -260,14 +264,14 @@ impl TableCursor {
         &self.entry.key[..self.entry.key.len().saturating_sub(key::TRAILER_LENGTH)]
     }
 
-    /// Returns `true` if the current entry is the deletion of its key.
+    /// Returns `true` if the current entry marks its key as deleted.
     #[inline]
     fn is_deleted(&self) -> bool {
         self.kind == EntryKind::Deletion
     }
 
-    /// Returns `true` if the current entry is visible: it is the newest entry of its key in the table, and not a
-    /// deletion.
+    /// Returns `true` if the current entry is visible. A visible entry is the newest entry of its key in the table, and
+    /// is not a deletion.
     #[inline]
     fn is_visible(&self) -> bool {
         !self.is_deleted() && !self.is_old
@@ -330,7 +334,7 @@ impl TablesCursor<'_> {
         self.key().filter(|key| *key < end)
     }
 
-    /// Moves to the next key that has a value. Moves after the last entry if there is none.
+    /// Moves to the next key that has a value. Moves after the last entry if there is no such key.
     ///
     /// # Errors
     ///
@@ -341,8 +345,8 @@ impl TablesCursor<'_> {
         self.skip_hidden()
     }
 
-    /// Moves forward to the first entry that is the newest of its key and not a deletion. Does not move if the
-    /// current entry is such an entry.
+    /// Skips hidden entries: moves forward until the current entry is visible. An entry is hidden if it is a deletion,
+    /// or if it was replaced by a newer entry of the same key.
     pub(crate) fn skip_hidden(&mut self) -> Result<()> {
         while self.table.as_ref().is_some_and(|table| !table.is_visible()) {
             self.step()?;
@@ -350,8 +354,8 @@ impl TablesCursor<'_> {
         Ok(())
     }
 
-    /// Moves to the next entry, even if it is a deletion or an old entry of its key. Moves after the last entry if
-    /// there is none.
+    /// Moves to the next entry, even if it is a deletion or was replaced by a newer entry of the same key. Moves after
+    /// the last entry if there is no next entry.
     #[inline]
     fn step(&mut self) -> Result<()> {
         loop {
@@ -388,8 +392,8 @@ pub(crate) struct DatabaseCursor<'d> {
 }
 
 impl DatabaseCursor<'_> {
-    /// Moves to the next key that has a value. The first call moves to the first such key. Returns `false` if there
-    /// is none.
+    /// Moves to the next key that has a value. The first call moves to the first such key. Returns `false` if there is
+    /// no such key.
     ///
     /// # Errors
     ///
@@ -447,7 +451,7 @@ impl DatabaseCursor<'_> {
         }
     }
 
-    /// Returns the total size in bytes of the tables that the cursor has read completely. This measures the progress.
+    /// Returns the total size in bytes of the tables that the cursor has read completely. Used to show progress.
     pub(crate) fn passed(&self) -> u64 {
         self.levels.iter().map(|level| level.passed).sum()
     }

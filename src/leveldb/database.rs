@@ -21,7 +21,7 @@ use super::{
 use crate::error::{At, Error, Result};
 
 impl Damage {
-    /// Converts the damage to an error about the file `path`, with the offset of the damage.
+    /// Creates an error about the damaged file `path` from this damage. The error states the offset of the damage.
     pub(super) fn into_error(self, path: &Path) -> Error {
         Error::damaged(
             path,
@@ -62,9 +62,9 @@ impl Database {
         })
     }
 
-    /// Returns the names that the files of the database in `directory` may have. The result contains the names of the
-    /// manifest, the logs and the tables, and names such as `CURRENT` that occur in every LevelDB database. It
-    /// contains each table with both extensions that LevelDB uses, `.ldb` and `.sst`.
+    /// Returns the names that the files of the database in `directory` may have. They are the names of its manifest,
+    /// logs and tables, and names such as `CURRENT` that occur in every LevelDB database. Each table has two names,
+    /// because its extension may be `.ldb` or `.sst`.
     ///
     /// # Errors
     ///
@@ -88,7 +88,8 @@ impl Database {
         self.version.tables().map(|table| table.size).collect()
     }
 
-    /// Verifies the checksums of each table's metaindex and of the blocks that the metaindex lists, such as filters.
+    /// Verifies the checksums of blocks that lookups do not read: the metaindex of each table, and the blocks that it
+    /// lists, such as filters.
     ///
     /// # Errors
     ///
@@ -119,7 +120,8 @@ impl Database {
         table.read_long(value.block, &value.range, f)
     }
 
-    /// Returns the newest value of `key`, or `None` if the database does not contain `key` or it was deleted.
+    /// Returns the newest value of `key`. Returns `None` if the database does not contain the key, or if the key was
+    /// deleted.
     ///
     /// # Errors
     ///
@@ -147,8 +149,8 @@ impl Database {
     }
 }
 
-/// The tables of an open database, sorted by file number. As many of them as possible are held open; each of the
-/// others is opened when it is used.
+/// The tables of an open database, sorted by file number. The process's limit on open files bounds the number of tables
+/// that are held open. Every other table is opened when it is used.
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,
@@ -168,8 +170,8 @@ struct ManifestTable {
 }
 
 impl Tables {
-    /// Opens the tables `files` in `directory`. Holds as many of them open as the process's limit on open files
-    /// allows. Checks the others and closes them again.
+    /// Opens the tables `files` in `directory` and checks them. Holds as many of them open as the process's limit on
+    /// open files allows, and closes the others again.
     ///
     /// # Errors
     ///
@@ -182,8 +184,8 @@ impl Tables {
         Tables::open_up_to(most_held(), directory, files)
     }
 
-    /// Opens the tables `files` in `directory`, and holds each of them open unless the process already holds `limit`
-    /// tables open. Closes the others; each of them is opened again when it is used.
+    /// Opens the tables `files` in `directory`. Holds a table open if the process holds fewer than `limit` tables open.
+    /// Closes every other table, which is then opened again when it is used.
     fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
         files.sort_by_key(|file| file.number);
         let mut tables = Tables {
@@ -250,21 +252,22 @@ impl Tables {
     }
 }
 
-/// Returns the maximum number of tables that this process may hold open, in all databases: half of its soft limit
-/// on open files.
+/// Returns the maximum number of tables that this process may hold open in all databases together: half of its soft
+/// limit on open files.
 #[cfg(unix)]
 fn most_held() -> usize {
     let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
     usize::try_from(soft / 2).unwrap_or(usize::MAX)
 }
 
-/// Returns `usize::MAX`, because systems other than Unix allow enough open files.
+/// Returns the maximum number of tables that this process may hold open. It is unlimited, because systems other than
+/// Unix allow enough open files.
 #[cfg(not(unix))]
 fn most_held() -> usize {
     usize::MAX
 }
 
-/// Returns the log files whose entries are in no table yet, each with its number and its path, sorted by number.
+/// Returns the numbers and the paths of the log files whose entries are in no table yet, sorted by number.
 fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -306,7 +309,7 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     Ok(memtable)
 }
 
-/// The names of files without a number that a LevelDB database may contain.
+/// The file names without a number that occur in LevelDB databases.
 const OWN_NAMES: [&str; 4] = ["CURRENT", "LOCK", "LOG", "LOG.old"];
 
 /// Returns `true` if `name` is a name that LevelDB may give to a file of a database.
@@ -358,8 +361,8 @@ mod tests {
             .unwrap())
     }
 
-    /// Opens a database that has more tables than the process may have open files. The test runs in a child process
-    /// with a lower limit.
+    /// Tests that a database can have more tables than the process may have open files. The test runs in a child
+    /// process with a lower limit.
     #[test]
     fn opening_leaves_the_limit_of_open_files_as_it_is() {
         const LIMIT: u64 = TABLES + 20;

@@ -21,12 +21,12 @@ use crate::{
     storage::output::{FileId, parent},
 };
 
-/// The maximum size in bytes of a manifest or log, which are read into memory as a whole. LevelDB limits a log to
-/// a few MiB. A manifest takes about 100 bytes for each table, so the limit allows millions of tables.
+/// The maximum size in bytes of a manifest or a log. Both are read into memory as a whole. LevelDB limits a log to a
+/// few MiB. A manifest takes about 100 bytes for each table, so this size is enough for millions of tables.
 const MAX_LOG_SIZE: u64 = 256 << 20;
 
-/// Opens a file of a database for reading. Only a regular file is opened, because opening a pipe would block, and
-/// reading a device might never end.
+/// Opens a file of a database for reading. Rejects files that are not regular: opening a pipe would block, and reading
+/// a device might never end.
 ///
 /// # Errors
 ///
@@ -136,7 +136,7 @@ pub(super) fn open_table(directory: &Path, table: &TableFile) -> Result<(PathBuf
     Ok((path, file))
 }
 
-/// The number of tables that this process holds open, in all databases.
+/// The number of tables that this process holds open, in all databases together.
 static OPEN_TABLES: AtomicUsize = AtomicUsize::new(0);
 
 /// A permit to hold the file of one table open. Dropping it allows another table to be held open.
@@ -204,8 +204,8 @@ pub(super) fn replaced(directory: &Path) -> Error {
     )
 }
 
-/// Replaces the error in `opened`, the result of opening a table's file, if the table is missing or damaged. The
-/// new error says that the database in `directory` was replaced.
+/// Returns `opened`, the result of opening a table's file, with a better error if the table is missing or damaged. This
+/// error says that the database in `directory` was replaced.
 pub(super) fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T> {
     opened.map_err(|err| match err {
         Error::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => err,

@@ -57,8 +57,8 @@ fn user_key(internal: &[u8]) -> &[u8] {
         .0
 }
 
-/// Returns a separator between two blocks of a table: an internal key that is greater than or equal to the
-/// internal key `last`, and less than every internal key of the user key `next`.
+/// Returns a separator between two blocks of a table. The separator is an internal key that is greater than or equal to
+/// the internal key `last`, and less than every internal key of the user key `next`.
 ///
 /// The table's index stores the separator, so it is as short as the rules of [`user_separator`] allow.
 pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {

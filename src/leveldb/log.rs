@@ -14,20 +14,20 @@ use super::{
 /// The size in bytes of the blocks into which a LevelDB log is divided.
 const BLOCK_SIZE: usize = 32 << 10;
 
-/// The size in bytes of the header of a log fragment: checksum, length and kind. A record that crosses the end of
-/// a block is stored as several fragments.
+/// The size in bytes of the header of a log fragment, which contains the checksum, the length and the kind. A record
+/// that crosses the end of a block is stored as several fragments.
 const FRAGMENT_HEADER_SIZE: usize = 7;
 
 /// The kind of a log fragment that contains a whole record.
 const FULL: u8 = 1;
-/// The kind of the first of several fragments of a record in a log.
+/// The kind of a log fragment that begins a record of several fragments.
 const FIRST: u8 = 2;
-/// The kind of a log fragment between the first and the last fragment of its record.
+/// The kind of a log fragment that is neither the first nor the last fragment of its record.
 const MIDDLE: u8 = 3;
-/// The kind of the last of several fragments of a record in a log.
+/// The kind of a log fragment that ends a record of several fragments.
 const LAST: u8 = 4;
 
-/// Returns an encoded LevelDB log that contains `record` only.
+/// Encodes a LevelDB log that contains only `record`.
 pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
     let mut log = Vec::with_capacity(
         record.len() + record.len() / BLOCK_SIZE * FRAGMENT_HEADER_SIZE + FRAGMENT_HEADER_SIZE,
@@ -54,8 +54,8 @@ pub(super) fn of_record(mut record: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Calculates the masked checksum that the header of a log fragment contains, from the kind of the fragment and its
-/// bytes.
+/// Calculates the checksum of a log fragment from its kind and its bytes. The result is masked, as LevelDB stores it in
+/// the fragment's header.
 fn checksum(kind: u8, fragment: &[u8]) -> u32 {
     masked(crc32c::crc32c_append(crc32c::crc32c(&[kind]), fragment))
 }
@@ -67,9 +67,9 @@ const TORN_RECORD: &str = "the log file of the index ends in the middle of a rec
 ///
 /// # Errors
 ///
-/// Returns an error if a checksum does not match, if fragments are not in order, or if the log ends within a
-/// record. LevelDB itself ignores an incomplete record at the end, because its writer may have been killed. But a
-/// damaged length cannot be distinguished from such a record.
+/// Returns an error if a checksum does not match, if fragments are not in order, or if the log ends within a record.
+/// LevelDB itself ignores an incomplete record at the end, because its writer may have been killed. This function does
+/// not, because a damaged length looks like an incomplete record.
 pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     let mut records = Vec::new();
     let mut open: Option<(u64, Vec<u8>)> = None;
@@ -158,8 +158,8 @@ impl Memtable {
         Ok(())
     }
 
-    /// Adds the entries of a batch. The batch contains the sequence number of its first entry, the number of entries,
-    /// and the entries. Returns `None` if the batch is malformed.
+    /// Adds the entries of a batch to the table in memory. The batch contains the sequence number of its first entry,
+    /// the number of entries, and the entries. Returns `None` if the batch is malformed.
     fn read_batch(&mut self, batch: &[u8]) -> Option<()> {
         let mut rest = batch;
         let first = u64::from_le_bytes(take_array(&mut rest)?);

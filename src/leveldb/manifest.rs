@@ -22,7 +22,7 @@ const LAST_LEVEL: u64 = LEVELS as u64 - 1;
 
 /// The number in the file name of the manifest that polybook writes.
 const MANIFEST_NUMBER: u64 = 1;
-/// The number of the first log in a manifest that polybook writes. This log does not exist, because there are no
+/// The log number that polybook writes to a manifest. A log with this number does not exist, because there are no
 /// entries to recover.
 const LOG_NUMBER: u64 = 2;
 
@@ -187,8 +187,8 @@ impl Version {
         Some(())
     }
 
-    /// Sorts the tables of each level, and checks that the manifest is complete and consistent: it contains all
-    /// required fields, keys are compared byte by byte, and the key ranges of a level's tables do not overlap.
+    /// Sorts the tables of each level, and checks the manifest. It must contain all required fields, keys must be
+    /// compared byte by byte, and the tables of a level must not overlap.
     ///
     /// # Errors
     ///
@@ -232,7 +232,7 @@ impl Version {
             || number == self.previous_log_number && number != 0
     }
 
-    /// Returns the number of the log that must exist, or `None` if no log must exist. In a new database, the log that
+    /// Returns the number of the log that must exist, or `None` if no log has to exist. In a new database, the log that
     /// the manifest names may be missing.
     pub(super) fn required_log(&self) -> Option<u64> {
         self.log_number.filter(|number| *number > LOG_NUMBER)

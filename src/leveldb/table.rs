@@ -63,8 +63,8 @@ impl Handle {
     }
 }
 
-/// A writer of a LevelDB table, to which entries are added in ascending order of keys. The entries get the
-/// sequence numbers 1, 2, 3 and so on.
+/// A writer of a LevelDB table. Entries must be added in ascending order of keys, and get the sequence numbers 1, 2, 3
+/// and so on.
 pub(crate) struct TableBuilder<W> {
     file: BlockWriter<W>,
     block: BlockBuilder,
@@ -104,7 +104,7 @@ impl<W: Write> TableBuilder<W> {
     /// Adds an entry with a value of `len` bytes that is too long to be held in memory. `len` must be greater than
     /// [`BLOCK_SIZE`], and `key` must be greater than all keys added before.
     ///
-    /// `put_value` must write the value: it receives a function, and must pass all bytes of the value to this
+    /// `put_value` is called to write the value. It receives a function, and must pass all bytes of the value to this
     /// function in one or more calls.
     ///
     /// # Errors
@@ -129,8 +129,8 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Begins an entry in the current block: appends the key and the length of the value. If the block is full,
-    /// writes it first and begins a new one.
+    /// Begins an entry: appends its key and the length of its value to the current block. If the block is full, first
+    /// writes it and begins a new one.
     fn begin_entry(&mut self, key: &[u8], value_len: usize) -> io::Result<()> {
         if self.entries == 0 {
             self.first_key.extend_from_slice(key);
@@ -169,8 +169,8 @@ impl<W: Write> TableBuilder<W> {
         self.index.value().extend_from_slice(&place);
     }
 
-    /// Writes the last block, the index and the footer. Returns the description of the table for the manifest, in
-    /// which the table has the file number `number`.
+    /// Writes the last block, the index and the footer. Returns a description of the table for the manifest, with the
+    /// file number `number`.
     ///
     /// # Errors
     ///
@@ -334,9 +334,9 @@ pub(super) const MAX_EXPANSION: usize = 64;
 /// The maximum size of a cached block, in bytes as stored in the file.
 const MAX_CACHED_SIZE: u64 = 1 << 14;
 
-/// A cache of recently read blocks with 16 slots, which all tables of a database share. It speeds up lookups of
-/// neighboring keys, which are often in the same block. A thread bypasses the cache if another thread is using
-/// the slot.
+/// A cache of up to 16 recently read blocks, which all tables of a database share. It speeds up lookups of neighboring
+/// keys, which are often in the same block. A thread does not wait for a slot that another thread is using, and reads
+/// the block from the file instead.
 #[derive(Debug, Default)]
 pub(super) struct BlockCache([Mutex<Option<CachedBlock>>; 16]);
 
@@ -364,8 +364,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Creates a table from its description in the manifest, the path of its file, and the file itself, which is held
-    /// open or opened for each read.
+    /// Creates a reader of a table. `file` is the description of the table in the manifest, and `path` is the path of
+    /// its file. `source` says whether the file is held open or opened for each read.
     pub(super) fn new(file: TableFile, path: PathBuf, source: TableSource) -> Table {
         Table {
             file,
@@ -453,7 +453,8 @@ impl Table {
         self.block(index)
     }
 
-    /// Verifies the checksums of the table's metaindex and of the blocks that the metaindex lists, such as filters.
+    /// Verifies the checksums of blocks that lookups do not read: the metaindex of the table, and the blocks that it
+    /// lists, such as filters.
     ///
     /// # Errors
     ///
@@ -491,8 +492,8 @@ impl Table {
         Ok([handle()?, handle()?])
     }
 
-    /// Decodes the location of a block from the value of the current entry of `place` in `block`. `block` is the
-    /// index or the metaindex of the table.
+    /// Decodes the location of a block, which the index and the metaindex of a table store as the value of an entry.
+    /// `block` is the index or the metaindex, and `place` is the cursor position of the entry.
     ///
     /// # Errors
     ///
@@ -589,8 +590,8 @@ fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
     })
 }
 
-/// Decompresses data in Snappy's format. Returns `None` if `stored` is malformed, or if it states a length to
-/// which it cannot expand.
+/// Decompresses data in Snappy's format. Returns `None` if `stored` is malformed, or if it is too short for the length
+/// that it states.
 fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
     let len = snap::raw::decompress_len(stored).ok()?;
     if len / MAX_EXPANSION > stored.len() {
@@ -640,10 +641,10 @@ impl Table {
         Ok(())
     }
 
-    /// Reads the beginning of the block at `handle`, without the block's last value. Returns `None` if the
-    /// decompressed block has at most `longest` bytes or two Snappy chunks; such a block should be read as a whole.
+    /// Reads the beginning of the large block at `handle`, without the block's last value. Returns `None` if the
+    /// decompressed block has at most `longest` bytes or at most 128 KiB. Such a block should be read as a whole.
     ///
-    /// Only the last value of a block can be long, because no entry is added to a block that is larger than
+    /// Only the last value of a block can be long, because a block ends as soon as it is larger than
     /// [`BLOCK_SIZE`](super::BLOCK_SIZE).
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 use super::options::MakeBook;
 use crate::storage::sort::{Memory, SHARDS};
 
-/// The approximate memory, in bytes, that a thread needs to read one counts directory in key order. It includes
-/// the buffered pages of the Parquet columns and the decoded rows, but not the metadata of the files.
+/// The approximate memory, in bytes, that a thread needs to read one counts directory in key order. The memory holds
+/// buffered pages of the Parquet columns and decoded rows. The metadata of the files are not included.
 pub(super) const BYTES_PER_DIRECTORY: usize = 2 << 20;
 
 /// The maximum number of Parquet files that may be open at the same time while counts are merged. Each thread
@@ -12,8 +12,8 @@ pub(super) const BYTES_PER_DIRECTORY: usize = 2 << 20;
 /// systems allow a process to open only 256 files.
 const MAX_OPEN_FILES: usize = 128;
 
-/// The preferred number of rows in a range of keys when sorted counts are divided into ranges for merging. Small
-/// ranges are slow, because a Parquet row group that two ranges share is read twice.
+/// The preferred number of rows in a range of keys. Counts that are already sorted are divided into such ranges, which
+/// are merged in parallel. Small ranges are slow, because a Parquet row group that two ranges share is read twice.
 const ROWS_PER_RANGE: u64 = 1 << 22;
 
 /// The memory limits of the stores in which a run of `make-book` collects data. A store that reaches its limit
@@ -43,7 +43,7 @@ pub(super) struct Merging {
 }
 
 /// The size of the input counts that are already sorted by key: their rows, their directories, and the memory for
-/// reading them. It decides whether they are merged without sorting.
+/// reading them. Used to decide whether the counts can be merged without sorting them again.
 pub(super) struct OrderedSize {
     /// The approximate memory, in bytes, that one thread needs to read all sorted counts.
     pub memory: usize,
@@ -55,9 +55,9 @@ pub(super) struct OrderedSize {
 }
 
 impl Budget {
-    /// Divides the memory budget of `run` among its stores. Decompression, the detection of duplicates and the
-    /// metadata of input counts (`metadata` bytes) get their memory first. The rest is divided into `shares` equal
-    /// parts for the outputs and for the tallies, which sum the results of moves.
+    /// Divides the memory budget of `run` among its stores. Three uses get their memory first: decompression, the
+    /// detection of duplicates, and the metadata of input counts (`metadata` bytes). The rest is divided into `shares`
+    /// equal parts for the outputs and the tallies. A tally is a store that sums the results of moves.
     ///
     /// `ordered` is the size of the input counts that are already sorted, or `None` if no counts can be merged
     /// without sorting. `threads` is the number of threads of the run.
@@ -94,8 +94,9 @@ impl Budget {
         }
     }
 
-    /// Returns the memory budget for sorting the rows of an output. `counts` is the number of bytes that the counts
-    /// of moves occupy in memory. `outputs` is the number of bytes that other outputs occupy until they are written.
+    /// Returns the part of the memory budget that is left for sorting the rows of an output. `counts` is the number of
+    /// bytes that the counts of moves occupy in memory. `outputs` is the number of bytes that other outputs occupy
+    /// until they are written.
     pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions needs one more byte for each record.
         let held = counts + counts / 8 + outputs;
@@ -105,16 +106,15 @@ impl Budget {
         memory.with_bytes(left / 4 * 3)
     }
 
-    /// Returns the number of Parquet files of counts that may be written at the same time, which is at least 1. To
-    /// write a file, a thread reads a range of keys from all input counts, for which it needs `for_each` bytes of
-    /// memory.
+    /// Returns the number of Parquet files of counts that may be written at the same time. The number is at least 1.
+    /// Each file is written by its own thread, which needs `for_each` bytes of memory to read the input counts.
     pub(super) fn parts_at_once(run: &MakeBook, for_each: usize) -> usize {
         (run.memory.bytes / 2 / for_each.max(BYTES_PER_DIRECTORY)).max(1)
     }
 }
 
-/// Plans how to merge counts that are already sorted, within `share` bytes of memory. Returns three numbers: the
-/// memory for the whole merge in bytes, the number of key ranges, and the memory for the merged counts in bytes.
+/// Plans how to merge counts that are already sorted. The merge may use `share` bytes of memory. Returns three numbers:
+/// the bytes of memory for the whole merge, the number of key ranges, and the bytes of memory for the merged counts.
 ///
 /// Returns `None` if the counts must be sorted instead, because the memory is too small or too many files would
 /// be open.
@@ -130,9 +130,9 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
     Some((bytes, ranges, bytes - at_once * ordered.memory))
 }
 
-/// Divides `rows` rows of sorted counts into ranges of keys, which are merged in parallel. Returns the number of
-/// ranges, and the number of ranges that are merged at the same time, which is at most `most`. Returns `None` if
-/// fewer than two ranges are possible.
+/// Divides `rows` rows of sorted counts into ranges of keys, which are merged in parallel. Returns two numbers: the
+/// number of ranges, and how many of them are merged at the same time. The second number is at most `most`. Returns
+/// `None` if fewer than two ranges are possible.
 ///
 /// Two ranges are the minimum because the rows are sorted by key as a signed number, but shards are sorted by key
 /// as an unsigned number. The two orders agree only within each half of the keys.
@@ -177,9 +177,10 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Requests the data for an output that contains the moves of all counted positions: the results of the moves,
-    /// and the starting positions of the games. The results are grouped by position key or, if the options
-    /// distinguish variants, by identity (a hash that also distinguishes positions with equal keys).
+    /// Requests the data for an output that contains the moves of all counted positions. These data are the results of
+    /// the moves and the starting positions of the games. The results are grouped by position key. If the options
+    /// distinguish variants, they are grouped by identity instead, a hash that also distinguishes positions with equal
+    /// keys.
     pub(super) fn all_positions(&mut self, options: &MakeBook) {
         let by_identity = options.distinguishes_variants();
         self.keys |= !by_identity;
@@ -194,8 +195,8 @@ impl Needs {
         self.identities || self.game_identities || self.openings
     }
 
-    /// Returns `true` if the run must count the half-moves that a book cannot contain. A book cannot contain a
-    /// half-move if the position before it has no valid book key.
+    /// Returns `true` if the run must count the half-moves that a book cannot contain. These are the half-moves that
+    /// were played in a position without a valid book key.
     pub(super) fn counts_unbookable(&self) -> bool {
         self.keys || self.shared_keys || self.classes
     }

@@ -14,8 +14,8 @@ use crate::{
     storage::sort::{ByteRun, Memory, Sealed},
 };
 
-/// The complete counts of a run of `make-book`. They are sorted by position key, by identity (a hash that distinguishes
-/// positions with equal keys), or both.
+/// The complete counts of a run of `make-book`. A run has counts by position key, counts by identity, or both, as its
+/// outputs need them. An identity is a hash that distinguishes positions with equal keys.
 pub(super) struct SealedCounts {
     /// The counts by position key, if an output needs them.
     pub by_key: Option<Counts>,
@@ -27,8 +27,8 @@ pub(super) struct SealedCounts {
 
 impl SealedCounts {
     /// Returns the results of all moves, grouped by identity. An identity is a hash that distinguishes positions with
-    /// equal keys. If the run has no counts by identity, returns the counts by key, because identities equal keys in
-    /// standard chess.
+    /// equal keys. If the run has no counts by identity, returns the counts by key. Such a run counts only standard
+    /// chess, where identities equal keys.
     ///
     /// # Panics
     ///
@@ -38,8 +38,8 @@ impl SealedCounts {
         counts.expect("the output needs counts")
     }
 
-    /// Returns the counts from which the weights of moves are computed. These are the counts by position key or, if
-    /// the run has none, the counts by identity. Returns `None` if the run has neither.
+    /// Returns the counts from which the weights of moves are computed. Prefers the counts by position key to the
+    /// counts by identity. Returns `None` if the run has neither.
     pub(super) fn counts_for_weights(&self) -> Option<&Counts> {
         self.by_key.as_ref().or(self.by_identity.as_ref())
     }
@@ -64,8 +64,8 @@ impl SealedCounts {
     }
 }
 
-/// The data of a run of `make-book` that depend on the order of its games: the report, the numbers of the inputs'
-/// first games, and the starting positions.
+/// The data of a run of `make-book` that depend on the order of its games: the report, the number of each input's first
+/// game, and the starting positions.
 pub(super) struct OrderedResults {
     pub report: Report,
     /// The number of each input's first game.
@@ -102,8 +102,9 @@ impl<'a> CollectedData<'a> {
         self.weighed.as_ref().expect("the output needs weights")
     }
 
-    /// Returns [`Error::Empty`] with the reasons if the output would contain no move. Returns `Ok` if the options
-    /// allow empty outputs. If `keeps_weightless` is `true`, the output also contains moves of weight 0.
+    /// Checks that the output would contain at least one move. Otherwise, returns [`Error::Empty`] with the reasons,
+    /// unless the options allow empty outputs. `keeps_weightless` is `true` if the output also contains moves of weight
+    /// 0.
     pub(super) fn refuse_without_moves(
         &self,
         options: &MakeBook,
@@ -165,12 +166,12 @@ impl<'a> CollectedData<'a> {
     }
 }
 
-/// The maximum number of starting positions whose repetitions are recognized. Positions added after this limit
-/// may be stored several times, which is harmless.
+/// The maximum number of different starting positions that are remembered, so that a repeated position is stored only
+/// once. Positions that are first added after this limit may be stored several times, which is harmless.
 const MAX_REMEMBERED_STARTS: usize = 1 << 18;
 
-/// The positions in which games started, each as an EPD with the number of games. Games of standard chess without a
-/// `FEN` tag are not included.
+/// The positions in which games started, stored as EPDs. Each position has the number of games that started in it.
+/// Games of standard chess without a `FEN` tag are not included.
 #[derive(Debug)]
 pub(super) struct Starts {
     /// For each starting position: the length of its EPD, the EPD, and the number of games.
@@ -184,7 +185,8 @@ pub(super) struct Starts {
 }
 
 impl Starts {
-    /// Creates an empty store that spills to a temporary file if it exceeds the budget `memory`.
+    /// Creates an empty store of starting positions. If the store exceeds the budget `memory`, it spills to a temporary
+    /// file.
     pub(super) fn new(memory: &Memory) -> Starts {
         Starts {
             epds: ByteRun::new(memory.bytes, memory.temp_dir.clone()),
@@ -194,7 +196,8 @@ impl Starts {
         }
     }
 
-    /// Adds to the counts a starting position, given as its EPD, in which `games` games started.
+    /// Adds a starting position to the store. `epd` is the position, and `games` is the number of games that started in
+    /// it.
     pub(super) fn add(&mut self, epd: &[u8], games: u64) -> Result<()> {
         let fingerprint = SipHasher13::new().hash(epd).as_u128();
         if let Some(number) = self.seen.get(&fingerprint) {
@@ -212,8 +215,8 @@ impl Starts {
         self.epds.append(&games.to_le_bytes())
     }
 
-    /// Returns an iterator over all stored positions as EPDs with their numbers of games, in the order in which they
-    /// were first added. A position may occur several times.
+    /// Returns an iterator over the stored positions, in the order in which they were first added. Each position is an
+    /// EPD with its number of games. A position may occur several times; its numbers of games must then be added up.
     pub(super) fn all(&self) -> impl Iterator<Item = Result<(String, u64)>> + '_ {
         let mut reader = self.epds.reader(0);
         let more = self.more.iter().copied().chain(std::iter::repeat(0));

@@ -13,7 +13,7 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules},
 };
 
-/// The moves of a game after its last counted move. They are collected because two games are duplicates only if
+/// The moves of a game after its last counted move. Used to find duplicate games: two games are duplicates only if
 /// these moves are equal, too.
 pub(super) struct UncountedMoves<P> {
     /// The current position, or `None` after a move that cannot be played.
@@ -43,7 +43,7 @@ impl<P: Rules> UncountedMoves<P> {
         }
     }
 
-    /// Adds the next move to the fingerprint of the game. The move is given as its text in the PGN. An empty text
+    /// Adds the next uncounted move of the game to the list. `text` is the move as the PGN spells it. An empty text
     /// means a null move.
     pub(super) fn take(&mut self, text: &[u8]) {
         self.is_over |= text.is_empty();
@@ -70,15 +70,15 @@ impl<P: Rules> UncountedMoves<P> {
         }
     }
 
-    /// Returns the encoded moves, which become part of the game's fingerprint.
+    /// Encodes the collected moves as bytes, from which the game's fingerprint is computed.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Returns the fingerprint of a game: a hash of the players' names, the result, the starting position and the
-/// moves. If both players are unknown, the hash also includes the event and the date. Returns `None` if the event
-/// or the date is then unknown as well. A game without a fingerprint is never a duplicate.
+/// Returns the fingerprint of a game: a hash of the players' names, the result, the starting position and the moves. If
+/// both players are unknown, the hash also includes the event and the date. Returns `None` if the players are unknown
+/// and the event or the date is unknown, too. Such a game is never a duplicate.
 ///
 /// `start` is the identity of the starting position, `moves` are the counted moves, and `rest` encodes the moves
 /// after them. Among a billion games, the probability that two different games have the same fingerprint is less
@@ -118,8 +118,8 @@ pub(super) fn fingerprint(
     Some(hasher.finish128().as_u128())
 }
 
-/// Returns the date of a game as text that can be compared. If the day is unknown, this is the normalized text of
-/// the date tags. Returns `None` if these tags contain no digit.
+/// Returns the date of a game as a text that is equal for equal dates. If the day is unknown, the text is the
+/// normalized content of the date tags. Returns `None` if the date tags contain no digit.
 fn date_text(tags: &Tags<'_>) -> Option<String> {
     let date = Date::of_tags(tags);
     if date.year().and(date.month()).and(date.day()).is_some() {

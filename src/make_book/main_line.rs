@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// The half-moves of the game that is being replayed: the counted half-moves with their positions, and data about
-/// the moves after them. The same value is reused for the next game.
+/// The half-moves of the game that is being replayed: the counted half-moves with their positions, and data about the
+/// moves after them. The value is reused for each game, to avoid allocations.
 #[derive(Default)]
 pub(super) struct MainLine {
     pub plies: Vec<Ply>,
@@ -55,8 +55,8 @@ pub(super) struct Problem {
     pub reason: String,
 }
 
-/// The data that are known after the main line of a game has been played: the length and the result of the game,
-/// and the problem if a move cannot be played.
+/// The data that are known after the main line of a game has been played. They contain the length and the result of the
+/// game. If a move cannot be played, they also contain the problem.
 pub(super) struct MainLineEnd {
     /// The result that the termination marker gives.
     pub marker: Option<GameResult>,
@@ -81,8 +81,8 @@ impl MainLine {
     }
 
     /// Returns the opening of the game: the last named position that its moves reach, including moves that are not
-    /// counted. `last` is the identity (a hash) of the position after the last counted move. Must be called only if
-    /// the run [needs openings](Needs::openings), because the identities of positions are not stored otherwise.
+    /// counted. `last` is the identity (a hash) of the position after the last counted move. May be called only if the
+    /// run [needs openings](Needs::openings). Otherwise, the identities of the earlier positions are not stored.
     pub(super) fn opening(&self, variant: Variant, last: u64) -> OpeningNumber {
         let identities = self.identities.iter().chain([&last]);
         let identities = identities.chain(&self.rest_identities);
@@ -160,8 +160,8 @@ impl MainLine {
         self.end_of_game(end)
     }
 
-    /// Plays `mv` in `pos` and records the move. If variations are counted, stores the position before the move in
-    /// `before`.
+    /// Plays the move `mv` in the position `pos`, and adds the move to the main line. If variations are counted, stores
+    /// the position before the move in `before`.
     #[inline(always)]
     fn play_move<P: Rules>(
         &mut self,
@@ -193,8 +193,8 @@ impl MainLine {
     /// Reads the moves of a game after its last counted move. `pos` is the position after the counted moves. `read`
     /// is the text of the first uncounted move if the caller has already read it.
     ///
-    /// The uncounted moves are stored if duplicates are dropped or an output needs openings. Otherwise, they are
-    /// counted if the length of the game is needed, and skipped if it is not.
+    /// If duplicates are dropped or an output needs openings, the moves are stored. If only the length of the game is
+    /// needed, the number of the moves is counted. Otherwise, the moves are skipped.
     fn rest_of_game<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -223,8 +223,8 @@ impl MainLine {
     }
 
     /// Skips the rest of a game after a move that cannot be played, and returns how the text of the game ends. `text`
-    /// is the text of the unplayable move, which is empty for a null move. If duplicates are dropped, the skipped
-    /// moves are stored, because duplicates must agree in these moves, too.
+    /// is the text of the unplayable move, or empty for a null move. If duplicates are dropped, stores the skipped
+    /// moves, because they must be equal in duplicates, too.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -241,8 +241,8 @@ impl MainLine {
         end
     }
 
-    /// Converts `end`, the way in which the text of the game ends, to a description of the game's end. The
-    /// description contains the number of half-moves that were played so far.
+    /// Creates the description of the game's end from `end`, which says how the text of the game ends. The description
+    /// also contains the number of half-moves that were played.
     fn end_of_game(&self, end: GameEnd) -> MainLineEnd {
         let (marker, problem) = match end {
             GameEnd::Complete(marker) => (marker, None),
@@ -303,7 +303,7 @@ struct VariationLine<P: Rules> {
 }
 
 impl<P: Rules> VariationLine<P> {
-    /// Begins a variation that replaces the last move of this line.
+    /// Returns a new line for a variation that replaces the last move of this line.
     fn branch(&self) -> VariationLine<P> {
         VariationLine {
             before: None,
@@ -323,9 +323,10 @@ impl Variations {
         self.branches.clear();
     }
 
-    /// Plays the variation that the reader `games` has just entered, and all variations nested in it. `plies` is the
-    /// number of half-moves of the main line that were played. The variation replaces the last of these half-moves,
-    /// so it begins in the position `before`. If `before` is `None`, the variation is skipped.
+    /// Plays the variation that the reader `games` has just entered, and all variations nested in it. The variation
+    /// replaces the last half-move that was played in the main line. `before` is the position before that half-move, in
+    /// which the variation begins. If `before` is `None`, skips the variation. `plies` is the number of half-moves of
+    /// the main line that were played.
     pub(super) fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -369,8 +370,8 @@ impl Variations {
         }
     }
 
-    /// Plays the next move of the variation `line`, given as its text, and records the move. If the move cannot be
-    /// played, the rest of the variation is ignored.
+    /// Plays the next move of the variation `line`, and records the move. `text` is the move as the PGN spells it. If
+    /// the move cannot be played, the rest of the variation is ignored.
     fn play_move<P: Rules>(
         &mut self,
         line: &mut VariationLine<P>,

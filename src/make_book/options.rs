@@ -152,17 +152,19 @@ impl MakeBook {
     }
 
     /// Sets the directory to which an [index](crate::index) for the [explorer](crate::explorer) is written. If all
-    /// inputs are counts by speed, rating and month, it is an index of counts. Otherwise, it is an index of games.
-    /// Default: no such index is written.
+    /// inputs are counts that are grouped by speed, rating and month, the index contains counts. Otherwise, it contains
+    /// games. Default: no such index is written.
     pub fn explorer(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.explorer = Some(path.into());
         self
     }
 
     /// Sets the path, the format and the options of an opening [suite](crate::suite), a file of openings from which
-    /// engine matches start. The suite contains the lines of [`Suite::plies`] half-moves that were played in at least
-    /// [`min_game`](MakeBook::min_game) games. A suite of positions contains the final positions of lines that this
-    /// many games reached. Variations are ignored. Default: no suite is written.
+    /// engine matches start. Default: no suite is written.
+    ///
+    /// The lines of a suite have [`Suite::plies`] half-moves. A line is included if at least
+    /// [`min_game`](MakeBook::min_game) games played it. A suite of positions includes the final position of a line if
+    /// at least this many games reached it. Variations are ignored.
     ///
     /// If [`Suite::starts`] contains positions, a line begins where a game first reaches one of them. Otherwise a line
     /// begins at the start of a game, and only games from the starting position of their variant are used.
@@ -180,8 +182,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether existing outputs may be replaced: an index, an OOBS database, a directory of counts, or any file
-    /// at the path of the book or the suite. Default: no, the run fails if such an output exists.
+    /// Sets whether the run may replace existing outputs. These are an index, an OOBS database, a directory of counts,
+    /// or any file at the path of the book or the suite. Default: no, the run fails if such an output exists.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self
@@ -213,10 +215,10 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether to drop games that have the same moves, players and result as an earlier counted game. Moves that
-    /// are not counted are compared, too. Names are compared as [`NameMatch`](crate::pgn::NameMatch) describes. If both
-    /// players of a game are unknown, the game is dropped only if the date and the event are also known and equal.
-    /// Default: no.
+    /// Sets whether to drop duplicates: games that have the same moves, players and result as an earlier counted game.
+    /// Moves that are not counted are compared, too. Names are compared as [`NameMatch`](crate::pgn::NameMatch)
+    /// describes. If both players are unknown, the games must also agree in the date and the event, which must both be
+    /// known. Default: no.
     pub fn drop_duplicates(mut self, drop: bool) -> MakeBook {
         self.drop_duplicates = drop;
         self
@@ -236,7 +238,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether to count the moves before an illegal move instead of rejecting the whole game. Default: no.
+    /// Sets whether the moves before an illegal move are counted. Otherwise, a game with an illegal move is rejected as
+    /// a whole. Default: no.
     pub fn keep_prefix(mut self, keep: bool) -> MakeBook {
         self.keep_prefix = keep;
         self
@@ -262,23 +265,23 @@ impl MakeBook {
         self
     }
 
-    /// Sets the filter that selects the moves of the book and of the database. Default: Polyglot's filter, moves that
-    /// were played at least three times.
+    /// Sets the filter that selects the moves of the book and of the database. Default: Polyglot's filter, which keeps
+    /// moves that were played at least three times.
     pub fn move_filter(mut self, filter: MoveFilter) -> MakeBook {
         self.move_filter = filter;
         self
     }
 
-    /// Sets how the weights of moves in the book are computed. Default: Polyglot's formula, two for a win and one for a
-    /// draw.
+    /// Sets how the weights of moves in the book are computed. Default: Polyglot's formula, which adds 2 for a win and
+    /// 1 for a draw.
     pub fn weights(mut self, weights: Weights) -> MakeBook {
         self.weights = weights;
         self
     }
 
-    /// Sets the maximum loss of a book move, according to evaluations of positions. Moves with a greater loss are
-    /// dropped. Only positions that the moves of the book reach from the starting position are checked. Default: no
-    /// move is dropped.
+    /// Sets how much a book move may worsen the position, according to evaluations. Moves that lose more are dropped.
+    /// Only positions that the moves of the book reach from the starting position are checked. Default: no move is
+    /// dropped.
     pub fn max_loss(mut self, max_loss: MaxLoss) -> MakeBook {
         self.max_loss = Some(max_loss);
         self
@@ -321,8 +324,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets a flag with which another thread can cancel the run: after the flag is set, the run fails with
-    /// [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Sets a flag with which another thread can cancel the run. When that thread sets the flag to `true`, the run
+    /// fails with [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> MakeBook {
         self.stop = stop;
         self
@@ -338,9 +341,8 @@ impl MakeBook {
         !self.variant.is_standard()
     }
 
-    /// Returns the options that decide which games an explorer's index contains, as
-    /// [`option_text`](MakeBook::option_text) writes them. The variant and the maximum length of games are left out,
-    /// because the index stores them separately.
+    /// Returns the options that decide which games an explorer's index contains, as command-line text. Leaves out the
+    /// variant and the maximum number of half-moves, because the index stores them separately.
     pub(super) fn option_text_of_games(&self) -> String {
         let mut of_games = self.clone();
         of_games.inputs.clear();
@@ -351,8 +353,8 @@ impl MakeBook {
         of_games.option_text()
     }
 
-    /// Returns the options that decide which half-moves are counted, as the header of a book lists them. Options with
-    /// their default values are left out.
+    /// Returns the options that decide which half-moves are counted, as text for the header of a book. Leaves out
+    /// options that have their default values.
     pub(super) fn option_text(&self) -> String {
         let (max_ply, letters, variant) = (self.max_ply, self.piece_letters, &self.variant);
         let mut untagged = self.inputs.iter().map(Input::untagged_variant);

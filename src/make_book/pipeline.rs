@@ -45,9 +45,9 @@ impl MakeBook {
         })
     }
 
-    /// Checks that all outputs can be written, by creating them as [`run`](MakeBook::run) does and removing them
-    /// again. Call this function before you read further data for the run from a pipe, such as evaluations, because a
-    /// pipe cannot be read again. Outputs that are pipes or devices are not opened.
+    /// Checks that all outputs can be written, by creating them as [`run`](MakeBook::run) does and removing them again.
+    /// Useful before data for the run, such as evaluations, are read from a pipe, because a pipe cannot be read again.
+    /// Outputs that are pipes or devices are not opened.
     ///
     /// # Errors
     ///
@@ -66,7 +66,8 @@ impl MakeBook {
         options.begin(files, &budget).map(drop)
     }
 
-    /// Returns a copy of the options with the variant and the grouping of `inputs`. Input counts determine both.
+    /// Returns a copy of the options with the variant and the grouping of `inputs`. If inputs are counts, they
+    /// determine both.
     fn with_properties_of(&self, inputs: &Inputs<'_>) -> MakeBook {
         MakeBook {
             variant: inputs.variant,
@@ -159,8 +160,8 @@ impl MakeBook {
         })
     }
 
-    /// Opens the outputs that `plans` describe, in the same order, within the memory budget `budget`. A run calls
-    /// this function before it reads games, so that it fails early if an output cannot be written.
+    /// Opens the outputs that `plans` describe, and returns them in the same order. `budget` limits their memory. A run
+    /// calls this function before it reads games, so that it fails early if an output cannot be written.
     fn begin<'a>(&self, plans: Vec<Plan<'a>>, budget: &Budget) -> Result<Vec<Box<dyn Sink + 'a>>> {
         let outputs: Vec<&Path> = plans.iter().map(|plan| plan.path).collect();
         let inputs: Vec<&Path> = self.inputs.iter().map(Input::path).collect();
@@ -241,10 +242,10 @@ impl MakeBook {
         })
     }
 
-    /// Writes the outputs `sinks` from the collected data, but does not rename them to their targets. `sealed`
-    /// contains the summed results of moves, `games` the data that depend on the order of the games, and `needs`
-    /// the kinds of data that the outputs use. Returns the report, the finished outputs, and the summed results,
-    /// so that the caller can choose when to free their memory.
+    /// Writes the outputs `sinks` from the collected data, but does not rename them to their targets. `sealed` contains
+    /// the summed results of moves, and `games` contains the data that depend on the order of the games. `needs` says
+    /// which kinds of data the outputs use. Returns the report, the finished outputs and `sealed`, so that the caller
+    /// can choose when to free its memory.
     fn write_outputs(
         &self,
         inputs: &Inputs<'_>,
@@ -286,8 +287,8 @@ impl MakeBook {
         Ok((counted.games.report, finished, sealed))
     }
 
-    /// Returns [`Error::Empty`] with the reasons if no game was counted. Returns `Ok` if the options allow empty
-    /// outputs.
+    /// Checks that at least one game was counted. Otherwise, returns [`Error::Empty`] with the reasons, unless the
+    /// options allow empty outputs.
     fn refuse_without_games(&self, report: &Report) -> Result<()> {
         if !report.counts_nothing() || self.allow_empty {
             return Ok(());

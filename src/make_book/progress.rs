@@ -73,8 +73,8 @@ impl Progress {
         self.games.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of input bytes read so far, before decompression, and the total size of the inputs in
-    /// bytes. The total is `None` if it is unknown, for example for standard input.
+    /// Returns how many bytes of the inputs were read so far, and the total size of the inputs in bytes. Both numbers
+    /// count bytes before decompression. The total is `None` if it is unknown, for example for standard input.
     pub fn bytes(&self) -> (u64, Option<u64>) {
         let total = self.total_bytes.load(Ordering::Relaxed);
         (
@@ -112,9 +112,9 @@ impl Progress {
         Some((before + cost(&phase) * present.unwrap_or(0.0)) / total.max(1.0))
     }
 
-    /// Resets the progress at the beginning of a run. `total_bytes` is the size of the inputs in bytes, or `None` if
-    /// it is unknown. `writing` contains the phase in which each output is written and the estimated time for writing
-    /// it, in thousandths of the time for reading the inputs.
+    /// Resets the progress at the beginning of a run. `total_bytes` is the size of the inputs in bytes, or `None` if it
+    /// is unknown. `writing` has an item for each output: the phase in which it is written, and the estimated time for
+    /// writing it. The unit of this time is a thousandth of the time for reading the inputs.
     pub(super) fn begin(
         &self,
         total_bytes: Option<u64>,
@@ -141,7 +141,7 @@ impl Progress {
         meter.advance(1);
     }
 
-    /// Enters `phase`, and returns the meter on which the progress of this phase must be recorded.
+    /// Begins the phase `phase`. Returns a meter with which the caller must record the progress of the phase.
     pub(super) fn enter(&self, phase: Phase) -> &Meter {
         self.phase.store(phase as u8, Ordering::Relaxed);
         self.meter(phase)
@@ -151,7 +151,7 @@ impl Progress {
         &self.meters[phase as usize]
     }
 
-    /// Adds `bytes` to the number of input bytes read so far, before decompression.
+    /// Adds `bytes` to the number of input bytes that were read so far. The bytes are counted before decompression.
     pub(super) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }

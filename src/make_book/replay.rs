@@ -48,9 +48,9 @@ pub(super) struct Replayer<'a> {
     outcome: Outcome<'a>,
 }
 
-/// Replays the games in `batch`, which is a part of the PGN file `input`, and passes each counted game to the
-/// collector `collector`. Returns the numbers of counted, filtered and rejected games, and the first rejected game,
-/// or `None` if no game was rejected.
+/// Replays the games in `batch`, which is a part of the PGN file `input`. Passes each counted game to `collector`.
+/// Returns the numbers of counted, filtered and rejected games. Also returns the first rejected game, or `None` if no
+/// game was rejected.
 ///
 /// # Errors
 ///
@@ -91,8 +91,8 @@ impl<'a> Replayer<'a> {
     }
 
     /// Replays the games in `text`, the PGN of a batch, and returns the collected data. Calls `new_collectors` once to
-    /// create the collectors that the outputs need for this batch. Its argument is the approximate number of
-    /// half-moves.
+    /// create the collectors that the outputs need for this batch. Passes it the approximate number of half-moves in
+    /// the batch.
     pub(super) fn replay(
         mut self,
         text: &[u8],
@@ -142,8 +142,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Skips the moves of a game that a filter rejected because of its tags. If no text of the batch has looked like
-    /// PGN yet, checks whether this game begins with a move.
+    /// Skips the moves of a game that a filter rejected because of its tags. Also checks whether the game begins with a
+    /// move, unless the batch has already been recognized as PGN.
     fn skip(&mut self, games: &mut GameReader<'_>) {
         if !self.outcome.recognised {
             match games.next_token() {
@@ -173,7 +173,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Adds the current game to the filtered games, with `condition` as the reason.
+    /// Counts the current game as filtered. `condition` is the condition that the game does not meet.
     fn filter(&mut self, condition: Condition) {
         self.outcome.totals.games.filtered += 1;
         *self
@@ -213,8 +213,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Plays the current game from `start`, a position that its `FEN` tag or its variant names. The flag in `start` is
-    /// `true` if invalid castling rights were dropped. Rejects the game if `start` is an error.
+    /// Plays the current game from its starting position `start`, and counts its moves. The flag in `start` is `true`
+    /// if invalid castling rights were removed from the position. Rejects the game if `start` is an error.
     fn play_from<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -233,8 +233,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Returns the variant of a game. If the run does not count games of this variant, records the reason and returns
-    /// `None`.
+    /// Returns the variant of a game. If the run does not count games of this variant, returns `None` and records the
+    /// reason for the report.
     fn variant(&mut self, tags: &Tags<'_>) -> Option<Variant> {
         // If the run counts only standard chess, Chess960 games without the `Variant` tag are not recognized as
         // Chess960 here. They are rejected later, with a message that names the variant to ask for.
@@ -264,7 +264,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Records the starting position of a game, if an output needs it. Must not be called for a game of standard chess
-    /// without a `FEN` tag.
+    /// that has no `FEN` tag.
     fn note_start<P: Rules>(&mut self, start: &Keyed<P>) {
         let epd = || exact_epd_of(start.position());
         if self.needs.game_starts {
@@ -382,9 +382,9 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Begins an entry for the current game in the list of possible duplicates. The totals of the batch are moved
-    /// into the entry, so that they restart from zero and then contain only what the current game adds. Returns
-    /// `None` if duplicates are not dropped.
+    /// Creates an entry for the current game in the list of possible duplicates. Moves the totals of the batch into the
+    /// entry, so that the batch's totals restart from zero and count only the current game. Returns `None` if the run
+    /// does not drop duplicates.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
@@ -404,9 +404,10 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Completes `candidate`, the entry of the current game in the list of possible duplicates. It contains the
-    /// totals of the batch before the game, which are exchanged for the totals of the game alone. Also stores the
-    /// numbers of records that the game has added, so that they can be removed if the game is a duplicate.
+    /// Completes `candidate`, the entry of the current game in the list of possible duplicates. Until now, the entry
+    /// contains the totals of the batch before the game. This function exchanges them for the totals of the game alone.
+    /// Also stores how many records the game has added, so that these records can be removed if the game is a
+    /// duplicate.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,
@@ -428,8 +429,8 @@ impl<'a> Replayer<'a> {
         !unfinished && self.options.game_filter.admits_result(result)
     }
 
-    /// Counts the current game as rejected because of `problem`. The first rejected games are also stored for the
-    /// report.
+    /// Counts the current game as rejected because of `problem`. Also stores the game for the report, unless the batch
+    /// already stores enough rejected games.
     fn reject(&mut self, problem: Problem) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;
@@ -494,8 +495,8 @@ pub(super) struct PossibleDuplicate {
 }
 
 impl Outcome<'_> {
-    /// Creates an empty outcome for a directory of counts. It is marked as recognized text, because the check whether
-    /// an input looks like PGN does not apply to counts.
+    /// Creates an empty outcome for a directory of counts. Its flag `recognised` is set, so that the input is not
+    /// rejected because it does not look like PGN.
     pub(super) fn of_counts() -> Self {
         Outcome {
             recognised: true,
@@ -504,8 +505,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// Adds the half-moves of a game's main line to the totals and the records. `needs` determines which kinds of
-    /// records are added, and `first_turn` is the side that moved first.
+    /// Adds the half-moves of a game's main line to the totals, and adds records of their results. `needs` determines
+    /// which kinds of records are added. `first_turn` is the side that moved first.
     pub(super) fn count(
         &mut self,
         needs: &Needs,
@@ -551,8 +552,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// Adds the half-moves in the variations of a game to the totals, and adds a record of a draw for each of them.
-    /// `needs` determines which kinds of records are added.
+    /// Adds the half-moves in the variations of a game to the totals. Also adds a record for each half-move, with a
+    /// draw as its result. `needs` determines which kinds of records are added.
     pub(super) fn count_variations(&mut self, needs: &Needs, variations: &Variations) {
         let totals = &mut self.totals;
         totals.plies += variations.branches.len() as u64;

@@ -62,7 +62,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Returns warnings about games that were counted only in part, or that passed a filter although a tag is missing.
+    /// Returns warnings about two kinds of games: games that were counted only in part, and games that passed a filter
+    /// although they lack a tag.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         [
             (
@@ -204,8 +205,8 @@ impl Report {
         self.totals.games.counted == 0 && self.totals.plies == 0
     }
 
-    /// Returns the reasons why no game was counted, such as "none of 9 games can be counted: 7 filtered by rating, 2
-    /// rejected", and describes the first rejected game.
+    /// Returns a message that says why no game was counted, such as "none of 9 games can be counted: 7 filtered by
+    /// rating, 2 rejected". The message also describes the first rejected game.
     pub(crate) fn why_none_counts(&self) -> String {
         let totals = &self.totals;
         let filtered = totals.filtered_by.iter();
@@ -329,8 +330,8 @@ pub struct SuiteReport {
     pub unevaluated: Option<u64>,
 }
 
-/// A text by which warnings about filtered variants are recognized. All of these warnings contain it, and no
-/// other warning does.
+/// A text that all warnings about filtered variants contain, and no other warning contains. Used to recognize these
+/// warnings.
 pub(super) const VARIANT_WARNING_MARK: &str = " filtered";
 
 /// The reason why the games of a variant are not counted.

@@ -84,8 +84,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Blocks until fewer than `in_flight` of the batches before batch `number` are unprocessed, or until the run
-    /// fails.
+    /// Waits for earlier batches before the batch with the number `number` is started. Blocks until fewer than
+    /// `in_flight` earlier batches are unprocessed, or until the run fails.
     pub(super) fn wait_for_turn(&self, number: u64, in_flight: u64) {
         let sequencer = task::lock(&self.sequencer);
         let is_full = |sequencer: &mut Sequencer<'_>| {
@@ -106,8 +106,8 @@ impl<'a> Run<'a> {
         self.space.check(counts + pairs + sinks + merged, read)
     }
 
-    /// Calls `job`, a part of the run's work. If it returns an error or panics, the whole run fails with this error,
-    /// and the thread that waits for other batches is woken.
+    /// Calls `job`, which does a part of the run's work. If `job` returns an error or panics, the whole run fails. A
+    /// thread that waits for other batches is then woken.
     pub(super) fn watch(&self, job: impl FnOnce() -> Result<()>) {
         self.failure.watch(job);
         if self.failure.is_set() {
@@ -118,9 +118,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Passes `outcome`, the data collected from the batch `id`, to the sequencer, which restores the order of
-    /// batches. Then completes each batch whose predecessors have been processed: adds its records to the counts, and
-    /// its other data to the outputs.
+    /// Passes `outcome`, the data collected from the batch `id`, to the sequencer, which restores the order of batches.
+    /// Then completes each batch whose predecessors have all been processed. Adds the records of these batches to the
+    /// counts, and their other data to the outputs.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
@@ -133,8 +133,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Adds the results of moves to the tallies of the run, the stores that sum them. `records` are results by
-    /// position key, and `identities` are results by identity (a hash that distinguishes positions with equal keys).
+    /// Adds the results of moves to the tallies of the run. A tally is a store that sums results. `records` are results
+    /// by position key, and `identities` are results by identity (a hash that distinguishes positions with equal keys).
     pub(super) fn add_records(
         &self,
         records: &[CountRecord],
@@ -149,9 +149,9 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Replays the games of `batch`, and adds the results of their moves to the counts. If duplicate games must be
-    /// found first, the results are not added yet. All remaining data are submitted under the id `id`, because they
-    /// are processed in the order of the inputs. Does nothing if the run has failed.
+    /// Replays the games of `batch`, and adds the results of their moves to the counts. If duplicate games are dropped,
+    /// the results are added later. Submits all other data under `id`, because they must be processed in the order of
+    /// the inputs. Does nothing if the run has failed.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());
@@ -196,8 +196,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A source of batch numbers, which count the batches of all inputs of a run. It also gives access to the threads
-/// that process the batches.
+/// A dispatcher that numbers the batches of all inputs of a run consecutively. It also gives access to the threads that
+/// process the batches.
 pub(super) struct BatchDispatcher<'s, 'scope, 'run> {
     pub run: &'scope Run<'run>,
     pub scope: &'s Scope<'scope>,
@@ -229,8 +229,8 @@ const BYTES_BETWEEN_SPACE_CHECKS: u64 = 64 << 20;
 /// The fraction of the input that must have been read before the final size of the temporary files can be estimated.
 const MIN_READ_FRACTION: f64 = 0.02;
 
-/// The factor by which the estimated need must exceed the free disk space for the run to fail. It is greater than 1
-/// because the estimate is inexact.
+/// The tolerance of the check for free disk space. The run fails if it probably needs more than the free space times
+/// this factor. The factor is greater than 1 because the estimate is inexact.
 const TOLERANCE: f64 = 1.25;
 
 /// A monitor of the free disk space for the temporary files of a run.
@@ -250,7 +250,7 @@ impl TemporarySpace {
     }
 
     /// Checks whether the temporary files will probably fit on the disk. `spilled` is the number of bytes that were
-    /// written to them so far, and `read` is the fraction of the input that was read, or `None` if it is unknown.
+    /// written to these files so far. `read` is the fraction of the input that was read, or `None` if it is unknown.
     ///
     /// # Errors
     ///

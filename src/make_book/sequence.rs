@@ -47,7 +47,7 @@ pub(super) struct Sequencer<'a> {
     seen: Option<SpillingSet>,
 }
 
-/// The maximum number of rejected games that the error message about an input without playable games lists.
+/// The maximum number of rejected games that an error message lists if an input contains no playable game.
 const MAX_LISTED_GAMES: usize = 3;
 
 /// The data collected from one input, over the batches that have been processed so far.
@@ -86,11 +86,11 @@ impl<'a> Sequencer<'a> {
         self.processed_batches
     }
 
-    /// Adds the data collected from the batch `id`. Then processes every batch whose predecessors have all been
-    /// added, and returns the data of the processed batches.
+    /// Adds the data collected from the batch `id` to the queue. Then processes every batch whose predecessors have all
+    /// been added, and returns the data of the processed batches.
     ///
-    /// The caller must add the records in the returned data to the counts. This function does not add them, because a
-    /// mutex is locked while it runs.
+    /// The caller must add the records in the returned data to the counts. This function does not add them, because it
+    /// is called while a mutex is locked.
     pub(super) fn submit(&mut self, id: BatchId, outcome: Outcome<'a>) -> Result<Vec<Outcome<'a>>> {
         self.early.insert(id.number, (id.input, outcome));
         let mut in_order = Vec::new();
@@ -102,8 +102,8 @@ impl<'a> Sequencer<'a> {
         Ok(in_order)
     }
 
-    /// Processes the data of the next batch in the order of the inputs, and returns them. Removes duplicate games,
-    /// and adds the numbers of games to the report. `input` is the index of the batch's input.
+    /// Processes and returns the data of a batch. Must be called for the batches in the order of the inputs. Removes
+    /// duplicate games, and adds the numbers of games to the report. `input` is the index of the batch's input.
     fn process(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;
@@ -128,8 +128,8 @@ impl<'a> Sequencer<'a> {
         Ok(outcome)
     }
 
-    /// Adds the rejected games of a batch to the report, until its list is full. Numbers the games within their
-    /// input. If the run is strict, returns the first rejected game as an error.
+    /// Adds the rejected games of a batch to the report, until the report's list is full. Numbers the games within
+    /// their input. If the run is strict, returns the first rejected game as an error.
     fn reject(&mut self, input: usize, rejected: Vec<Rejection>) -> Result<()> {
         let room = Report::MAX_DESCRIBED_GAMES.saturating_sub(self.report.rejected.len());
         for mut rejection in rejected.into_iter().take(room) {
@@ -142,9 +142,9 @@ impl<'a> Sequencer<'a> {
         Ok(())
     }
 
-    /// Adds `filtered`, the numbers of games that were filtered because of their variant, to the totals of the run.
-    /// When the number of listed variants reaches a limit, all others are counted together, because an input may have
-    /// a different name for every game.
+    /// Adds the numbers of games in `filtered`, which were filtered because of their variant, to the totals of the run.
+    /// The totals list only a limited number of variants, because every game may name a different one. Games of all
+    /// other variants are counted together.
     fn filter_variants(&mut self, filtered: BTreeMap<VariantRejection, u64>) {
         for (variant, games) in filtered {
             let is_new = !self.filtered_variants.contains_key(&variant);
@@ -269,8 +269,8 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
     Ok(())
 }
 
-/// Keeps or removes groups of consecutive elements of `list`. Each item of `stretches` contains the length of a
-/// group, and `true` if the group is kept. The groups must together cover the whole list.
+/// Removes groups of consecutive elements from `list`. Each item of `stretches` describes one group: its length, and
+/// `true` if the group is kept. The groups must together cover the whole list.
 pub(super) fn retain_stretches<T>(
     list: &mut Vec<T>,
     stretches: impl Iterator<Item = (usize, bool)>,

@@ -36,8 +36,8 @@ pub(super) struct Plan<'a> {
 type Begin<'a> = Box<dyn FnOnce(&Budget) -> Result<Box<dyn Sink + 'a>> + 'a>;
 
 impl<'a> Plan<'a> {
-    /// Creates a plan for an output that is written from the counts of moves and needs no data of single games. `path`
-    /// is the path of the output, and `begin` opens the output.
+    /// Creates a plan for an output that needs only the counts of moves, and no data of single games. `path` is the
+    /// path of the output, and `begin` opens the output.
     pub(super) fn of_counts<S: Sink + 'a>(
         path: &'a Path,
         begin: impl FnOnce() -> Result<S> + 'a,
@@ -54,7 +54,7 @@ impl<'a> Plan<'a> {
 /// An open output of a run of `make-book`, which collects data from games and is written when all games are counted.
 pub(super) trait Sink: Send + Sync {
     /// Returns a collector for the games of one batch. `_plies` is the approximate number of half-moves in the batch.
-    /// Returns `None` if the output does not use single games.
+    /// Returns `None` if the output needs no data of single games.
     fn batch(&self, _plies: usize) -> Option<Box<dyn BatchSink + '_>> {
         None
     }
@@ -79,8 +79,8 @@ pub(super) trait Sink: Send + Sync {
         0
     }
 
-    /// Returns the phase in which the output is written, and the estimated time for writing it, in thousandths of the
-    /// time for reading the inputs. Returns `None` if the time is negligible.
+    /// Returns the phase in which the output is written, and the estimated time for writing it. The unit of this time
+    /// is a thousandth of the time for reading the inputs. Returns `None` if the time is negligible.
     fn cost(&self) -> Option<(Phase, u64)> {
         None
     }
@@ -106,8 +106,8 @@ pub(super) trait Sink: Send + Sync {
 
 /// A collector of the data that an output needs from one batch of games.
 pub(crate) trait BatchSink: Send {
-    /// Begins the next game, of which only the tags have been read so far. `batch_offset` is the offset of the batch
-    /// in its input, in bytes.
+    /// Begins the data of the next game. Only the tags of the game have been read so far. `batch_offset` is the offset
+    /// of the batch in its input, in bytes.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
     /// Adds the moves of the current game to the collected data. This function is not called for games that a filter or
@@ -118,15 +118,15 @@ pub(crate) trait BatchSink: Send {
     /// ascending order.
     fn leave_out(&mut self, games: &[u32]);
 
-    /// Processes the collected data in the order of the games, for example to number the games. This function is called
-    /// for one batch after the other, in the order of the inputs. The argument is the path of the batch's input.
+    /// Processes the collected data in the order of the games, for example to number the games. The run calls this
+    /// function once for each batch, in the order of the inputs. The argument is the path of the batch's input.
     ///
     /// The default implementation does nothing.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the input if there are more games than the output can contain, and an error if a
-    /// temporary file cannot be written.
+    /// Returns an error that names the input if there are more games than the output can contain. Also returns an error
+    /// if a temporary file cannot be written.
     fn process_in_order(&mut self, _input: &Path) -> Result<()> {
         Ok(())
     }
@@ -173,9 +173,9 @@ pub(crate) struct CountedGame<'a> {
     pub last_in_book: bool,
 }
 
-/// Returns an error if `met` contains several variants, for an output that does not store the variant of each
-/// position. `met` maps each variant to its number of games. `output` names the format of the output in the error
-/// message, and `path` is its path.
+/// Returns an error if `met` contains several variants. Used for outputs that do not store the variant of each
+/// position. `met` maps each variant to its number of games. For the error message, `output` is the name of the
+/// output's format, and `path` is the path of the output.
 pub(super) fn refuse_several_variants(
     path: &Path,
     output: &str,

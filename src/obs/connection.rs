@@ -26,10 +26,9 @@ use crate::{
 /// The maximum size in bytes of a value or row that SQLite may return. Every valid row is smaller.
 const MAX_ROW_BYTES: i32 = 1 << 20;
 
-/// The minimum size in bytes of SQLite's page cache while a query sorts rows. Sorting with a smaller cache is
-/// slow.
+/// The minimum size in bytes of SQLite's page cache for a query that sorts rows. Sorting with a smaller cache is slow.
 const MIN_CACHE: usize = 1 << 16;
-/// The maximum size in bytes of SQLite's page cache while a query sorts rows. A larger cache makes sorting no
+/// The maximum size in bytes of SQLite's page cache for a query that sorts rows. A larger cache makes sorting no
 /// faster.
 const MAX_CACHE: usize = 1 << 24;
 
@@ -48,8 +47,9 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Opens a database file with two connections, so that short queries can run during a long read. If another file
-    /// replaces the database before both connections are open, starts again with the new file.
+    /// Opens a database file and creates a pool of two connections. With two connections, short queries can run during
+    /// a long read. If another file replaces the database before both connections are open, starts again with the new
+    /// file.
     pub(super) fn open(path: &Path) -> Result<Connections> {
         open_again_if_replaced(path, || Connections::open_two(path))
     }
@@ -73,8 +73,8 @@ impl Connections {
         &self.path
     }
 
-    /// Checks that no program has written to the database since it was opened. A new file that replaced the database
-    /// under the same path is not an error, because the connections still read the old file.
+    /// Checks that no program has written to the database since it was opened. If a new file has replaced the database
+    /// at the same path, this is not an error, because the connections still read the old file.
     ///
     /// # Errors
     ///
@@ -103,8 +103,8 @@ impl Connections {
         })
     }
 
-    /// Takes a connection from the pool for a long read. If no idle connection is left for short queries, also tries
-    /// to add a new one to the pool; a failure to do so is ignored.
+    /// Takes a connection from the pool for a long read. If this leaves no idle connection for short queries, also
+    /// tries to add a new one to the pool. Ignores a failure to add one.
     pub(super) fn lend_long(&self) -> Result<PooledConnection> {
         let lent = self.lend()?;
         let is_last = task::lock(&self.idle).is_empty();
@@ -139,8 +139,8 @@ impl Connections {
     }
 }
 
-/// Returns the states (such as size and modification time) of the database file `path` and of its write-ahead
-/// log, in this order. The state of a missing file is `None`.
+/// Returns the states of the database file `path` and of its write-ahead log, in this order. A state contains, for
+/// example, the size and the modification time. The state of a missing file is `None`.
 fn states_of(path: &Path) -> Result<[Option<FileState>; 2]> {
     // SQLite resolves symbolic links before it appends to the name.
     let database = path.canonicalize().at(path, "open")?;
@@ -167,18 +167,18 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// Returns the URI with which SQLite reads the database without locks and without creating files next to it, or
-/// `None` if SQLite must use locks.
+/// Returns a URI of the database for SQLite. With this URI, SQLite reads the database without locks, and creates no
+/// files next to it. Returns `None` if SQLite must use locks.
 ///
-/// To read a database in WAL mode, SQLite creates a write-ahead log (`-wal`) and an index of this log (`-shm`)
-/// next to the database. If neither file exists, no other program has the database open and all changes are in
-/// the database file, so SQLite can read it without them.
+/// To read a database in WAL mode, SQLite normally creates a write-ahead log (`-wal`) and an index of this log (`-shm`)
+/// next to the database. If neither file exists, no other program has the database open, and the database file contains
+/// all changes. SQLite can then read it without these files.
 ///
 /// # Errors
 ///
 /// Returns an error if a log with changes has no index, because a program did not finish these changes.
 fn immutable_uri(path: &Path) -> Result<Option<String>> {
-    /// The offset of the read version in the header of an SQLite file, and the value of this byte in WAL mode.
+    /// The offset of the byte "read version" in the header of an SQLite file, and the value of this byte in WAL mode.
     const READ_VERSION: (usize, u8) = (19, 2);
     let mut header = Vec::new();
     File::open(path)
@@ -240,8 +240,8 @@ pub(super) struct PooledConnection {
 }
 
 impl PooledConnection {
-    /// Limits the memory that this connection uses for sorting rows to `memory.bytes`, clamped to the range from
-    /// [`MIN_CACHE`] to [`MAX_CACHE`]. SQLite writes further rows to temporary files in `memory.temp_dir`.
+    /// Limits the memory for sorting rows with this connection to `memory.bytes`. The limit is at least [`MIN_CACHE`]
+    /// and at most [`MAX_CACHE`]. SQLite writes further rows to temporary files in `memory.temp_dir`.
     ///
     /// # Errors
     ///

@@ -38,8 +38,8 @@ pub struct Obs {
 
 /// Returns `true` if the file at `path` is an OOBS database.
 ///
-/// Reads the file without locks, because with locks SQLite would create files next to a database in WAL mode. The
-/// caller must therefore make sure that no other program has the file open.
+/// Reads the file without locks. With locks, SQLite would create files next to a database in WAL mode. The caller must
+/// make sure that no other program has the file open.
 ///
 /// # Errors
 ///
@@ -129,8 +129,8 @@ impl Obs {
     /// Returns the moves of a position, sorted by number of games in descending order. The result includes inactive
     /// moves, which must not be played.
     ///
-    /// Programs write some fields of an EPD differently, so a database may contain one position under several EPDs.
-    /// The rows of all these EPDs are added up, and the returned rows contain the EPD that
+    /// A database may contain one position under several EPDs, because programs write some fields differently. The
+    /// results of all these EPDs are added up. The returned rows contain the EPD that
     /// [`write_epd`](crate::position::write_epd) writes.
     ///
     /// # Errors
@@ -181,9 +181,8 @@ impl Obs {
         Ok(rows)
     }
 
-    /// Returns the largest weight of all active moves, before weights are scaled to the range of a book. The weight
-    /// of a move is the sum of its wins, draws and losses, each multiplied by its factor in `factors`. Reads all
-    /// rows.
+    /// Returns the largest weight of all active moves. The weight of a move is the sum of its wins, draws and losses,
+    /// each multiplied by its factor in `factors`. Weights are not scaled to the range of a book. Reads all rows.
     ///
     /// # Errors
     ///
@@ -251,9 +250,9 @@ impl Obs {
         self.sorted(self.connections.lend_long()?, memory)
     }
 
-    /// Returns an iterator over all rows, sorted by EPD and then by move, with EPDs and moves converted to polybook's
-    /// spelling. Leaves EPDs that cannot be read and illegal moves unchanged. SQLite sorts the rows within the memory
-    /// budget `memory`.
+    /// Returns an iterator over all rows, with EPDs and moves converted to polybook's spelling. The rows are sorted by
+    /// EPD and then by move. Unreadable EPDs and illegal moves remain unchanged. SQLite sorts the rows within the
+    /// memory budget `memory`.
     pub(super) fn rows_by_own_epd(&self, memory: &Memory) -> Result<Rows> {
         let db = self.connections.lend()?;
         let path = self.path();
@@ -277,14 +276,15 @@ impl Obs {
     }
 }
 
-/// Returns `true` if an EPD lists pieces in hand, as in Crazyhouse: the board is followed by brackets that are
-/// not empty, such as `[QNp]`.
+/// Returns `true` if an EPD lists pieces in hand, as in Crazyhouse. They are written in brackets after the board, for
+/// example `[QNp]`.
 fn holds_pieces(epd: &str) -> bool {
     epd.contains('[') && !epd.contains("[]")
 }
 
-/// Adds up the results of rows whose texts describe the same legal move in `pos`. For example, castling may be
-/// written as `e1g1` or as `e1h1`. Active rows, whose moves may be played, are kept separate from inactive rows.
+/// Combines rows that contain the same legal move of `pos` in different spellings, and adds up their results. For
+/// example, castling may be written as `e1g1` or as `e1h1`. Active rows, whose moves may be played, are not combined
+/// with inactive rows.
 fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = ObsRow>) -> Vec<ObsRow> {
     let mut places = HashMap::new();
     let mut sums: Vec<ObsRow> = Vec::new();
@@ -334,14 +334,14 @@ pub enum DatabaseFault {
     UnusableRows(SkippedRows),
 }
 
-/// Checks an OOBS database in three ways: runs SQLite's integrity check, compares the checksum (if there is one)
-/// with the rows, and checks that each row contains a valid position, a legal move and valid numbers of games.
-/// Reads the file twice.
+/// Checks an OOBS database in three ways. It runs SQLite's integrity check, and compares the checksum with the rows if
+/// there is one. It also checks that each row contains a valid position, a legal move and valid numbers of games. Reads
+/// the file twice.
 ///
 /// # Errors
 ///
-/// Returns an error if the file is not an OOBS database, or if it is too damaged to be read. Other damage is reported
-/// in the result.
+/// Returns an error if the file is not an OOBS database, or if it is too damaged to be read. The result lists all other
+/// faults.
 pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
     let path = path.as_ref();
     let obs = Obs::open(path)?;
@@ -397,8 +397,9 @@ pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
     })
 }
 
-/// Returns `true` if `problem`, a message of SQLite's integrity check, says that the operating system could not
-/// read a page. Such a message ends with an extended error code of SQLite, whose low byte is the kind of error.
+/// Returns `true` if a message of SQLite's integrity check says that the operating system could not read a page.
+/// `problem` is the message. In this case, it ends with an extended error code of SQLite, whose low byte is the kind of
+/// error.
 fn is_system_error(problem: &str) -> bool {
     let code = problem.rsplit_once("error code=");
     let code = code.and_then(|(_, code)| code.trim().parse::<i32>().ok());

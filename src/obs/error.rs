@@ -102,8 +102,8 @@ impl ObsError {
 
 /// An extension trait of SQLite results, which converts SQLite errors to the library's [`Error`].
 pub(super) trait Sql<T> {
-    /// Converts an SQLite error to an [`Error::Io`] about the file `path`. `doing` is the verb of the message, such
-    /// as `read`.
+    /// Converts an SQLite error to an [`Error::Io`] about the file `path`. `doing` is the verb in the error message,
+    /// such as `read`.
     fn sql(self, path: &Path, doing: &'static str) -> Result<T>;
 }
 
@@ -158,9 +158,9 @@ fn io_error(err: rusqlite::Error, path: &Path) -> io::Error {
     }
 }
 
-/// Returns a message for the user if the error means that another program has begun but not finished a change to
-/// the database. SQLite must repair such a database before reading it, which a read-only connection cannot do.
-/// Returns `None` for any other error.
+/// Returns a message for the user if the error means that another program left a change to the database unfinished.
+/// SQLite must repair such a database before reading it. A read-only connection cannot do this. Returns `None` for any
+/// other error.
 fn unfinished(err: &rusqlite::Error, path: &Path) -> Option<String> {
     use ffi::{
         SQLITE_CANTOPEN_DIRTYWAL, SQLITE_READONLY_CANTINIT, SQLITE_READONLY_CANTLOCK,

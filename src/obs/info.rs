@@ -25,8 +25,8 @@ const STANDARD: &str = "standard";
 /// polybook follows.
 const GENERATOR: &str = "polybook ";
 
-/// The separator between the options of merged databases in the value `Options` of the resulting database, and between
-/// their move filters in the value `Dropped`.
+/// The separator that is used when databases are merged. It separates the options of the databases in the value
+/// `Options` of the result. It also separates their move filters in the value `Dropped`.
 const OPTION_SEPARATOR: &str = " | ";
 
 /// The names of the rows that polybook reads from the table `Info` of an OOBS database.
@@ -47,8 +47,9 @@ const KNOWN_ROWS: [&str; 10] = [
 /// ignored.
 const MAX_VALUE_BYTES: usize = 1 << 16;
 
-/// The maximum length in bytes of a text that polybook writes to the table `Info`, such as the list of inputs. It
-/// is less than [`MAX_VALUE_BYTES`], because a shortened list ends with the number of inputs that it leaves out.
+/// The maximum length in bytes of a text that polybook writes to the table `Info`, such as the list of inputs. A longer
+/// list is shortened, and the number of omitted inputs is appended. With this number, the text has at most
+/// [`MAX_VALUE_BYTES`] bytes.
 const MAX_TEXT_BYTES: usize = MAX_VALUE_BYTES - 64;
 
 /// The description of an OOBS database, stored in its table `Info`.
@@ -88,21 +89,21 @@ impl Info {
         }
     }
 
-    /// Returns `true` if the database contains positions of `variant`, or of a variant with the same legal moves. If
-    /// the variant of the database has an unknown name, the database is treated as one of standard chess.
+    /// Returns `true` if the database contains positions of `variant`, or of a variant with the same legal moves. A
+    /// database whose variant has an unknown name counts as a database of standard chess.
     pub fn is_for(&self, variant: Variant) -> bool {
         variant.is_played_like(self.variant.parse().unwrap_or_default())
     }
 
-    /// Returns the options by which moves were left out of the database, such as a minimum number of games, or `None`
-    /// if no moves were left out.
+    /// Returns the options that excluded moves from the database, for example a minimum number of games. Returns `None`
+    /// if no moves were excluded.
     pub fn dropped(&self) -> Option<String> {
         let dropped = self.dropped.clone();
         dropped.or_else(|| self.move_filter.pruning_text())
     }
 
-    /// Writes the description to the table `Info`. `rows` is the number of rows in the table `Book`, and `checksum`
-    /// is the checksum of these rows. Adds the rows of `Info` to the checksum before writing it.
+    /// Writes the description to the table `Info`. `rows` is the number of rows in the table `Book`. `checksum` is the
+    /// checksum of these rows. The function adds the rows of `Info` to this checksum, and then writes the checksum too.
     pub(super) fn write(
         &self,
         db: &Connection,
@@ -145,8 +146,7 @@ impl Info {
     /// Reads the description from the table `Info` of the database at `path`. Returns a default description if the
     /// table does not exist.
     ///
-    /// Uses values other than the variant only if polybook wrote the database, because other programs may give them
-    /// another meaning.
+    /// In a database of another program, reads only the variant, because the other values may have another meaning.
     ///
     /// # Errors
     ///
@@ -215,7 +215,8 @@ impl Info {
     }
 }
 
-/// The rows of a database's table `Info` whose names polybook knows, as pairs of a name and a value.
+/// The rows of the table `Info` of a database, as pairs of a name and a value. Rows with names that polybook does not
+/// know are omitted.
 struct InfoValues(Vec<(String, String)>);
 
 impl InfoValues {
@@ -249,7 +250,7 @@ impl InfoValues {
         row.map(|(_, value)| value.as_str())
     }
 
-    /// Returns the value of the row `name`, converted by `read`, or `None` if the row does not exist.
+    /// Finds the row `name`, and converts its value with `read`. Returns `None` if the row does not exist.
     ///
     /// # Errors
     ///
@@ -299,8 +300,8 @@ impl InfoValues {
     }
 }
 
-/// A comparison of two checksums: the one stored in the table `Info`, and the one calculated from the rows of the
-/// database.
+/// A comparison of two checksums of a database. One is stored in the table `Info`, and the other is calculated from all
+/// rows.
 #[derive(Default)]
 pub(super) struct ChecksumCheck {
     /// The checksum stored in the table `Info`.
@@ -310,8 +311,8 @@ pub(super) struct ChecksumCheck {
 }
 
 impl ChecksumCheck {
-    /// Starts a comparison: reads the stored checksum, and begins the calculated checksum with the rows of the table
-    /// `Info`. Returns `None` if the database does not contain a checksum.
+    /// Starts a comparison of the stored checksum with the calculated one. Reads the stored checksum, and adds the rows
+    /// of the table `Info` to the calculated one. Returns `None` if the database does not contain a checksum.
     pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<ChecksumCheck>> {
         let Some(recorded) = InfoValues::of(db)?.get(CHECKSUM).map(str::to_owned) else {
             return Ok(None);
@@ -329,7 +330,7 @@ impl ChecksumCheck {
         Ok(Some(check))
     }
 
-    /// Adds a row to the calculated checksum, as a text in which tabs separate the fields.
+    /// Adds a row to the checksum that is calculated. The row is added as a text in which tabs separate the fields.
     pub(super) fn add(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
         let text = &mut self.text;
         text.clear();
@@ -350,7 +351,7 @@ impl ChecksumCheck {
         Ok(())
     }
 
-    /// Returns `true` if the stored checksum equals the checksum of all rows that were added.
+    /// Returns `true` if the stored checksum equals the calculated one. All rows must have been added before.
     pub(super) fn matches(&self) -> bool {
         self.recorded == self.sum.to_string()
     }

@@ -46,9 +46,9 @@ pub struct ObsMergeSummary {
 
 /// Merges several OOBS databases into a new one, which is written to `out`.
 ///
-/// The results of equal moves of a position are added up. The value of the column `Active` comes from the first
-/// input that contains the move, and the comment from the first input that contains a comment on the move. SQLite
-/// sorts inputs within the memory budget `memory`.
+/// The results of equal moves of a position are added up. The value of the column `Active` comes from the first input
+/// that contains the move. The comment comes from the first input that contains a comment on the move. SQLite sorts
+/// inputs within the memory budget `memory`.
 ///
 /// Returns a summary and the finished output, which the caller still has to rename to its target. If no moves
 /// were left out of the inputs (see [`Info::dropped`]), the result equals a database made from all the games.
@@ -149,9 +149,9 @@ fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
     Ok(())
 }
 
-/// Merges the rows of `databases`, and calls `write` with each merged row, sorted by EPD and then by move.
-/// Returns the paths of the databases in which rows were skipped because they cannot be read, each with the
-/// number of these rows.
+/// Merges the rows of `databases`, and calls `write` with each merged row, sorted by EPD and then by move. Rows that
+/// cannot be read are skipped. Returns the paths of the databases with skipped rows, and the number of these rows in
+/// each database.
 fn merge_databases_into(
     write: impl FnMut(ObsRow) -> Result<()>,
     databases: Vec<Obs>,
@@ -178,8 +178,9 @@ fn merge_databases_into(
         .collect())
 }
 
-/// Merges several sources of rows, each sorted by EPD and then by move. Adds up the rows that have the same EPD
-/// and move, and calls `write` with each sum in the same order.
+/// Merges several sources of rows. Combines rows with the same EPD and move into one row with the sums of their
+/// results. Calls `write` with each resulting row. The sources must be sorted by EPD and then by move. The resulting
+/// rows have the same order.
 fn merge_rows(
     sources: impl Iterator<Item = impl Iterator<Item = Result<ObsRow>>>,
     mut write: impl FnMut(ObsRow) -> Result<()>,
@@ -202,7 +203,7 @@ fn merge_rows(
     open.map_or(Ok(()), write)
 }
 
-/// Encodes a row, including its EPD, for a temporary file that [`rows_of_run`] reads.
+/// Encodes a row, including its EPD, for a temporary file. [`rows_of_run`] decodes the row.
 fn with_epd(row: &ObsRow) -> Vec<u8> {
     [row.epd.as_bytes(), &[0], &sortable(row)].concat()
 }
@@ -239,7 +240,7 @@ fn rows_of_run<'a>(
     })
 }
 
-/// A wrapper that orders rows by EPD and then by move, for merging sorted sources.
+/// A wrapper of a row that is compared by EPD and then by move. Used to merge sorted sources.
 struct ByMove(ObsRow);
 
 impl ByMove {
@@ -270,8 +271,8 @@ impl PartialEq for ByMove {
 
 impl Eq for ByMove {}
 
-/// A buffer for the rows of one position. It passes them to a [`RowCollector`], sorted by number of games in
-/// descending order.
+/// A buffer that collects the rows of one position. It then sorts them by number of games in descending order, and
+/// passes them to a [`RowCollector`].
 struct PositionRows {
     /// The rows of the position except `last`.
     rows: TextSorter,
@@ -292,8 +293,7 @@ impl PositionRows {
         }
     }
 
-    /// Adds a row to the buffer. If the buffered rows belong to another position, first passes them to `collector`,
-    /// which writes them.
+    /// Adds a row to the buffer. If the buffered rows belong to another position, first passes them to `collector`.
     fn take(&mut self, row: ObsRow, collector: &mut RowCollector<'_>) -> Result<()> {
         match &self.last {
             Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,
@@ -349,7 +349,7 @@ fn sortable(row: &ObsRow) -> Vec<u8> {
     text
 }
 
-/// Decodes a row that [`sortable`] encoded. Returns the text of the move, four numbers, and the comment. The
+/// Decodes a row that [`sortable`] encoded. Returns the text of the move, four numbers, and the comment. The four
 /// numbers are the value of the column `Active`, the wins, the draws and the losses.
 fn decode_row(text: &[u8]) -> (&str, [u64; 4], Option<&str>) {
     let string = |text| str::from_utf8(text).expect("it was text");

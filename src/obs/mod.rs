@@ -49,8 +49,8 @@ use crate::{
     storage::output::check_not_in_use,
 };
 
-/// Checks whether a new OOBS database may replace the file at `path`. An empty file may always be replaced; an
-/// OOBS database may be replaced only if `force` is `true`.
+/// Checks whether a new OOBS database may replace the file at `path`. An empty file may always be replaced. An OOBS
+/// database may be replaced only if `force` is `true`.
 ///
 /// # Errors
 ///

@@ -43,8 +43,8 @@ pub struct ObsRow {
 }
 
 impl ObsRow {
-    /// Compares two rows of one position. Rows with more games come first; rows with equal numbers of games are
-    /// ordered by the text of the move.
+    /// Compares two rows of one position. The row with more games comes first. If the numbers of games are equal, the
+    /// texts of the moves are compared.
     pub fn by_games(a: &ObsRow, b: &ObsRow) -> Ordering {
         let games = b.stats.games().cmp(&a.stats.games());
         games.then_with(|| a.mv.cmp(&b.mv))
@@ -64,16 +64,16 @@ impl ObsRow {
         size_of::<ObsRow>() + self.epd.len() + self.mv.len() + comment
     }
 
-    /// Adds the games of `other`, which must be a row with the same position and move. Takes the comment of `other`
-    /// only if this row has no comment.
+    /// Adds the results of `other` to this row. `other` must have the same position and move. If this row has no
+    /// comment, also takes the comment of `other`.
     pub(super) fn join(&mut self, other: ObsRow) {
         self.stats += other.stats;
         self.comment = self.comment.take().or(other.comment);
     }
 }
 
-/// The number of rows that a reader skipped because they are malformed or their move is illegal, with a
-/// description of the first one.
+/// The number of rows that a reader skipped, with a description of the first one. Rows are skipped if they are
+/// malformed or their move is illegal.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct SkippedRows {
     /// The number of skipped rows.
@@ -86,15 +86,16 @@ pub struct SkippedRows {
 pub(crate) const NOT_LEGAL: &str = "this is not a legal move in the position";
 
 impl SkippedRows {
-    /// Counts `row`, which is skipped because of `reason`. The first skipped row becomes the example.
+    /// Counts `row` as skipped. `reason` is the reason for skipping it. If it is the first skipped row, also stores a
+    /// description of the row and the reason.
     pub(crate) fn row(&mut self, row: &ObsRow, reason: &str) {
         self.rows += 1;
         self.example
             .get_or_insert_with(|| format!("\"{}\" \"{}\": {reason}", row.epd, row.mv));
     }
 
-    /// Counts a row that is skipped because it cannot be read. `problem` describes the row and becomes the example if
-    /// it is the first one.
+    /// Counts a row that is skipped because it cannot be read. If it is the first skipped row, stores `problem`, which
+    /// describes the row.
     pub(super) fn problem(&mut self, problem: String) {
         self.rows += 1;
         self.example.get_or_insert(problem);
@@ -109,7 +110,8 @@ impl SkippedRows {
         ))
     }
 
-    /// Adds the rows that another reader skipped. Keeps the example of `self` if there is one.
+    /// Adds `other`, the skipped rows of another reader, to `self`. Takes the description of the first row from `other`
+    /// only if `self` has none.
     pub(crate) fn add(&mut self, other: SkippedRows) {
         self.rows += other.rows;
         self.example = self.example.take().or(other.example);
@@ -125,8 +127,8 @@ pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
         .map(BookMove::from)
 }
 
-/// The maximum number of wins, of draws, and of losses in one row of the table `Book`. It is larger than any
-/// collection of games, and small enough that sums of these numbers cannot overflow.
+/// The maximum value of each of the columns `Win`, `Draw` and `Loss` in a row of the table `Book`. It is larger than
+/// any collection of games. It is so small that sums of these values cannot overflow.
 pub(super) const MAX_GAMES_PER_ROW: i64 = 1 << 36;
 
 /// The maximum length of an EPD in characters, including counters and operations. Every valid EPD is shorter.
@@ -205,8 +207,8 @@ const EPD_SPELLING_FUNCTION: &str = "polybook_epd";
 /// position and the move, and returns NULL if the move is not legal.
 const MOVE_SPELLING_FUNCTION: &str = "polybook_move";
 
-/// Defines two SQL functions on the connection `db`, which convert EPDs and moves of `variant` to polybook's
-/// spelling. Other programs may write an en passant square on which no pawn can capture, or castling as a king
+/// Defines two SQL functions on the connection `db`. They convert EPDs and moves of `variant` to polybook's spelling.
+/// Other programs may write an en passant square on which no pawn can capture. They may also write castling as a king
 /// move to the rook's square.
 pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
@@ -227,7 +229,7 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
     })
 }
 
-/// A parser for the EPDs of rows. It remembers the last EPD, so adjacent rows of one position are parsed only
+/// A parser for the EPDs of rows. It remembers the last EPD, so the EPD of adjacent rows of one position is parsed only
 /// once.
 pub(super) struct PositionCheck {
     variant: Variant,
@@ -262,8 +264,8 @@ impl PositionCheck {
 
 /// Converts an EPD of `variant` to the spelling that polybook writes. Returns `None` if the EPD cannot be read.
 ///
-/// Other programs may write castling rights in another order, or an en passant square after every double step.
-/// Some add counters and operations, or empty brackets if no piece is in hand.
+/// Other programs may write castling rights in another order, or an en passant square after every double step. Some
+/// programs add counters and operations, or empty brackets if no piece is in hand.
 pub(super) fn respelled(variant: Variant, epd: &str) -> Option<String> {
     let pos = variant.parse_position(epd).ok()?;
     Some(epd_of(&pos))
@@ -275,8 +277,8 @@ fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// Converts a result row of [`Queries::select`] to an [`ObsRow`]. The outer result is an error if SQLite fails;
-/// the inner result is an error if a value of the row is malformed.
+/// Converts a result row of [`Queries::select`] to an [`ObsRow`]. The outer result is an error if SQLite fails. The
+/// inner result is an error if a value of the row is malformed.
 pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRow, ObsError>> {
     let epd = match text(row.get_ref(0)?, MAX_EPD_LENGTH) {
         Ok(epd) => epd,
@@ -329,7 +331,7 @@ fn malformed(problem: String) -> Result<ObsRow, ObsError> {
     Err(ObsError::MalformedRow(problem))
 }
 
-/// Returns the text in a cell of a row. The text must consist of 1 to `longest` printable ASCII characters.
+/// Returns the text in the cell `value` of a row. The text must consist of 1 to `longest` printable ASCII characters.
 ///
 /// # Errors
 ///
@@ -367,18 +369,18 @@ fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     }
 }
 
-/// The number of rows at which a [`Chunk`] is full. A chunk is also full if it reaches [`CHUNK_BYTES`].
+/// The number of rows at which a [`Chunk`] is full. A chunk with fewer rows is full if it reaches [`CHUNK_BYTES`].
 const CHUNK_ROWS: usize = 1 << 10;
-/// The size in bytes at which a [`Chunk`] is full.
+/// The size in bytes at which a [`Chunk`] of rows is full.
 const CHUNK_BYTES: usize = 1 << 17;
 
-/// The maximum number of chunks that are read ahead.
+/// The maximum number of chunks of rows that a thread reads ahead.
 const MAX_QUEUED_CHUNKS: usize = 2;
 
 /// An iterator over the rows of an OOBS database.
 ///
-/// A thread with its own connection reads the rows ahead; it ends when the iterator is dropped. The iterator ends
-/// after its first error. If the checksum of the database does not match, the iterator returns an error after the
+/// A thread with its own connection reads the rows ahead. The thread ends when the iterator is dropped. The iterator
+/// ends after its first error. If the checksum of the database does not match, the iterator returns an error after the
 /// last row.
 pub struct Rows {
     ready: vec::IntoIter<ObsRow>,
@@ -436,8 +438,8 @@ impl Rows {
         })
     }
 
-    /// Returns the number of rows skipped so far, with a description of the first one. A row is skipped if its EPD,
-    /// its move or a number is malformed.
+    /// Returns the number of rows that were skipped so far, with a description of the first one. A row is skipped if
+    /// its EPD, its move or one of its numbers is malformed.
     pub fn skipped_rows(&self) -> &SkippedRows {
         &self.skipped_rows
     }
@@ -461,7 +463,7 @@ impl Rows {
         }
     }
 
-    /// Interrupts the reading thread and waits until it has ended.
+    /// Interrupts the thread that reads the rows ahead, and waits until it has ended.
     fn end(&mut self) {
         self.ready = Vec::new().into_iter();
         self.chunks = None;
@@ -512,8 +514,8 @@ impl Drop for Rows {
 ///
 /// # Errors
 ///
-/// Returns an error if the database cannot be read, or if the receiver has been dropped. Returns an error after
-/// sending the last row if the checksum of the database does not match.
+/// Returns an error if the database cannot be read, or if the receiver has been dropped. If the checksum of the
+/// database does not match, returns an error after sending the last row.
 fn read(db: &PooledConnection, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
     let mut check = ChecksumCheck::of(db).sql(path, "read")?;
     let mut statement = db.prepare(query).sql(path, "read")?;

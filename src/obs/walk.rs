@@ -23,20 +23,20 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The maximum number of positions on the stack of a task. A task with a longer stack hands `MAX_STACK / 2`
+/// The maximum number of positions on the stack of a task. If the stack grows longer, the task hands `MAX_STACK / 2`
 /// positions to a new task.
 const MAX_STACK: usize = 64;
 
-/// The number of lines (sequences of moves) that a task follows at the same time, so that the memory accesses of
-/// their lookups overlap.
+/// The number of lines (sequences of moves) that a task follows at the same time. With several lines, the memory
+/// accesses of their lookups overlap.
 const LINES_PER_TASK: usize = 32;
 
-/// The number of starting positions that a task takes from the iterator at a time.
+/// The number of starting positions that a task takes at once from the iterator over all starting positions.
 const STARTS_PER_TASK: usize = MAX_STACK;
 
-/// A function that a walk calls once for each position, with the legal moves that were counted there. Several
-/// threads call it at the same time. Its first argument is a value that belongs to the calling task alone, such
-/// as a buffer.
+/// A function that a walk calls once for each position. Its arguments are a value that belongs to the calling task
+/// alone (such as a buffer), the position, and the counted legal moves of the position. Several threads call the
+/// function at the same time.
 pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
 
 impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> for F {}
@@ -48,7 +48,7 @@ pub(super) struct LegalCount {
     pub stats: Wdl,
 }
 
-/// Walks through the positions of `counts`: begins in `starts`, and plays the counted moves of each position.
+/// Finds the positions of `counts` by playing moves: begins in `starts`, and plays the counted moves of each position.
 /// Calls `visit` once for each position, in arbitrary order. Uses all threads of the current rayon pool.
 ///
 /// Returns the number of positions and moves in `counts` that the walk did not reach. If `starts` contains the
@@ -109,8 +109,8 @@ struct Follower<P, D> {
 }
 
 impl<F> CountWalk<'_, F> {
-    /// Takes [`STARTS_PER_TASK`] positions from `starts` and walks from them, after spawning a task that takes the next
-    /// ones. The spawned task runs only when a thread has no other work, so that few positions are in memory at a time.
+    /// Takes [`STARTS_PER_TASK`] positions from `starts` and walks from them. First spawns a task that takes the next
+    /// positions. To save memory, the spawned task runs only when a thread has no other work.
     fn take_starts<'scope, P, D, I>(
         &'scope self,
         scope: &Scope<'scope>,
@@ -136,7 +136,7 @@ impl<F> CountWalk<'_, F> {
         });
     }
 
-    /// Walks depth first from all positions on `stack`, which keeps the stack small. If the stack nevertheless
+    /// Walks from all positions on `stack`. Walks depth first, which keeps the stack small. If the stack nevertheless
     /// exceeds [`MAX_STACK`] positions, hands a part of it to a new task.
     fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, mut stack: Vec<Keyed<P>>) -> Result<()>
     where
@@ -171,9 +171,9 @@ impl<F> CountWalk<'_, F> {
         }
     }
 
-    /// Advances each line of `thread` by one half-move: visits the current position of the line, plays its first
-    /// move, and pushes the positions after its other moves onto `stack`. Removes a line if its position has no moves
-    /// or was visited before.
+    /// Advances each line of `thread` by one half-move. Visits the current position of the line, plays the first move
+    /// of the position, and pushes the positions after the other moves onto `stack`. Removes a line if its position has
+    /// no moves, or was visited before.
     fn follow<P, D>(&self, thread: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules,
@@ -237,8 +237,9 @@ impl<F> CountWalk<'_, F> {
     }
 }
 
-/// Appends the moves that are legal in `pos` to `legal`, and adds up the results of moves that `legal` already
-/// contains. Returns the number of illegal moves, which belong to another position with the same hash key.
+/// Appends the elements of `moves` that are legal in `pos` to `legal`. If `legal` already contains a move, adds the
+/// results to those of this move. Returns the number of illegal moves. They belong to another position with the same
+/// hash key.
 fn add_legal<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
     let known = legal.len();
     let mut illegal = 0;

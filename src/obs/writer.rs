@@ -42,8 +42,8 @@ use crate::{
     task::{self, Failure, Feeder},
 };
 
-/// The expected size in bytes from which a database is written with large pages. Large pages can be written
-/// faster, but would be mostly empty in a small database.
+/// The minimum expected size in bytes of a database that is written with large pages. Large pages can be written
+/// faster, but they would be mostly empty in a small database.
 const LARGE_DATABASE: u64 = 1 << 24;
 
 /// The interval at which written bytes are flushed to the disk.
@@ -61,8 +61,8 @@ pub struct ObsWriter {
     file: AtomicFile,
 }
 
-/// The result of writing an OOBS database: the number of its rows, and the numbers of moves and positions left
-/// out.
+/// The result of writing an OOBS database: the number of its rows, and the numbers of moves and positions that were
+/// left out.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct ObsSummary {
     /// The number of rows of the table `Book`.
@@ -75,7 +75,7 @@ pub struct ObsSummary {
 }
 
 impl ObsWriter {
-    /// Creates a writer for a new OOBS database at `path`, which replaces an existing one only if `force` is `true`.
+    /// Creates a writer for a new OOBS database at `path`. An existing database is replaced only if `force` is `true`.
     ///
     /// If `path` is standard output, a pipe or a device, the database is created in a temporary file and copied to
     /// `path` when it is complete.
@@ -96,7 +96,7 @@ impl ObsWriter {
         self.file.target()
     }
 
-    /// Writes the database. It contains the positions that moves in `counts` reach from the positions `starts`. Each
+    /// Writes the database. It contains all positions that moves in `counts` reach from the positions `starts`. Each
     /// position gets one row for each move that the filter of `info` [selects](crate::counts::MoveFilter::selects).
     /// Rows are sorted by EPD, then by number of games in descending order.
     ///
@@ -163,9 +163,9 @@ impl ObsWriter {
         Ok((ObsSummary { rows, rare, strays }, finished))
     }
 
-    /// Creates the database that `properties` describes. Calls `gather`, and inserts the rows that `gather` passes to
-    /// its [`RowCollector`] in the same order. Returns the number of rows and the finished output. Setting `stop`
-    /// cancels the insertion.
+    /// Creates the database that `properties` describes. Calls `gather`, which passes rows to a [`RowCollector`].
+    /// Inserts these rows in the same order. Returns the number of rows and the finished output. Setting `stop` cancels
+    /// the insertion.
     pub(super) fn insert_all(
         mut self,
         properties: DatabaseProperties<'_>,
@@ -204,9 +204,9 @@ pub(super) struct DatabaseProperties<'a> {
 }
 
 impl DatabaseProperties<'_> {
-    /// Creates the tables of the empty database `db`. Calls `gather`, and inserts the rows that `gather` passes to its
-    /// [`RowCollector`]. Meanwhile flushes `file`, the file of the database, to the disk. Returns the number of rows.
-    /// Setting `stop` cancels the insertion, and error messages name `path`.
+    /// Creates the tables of the empty database `db`. Calls `gather`, which passes rows to a [`RowCollector`], and
+    /// inserts these rows. Meanwhile flushes `file`, the file of the database, to the disk. Returns the number of rows.
+    /// Setting `stop` cancels the insertion. Error messages name `path`.
     fn fill(
         &self,
         db: Connection,
@@ -273,8 +273,8 @@ impl DatabaseProperties<'_> {
     }
 }
 
-/// Opens a database file for writing; no other process may write it. On Unix, SQLite takes no lock, because on
-/// NFS its lock would conflict with the lock that this process already holds on the file.
+/// Opens a database file for writing. No other process may write it. On Unix, SQLite opens the file without a lock,
+/// because this process already holds a lock on it. On NFS, the two locks would conflict.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if cfg!(unix) {
@@ -283,8 +283,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// Copies the complete database in `file` to `out`. Errors about `file` name `dir`, the directory that contains
-/// it. Setting `stop` cancels the copying.
+/// Copies the complete database in `file` to `out`. If reading `file` fails, the error names its directory, `dir`.
+/// Setting `stop` cancels the copying.
 fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) -> Result<()> {
     let reading = "read a temporary file in";
     file.rewind().at(dir, reading)?;
@@ -326,8 +326,9 @@ fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).expect("EPDs and moves are ASCII")
 }
 
-/// The SQL statements that create the same tables as the OOBS standard's tool. The index has another name than in
-/// the standard's document, so that the document's own `CREATE INDEX` statement still works.
+/// The SQL statements that create the tables of an OOBS database. They create the same tables as the OOBS standard's
+/// own tool. The index has another name than in the standard's document, so that users can still run the `CREATE INDEX`
+/// statement of the document.
 pub(super) const TABLES: &str = "
     CREATE TABLE Book (
         ID INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -350,8 +351,8 @@ pub(super) const SETTINGS: &str = "
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;";
 
-/// The number of rows that one SQL statement inserts. If each statement inserted only one row, `AUTOINCREMENT`
-/// alone would take half of the time.
+/// The number of rows that one SQL statement inserts. With only one row per statement, `AUTOINCREMENT` alone would take
+/// half of the time.
 const ROWS_PER_STATEMENT: usize = 40;
 
 /// The columns of the table `Book` that are written. In nearly all rows, the last two columns, `Active` and
@@ -361,7 +362,7 @@ const COLUMNS: [&str; 7] = ["EPD", "Move", "Win", "Draw", "Loss", "Active", "Com
 /// The size in bytes at which a block of rows is sent to the thread that inserts rows.
 pub(super) const BLOCK_SIZE: usize = 1 << 20;
 
-/// A block of rows that are about to be inserted into a database. One string contains all texts of the rows.
+/// A block of rows that will be inserted into a database. One string contains all texts of the rows.
 ///
 /// Inserting rows is the slowest step of writing, so another thread prepares blocks in advance.
 #[derive(Default)]
@@ -386,8 +387,8 @@ impl RowBlock {
         start..self.text.len()
     }
 
-    /// Replaces the content of `text` with the fields of a row in the form that is added to the checksum: in the
-    /// order of the table, separated by tabs.
+    /// Replaces the content of `text` with the fields of a row, in the order of the table and separated by tabs. The
+    /// caller adds this text to the checksum.
     fn write_fields(&self, row: &NewRow, text: &mut Vec<u8>) {
         let mut number = itoa::Buffer::new();
         text.clear();
@@ -453,9 +454,9 @@ pub(super) struct RowCollector<'a> {
 }
 
 impl RowCollector<'_> {
-    /// Adds a row with the results `stats` of the move `mv`, in UCI notation, in the position `epd`. `active` is the
-    /// value of the column `Active`, which is 1 for moves that a book may play. Rows are inserted in the order in
-    /// which they are added.
+    /// Adds a row to the collected rows. It contains the results `stats` of the move `mv` (in UCI notation) in the
+    /// position `epd`. `active` is the value of the column `Active`, which is 1 for moves that a book may play. Rows
+    /// are inserted in the order in which they are added.
     ///
     /// # Errors
     ///
@@ -503,8 +504,8 @@ impl RowCollector<'_> {
     }
 }
 
-/// The table `Book` of a database that is being written, with the number and the checksum of the rows inserted so
-/// far.
+/// The table `Book` of a database that is being written. Also contains the number and the checksum of the rows that
+/// were inserted so far.
 pub(super) struct BookTable<'a> {
     pub db: &'a Connection,
     /// The number of rows inserted so far.
@@ -514,7 +515,7 @@ pub(super) struct BookTable<'a> {
 }
 
 impl BookTable<'_> {
-    /// Inserts the rows of `block`, and adds them to the checksum.
+    /// Inserts the rows of `block` into the table `Book`, and adds them to the checksum.
     pub(super) fn insert(&mut self, block: &RowBlock) -> rusqlite::Result<()> {
         let columns = block.columns();
         let mut statement = self
@@ -560,7 +561,7 @@ impl PositionSorters {
         PositionSorters((0..threads).map(sorter).collect())
     }
 
-    /// Adds a position that [`Packer`] encoded. Usually adds it to the sorter of the current thread.
+    /// Adds a position that [`Packer`] encoded to one of the sorters, usually to that of the current thread.
     pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
         let sorter = rayon::current_thread_index().unwrap_or(0) % self.0.len();
         let mut sorter = task::lock(&self.0[sorter]);
@@ -576,7 +577,7 @@ impl PositionSorters {
     }
 }
 
-/// The collected positions, stored as several sorted sequences that are merged when they are read.
+/// Encoded positions in several sorted sequences. The sequences are merged when the positions are read.
 #[derive(Debug)]
 pub(super) struct SortedRows(Vec<TextSorter>);
 

@@ -38,7 +38,7 @@ pub enum Speed {
     Correspondence,
 }
 
-/// The error returned if a string is not the name of a [`Speed`].
+/// The error for a string that is not the name of a [`Speed`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("use ultraBullet, bullet, blitz, rapid, classical or correspondence")]
 pub struct UnknownSpeed;
@@ -72,7 +72,7 @@ impl Speed {
         }
     }
 
-    /// Returns the name of the speed in the Lichess opening explorer, such as `ultraBullet`.
+    /// Returns the name of the speed as the Lichess opening explorer writes it, such as `ultraBullet`.
     pub fn name(self) -> &'static str {
         match self {
             Speed::UltraBullet => "ultraBullet",
@@ -100,7 +100,7 @@ impl FromStr for Speed {
     }
 }
 
-/// The mode of a game: rated if the game changed the ratings of its players, otherwise casual.
+/// The mode of a game: rated or casual. A rated game changes the ratings of its players.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -110,7 +110,7 @@ pub enum Mode {
     Casual,
 }
 
-/// The error returned if a string is not the name of a [`Mode`].
+/// The error for a string that is not the name of a [`Mode`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("use rated or casual")]
 pub struct UnknownMode;
@@ -119,7 +119,7 @@ impl Mode {
     /// All modes: rated and casual.
     pub const ALL: [Mode; 2] = [Mode::Rated, Mode::Casual];
 
-    /// Returns the mode of a game. A game counts as rated unless its `Event` tag says that it was not.
+    /// Returns the mode of a game, according to its `Event` tag. A game is rated unless the tag says that it was not.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
         match is_rated(tags) {
             Some(false) => Mode::Casual,
@@ -153,11 +153,11 @@ impl FromStr for Mode {
 
 // Groups of ratings.
 
-/// The lowest rating of each rating group, in ascending order.
+/// The lowest ratings of the rating groups, in ascending order.
 const FLOORS: [u32; 9] = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500];
 
-/// A group of games whose players have similar ratings. A game belongs to the group that contains the mean of its
-/// known ratings. A game without a known rating belongs to no group.
+/// A group of games whose players have similar ratings. The mean of the known ratings in a game determines its group.
+/// A game without known ratings belongs to no group.
 ///
 /// ```
 /// use polybook::pgn::RatingGroup;
@@ -186,8 +186,8 @@ impl RatingGroup {
         RatingGroup(above.unwrap_or(0) as u8)
     }
 
-    /// Returns the rating group that contains the mean of a game's known ratings. `ratings` contains the ratings of
-    /// White and Black, where 0 means unknown. Returns `None` if both are unknown.
+    /// Returns the rating group of a game. `ratings` contains the ratings of White and Black, where 0 means unknown.
+    /// The mean of the known ratings determines the group. Returns `None` if both ratings are unknown.
     pub fn of_game(ratings: [u16; 2]) -> Option<RatingGroup> {
         match doubled_mean(ratings) {
             0 => None,
@@ -200,14 +200,14 @@ impl RatingGroup {
         FLOORS[usize::from(self.0)]
     }
 
-    /// Returns the index of the group, counted from 0 for the group with the lowest ratings.
+    /// Returns the index of the group. The group with the lowest ratings has the index 0.
     pub(crate) fn number(self) -> usize {
         usize::from(self.0)
     }
 }
 
 /// Returns twice the mean of the known ratings of White and Black. The factor of two makes the result an integer. A
-/// rating of 0 is unknown; if both are unknown, the result is 0.
+/// rating of 0 is unknown. Returns 0 if both ratings are unknown.
 #[inline]
 pub(crate) fn doubled_mean([white, black]: [u16; 2]) -> u32 {
     let sum = u32::from(white) + u32::from(black);

@@ -7,14 +7,14 @@ use super::{Tags, filter::millis};
 
 /// The clocks of a game, from which the time of each move is calculated.
 ///
-/// A comment after a move states either the time that the move took, `[%emt 0:00:05]`, or the time left on the
-/// clock, `[%clk 0:02:59.5]`. The time of a move is the time left before it, plus the increment, minus the time
-/// left after it. This requires a `TimeControl` of one period, such as `180+2`; with several periods, it is unknown
-/// when time is added.
+/// A comment after a move contains one of two times: the time that the move took, as in `[%emt 0:00:05]`, or the time
+/// left on the clock, as in `[%clk 0:02:59.5]`. In the second case, the time of the move is calculated: the time left
+/// before it, plus the increment, minus the time left after it. This requires a `TimeControl` of one period, such as
+/// `180+2`. If there are several periods, it is unknown when time is added.
 ///
 /// The time of a side's first move remains unknown in two cases. If all of the base time is left, the clock did not
-/// run. If less than three quarters are left, the side did not begin with the base time: on Lichess, a player who
-/// goes berserk gets half of the base time and no increment.
+/// run. If less than three quarters are left, the side did not begin with the base time. On Lichess, a player who
+/// goes berserk gets only half of it.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     /// The base time and the increment of each side, in seconds. `None` if the time control is unknown or has several
@@ -25,8 +25,8 @@ pub(crate) struct Clocks {
     has_moved: [bool; 2],
 }
 
-/// The times in the comments after one move, in seconds: the time left on the clock, and the time that the move
-/// took.
+/// The times in the comments after one move, in seconds. One is the time left on the clock, the other is the time
+/// that the move took.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct CommentTimes {
     pub left: Option<f64>,
@@ -34,7 +34,7 @@ pub(crate) struct CommentTimes {
 }
 
 impl CommentTimes {
-    /// Reads the times in a comment, such as `[%clk 0:02:59]`. Ignores times that do not consist of hours, minutes
+    /// Reads the times in a comment, such as `[%clk 0:02:59]`. Ignores a time that does not consist of hours, minutes
     /// and seconds.
     pub fn read(&mut self, comment: &[u8]) {
         self.left = time_after(comment, b"[%clk ").or(self.left);
@@ -55,8 +55,8 @@ impl Clocks {
         }
     }
 
-    /// Updates the clock of `side` after the next move of that side. `said` contains the times in the comments after
-    /// the move. Returns the time that the move took in seconds, or `None` if it is unknown.
+    /// Updates the clock of `side` after the next move of this side. `said` contains the times in the comments after
+    /// the move. Returns the number of seconds that the move took, or `None` if it is unknown.
     pub fn next(&mut self, side: Color, said: CommentTimes) -> Option<f64> {
         let side = usize::from(side.is_black());
         let before = std::mem::replace(&mut self.left[side], said.left);
@@ -89,8 +89,8 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Finds `command`, such as `[%clk `, in a comment, and parses the time after it. Returns the time in seconds, or
-/// `None` if the comment does not contain the command or the time is malformed.
+/// Finds `command`, such as `[%clk `, in a comment, and parses the time after it. Returns the time in seconds.
+/// Returns `None` if the comment does not contain the command, or if the time is malformed.
 fn time_after(comment: &[u8], command: &[u8]) -> Option<f64> {
     let rest = &comment[memmem::find(comment, command)? + command.len()..];
     let end = memchr::memchr(b']', rest)?;
@@ -98,7 +98,7 @@ fn time_after(comment: &[u8], command: &[u8]) -> Option<f64> {
 }
 
 /// Parses a time of hours, minutes and seconds, such as `1:02:03.5`, and returns it in seconds. Returns `None` for
-/// other texts. A time such as `2:03` is rejected because it could mean minutes and seconds, or hours and minutes.
+/// any other text. A time such as `2:03` is rejected because its unit is unclear.
 fn seconds(text: &str) -> Option<f64> {
     let (hours, rest) = text.split_once(':')?;
     let (minutes, seconds) = rest.split_once(':')?;

@@ -17,21 +17,21 @@ use super::{
     tags::{MAX_CONTINUATION_LENGTH, closing_quote, has_tag, is_tag_start, moves_begin},
 };
 
-/// The maximum number of bytes between the beginnings of two games: 16 MiB. If no game begins within this distance,
-/// a [`Cutter`] returns an error, because it holds the text of a whole game in memory.
+/// The maximum distance between the beginnings of two games, in bytes: 16 MiB. A [`Cutter`] holds a whole game in
+/// memory, so it returns an error if no game begins within this distance.
 pub const MAX_GAME_LENGTH: usize = 16 << 20;
 
-/// The number of bytes after the end of a game that must have been read before it is certain that the game ends there.
-/// It is the greater of two limits: [`MAX_COMMENT_DISTANCE`] for comments, and [`MAX_CONTINUATION_LENGTH`] for the
-/// values of tags.
+/// The number of bytes that must follow the end of a game before the end is final. With fewer bytes, a comment or the
+/// value of a tag may still turn out to be unclosed. It is the greater of [`MAX_COMMENT_DISTANCE`] and
+/// [`MAX_CONTINUATION_LENGTH`].
 const LOOKAHEAD: usize = if MAX_COMMENT_DISTANCE > MAX_CONTINUATION_LENGTH {
     MAX_COMMENT_DISTANCE
 } else {
     MAX_CONTINUATION_LENGTH
 };
 
-/// The maximum number of lines that the fast backward search for a game boundary examines. If none of the lines is
-/// certainly outside comments, the games are parsed instead.
+/// The maximum number of lines that the fast backward search for a game boundary examines. If all of these lines may
+/// be inside comments, the games are parsed instead.
 const MAX_CANDIDATES: usize = 64;
 
 /// A part of a PGN stream that contains only whole games.
@@ -43,7 +43,7 @@ pub struct Batch {
     pub offset: u64,
 }
 
-/// A reader that divides a stream of PGN into [batches](Batch) of whole games.
+/// A reader that divides a PGN stream into [batches](Batch) of whole games.
 #[derive(Debug)]
 pub struct Cutter<R> {
     stream: R,
@@ -76,7 +76,7 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Creates a cutter for text that consists of lines instead of games. Each batch will contain whole lines, of
+    /// Creates a cutter for text that consists of lines instead of games. Each batch will contain whole lines with
     /// about `batch_size` bytes in total.
     pub(crate) fn of_lines(stream: R, batch_size: usize) -> Cutter<R> {
         Cutter {
@@ -142,15 +142,14 @@ impl<R: Read> Cutter<R> {
     }
 }
 
-/// Returns the last offset in `text`, greater than 0, at which a game certainly begins. Returns `None` if there is
-/// no such offset.
+/// Returns the offset of the last game boundary in `text`: an offset greater than 0 at which a game certainly begins.
+/// Returns `None` if no boundary is found.
 fn last_boundary(text: &[u8]) -> Option<usize> {
     tagged_boundary(text).or_else(|| read_boundary(text))
 }
 
-/// Returns the offset of the last line that begins the tags of a game and is certainly outside comments. Returns
-/// `None` if there is no such line. The result depends only on the text before the line, so it is valid whatever
-/// follows.
+/// Returns the offset of the last line that begins the tags of a game and is outside comments. Returns `None` if no
+/// such line is found. Text after the line cannot change the result.
 fn tagged_boundary(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     let mut tries = 0;
@@ -173,8 +172,8 @@ fn tagged_boundary(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns `true` if another tag of the same game may precede the tag at the offset `at`. Ignores blank lines and
-/// comments between the two tags.
+/// Returns `true` if the tag at the offset `at` may follow another tag of the same game. Examines the last line
+/// before the tag, apart from blank lines and comments. Returns `true` in doubt.
 fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     let mut before = &text[..at];
     let mut is_next_to = true;
@@ -221,9 +220,9 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Parses the games in `text`, and returns the offset at which the last complete game ends. Returns `None` if no
-/// game is complete. A game is complete if at least [`LOOKAHEAD`] bytes follow it, because later bytes cannot change
-/// where it ends.
+/// Parses the games in `text`, and returns the offset at which the last complete game ends. Returns `None` if no game
+/// is complete. A game is complete if at least [`LOOKAHEAD`] bytes follow it. Later bytes cannot change where such a
+/// game ends.
 fn read_boundary(text: &[u8]) -> Option<usize> {
     let certain = text.len().checked_sub(LOOKAHEAD)?;
     let mut games = GameReader::new(text);

@@ -23,7 +23,7 @@ use crate::position::Variant;
 ///
 /// Call [`next_game`](GameReader::next_game) to advance to a game and read its tags. Then call
 /// [`next_token`](GameReader::next_token) for each move of the main line until it returns
-/// [`Token::End`](super::Token::End), or call [`skip_moves`](GameReader::skip_moves) to skip the rest of the game.
+/// [`Token::End`](super::Token::End). Alternatively, call [`skip_moves`](GameReader::skip_moves) to skip the moves.
 #[derive(Debug)]
 pub struct GameReader<'a> {
     pub(super) text: &'a [u8],
@@ -74,9 +74,9 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Sets whether [`next_token`](GameReader::next_token) also returns the moves of variations, between
-    /// [`Token::BeginVariation`](super::Token::BeginVariation) and
-    /// [`Token::EndVariation`](super::Token::EndVariation). By default, variations are skipped.
+    /// Sets whether [`next_token`](GameReader::next_token) also returns the moves of variations. It returns them
+    /// between [`Token::BeginVariation`](super::Token::BeginVariation) and
+    /// [`Token::EndVariation`](super::Token::EndVariation). By default, it skips variations.
     pub fn with_variations(mut self, wanted: bool) -> GameReader<'a> {
         self.with_variations = wanted;
         self
@@ -95,8 +95,8 @@ impl<'a> GameReader<'a> {
         &self.tags
     }
 
-    /// Returns the offset in the text at which the current game begins. This is the offset of the opening bracket of
-    /// its first tag or, if the game has no tags, of its first move or move number.
+    /// Returns the offset in the text at which the current game begins. If the game has tags, this is the opening
+    /// bracket of the first tag. Otherwise it is the first move or move number.
     pub fn game_offset(&self) -> usize {
         self.game
     }
@@ -112,15 +112,15 @@ impl<'a> GameReader<'a> {
         self.tags_end
     }
 
-    /// Returns the offset of the first text that was skipped because it does not belong to any game. Returns `None`
-    /// if no such text has been found so far.
+    /// Returns the offset of the first text that the reader skipped because it does not belong to any game. Returns
+    /// `None` if the reader has not found such text so far.
     pub fn stray_text(&self) -> Option<usize> {
         self.stray_text
     }
 
-    /// Returns the offset of the first line that was skipped because it is between tags but is not a tag pair.
-    /// Returns `None` if no such line has been found so far. The tags before and after the line belong to the same
-    /// game.
+    /// Returns the offset of the first line between tags that the reader skipped because it is not a tag pair.
+    /// Returns `None` if the reader has not found such a line so far. The tags before and after the line belong to
+    /// the same game.
     pub fn bad_tag(&self) -> Option<usize> {
         self.bad_tag
     }
@@ -130,8 +130,8 @@ impl<'a> GameReader<'a> {
         self.at
     }
 
-    /// Advances to the next game and reads its tags. Returns `false` at the end of the text. The moves of the current
-    /// game must already have been read or skipped.
+    /// Advances to the next game and reads its tags. Returns `false` at the end of the text. The caller must already
+    /// have read or skipped the moves of the current game.
     pub fn next_game(&mut self) -> bool {
         self.tags.clear();
         self.has_unreadable_marker = false;
@@ -165,7 +165,7 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips blanks, comments, and lines that begin with the escape character `%`, up to the next game.
+    /// Skips blanks, comments, and lines that begin with the escape character `%`. Stops at the next game.
     fn skip_between_games(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             match byte {
@@ -183,8 +183,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips the comment, or the line that begins with the escape character `%`, at the current offset. Returns
-    /// `false` if neither is at this offset.
+    /// Skips a comment, or a line that begins with the escape character `%`. Returns `false` if the current offset is
+    /// at neither of them.
     ///
     /// # Errors
     ///
@@ -215,8 +215,8 @@ impl<'a> GameReader<'a> {
 
     /// Skips a bracket that does not begin a tag pair, and the rest of its line.
     ///
-    /// A damaged `FEN` or `Variant` tag is kept, because without the tag the moves would be played from a wrong
-    /// position. If its value turns out to be unreadable, the game is rejected.
+    /// Keeps the line as a tag if it is a damaged `FEN` or `Variant` tag. Without this tag, the moves would be played
+    /// from a wrong position. A game whose tag cannot be read is later rejected.
     #[cold]
     fn pass_bad_tag(&mut self) {
         self.bad_tag.get_or_insert(self.at);
@@ -229,15 +229,15 @@ impl<'a> GameReader<'a> {
         self.at = end;
     }
 
-    /// Examines a bracket at the current offset that does not begin a tag pair. Returns the offset at which to
-    /// continue reading, and the tag if it is a damaged `FEN` or `Variant` tag.
+    /// Examines the bracket at the current offset, which does not begin a tag pair. Returns the offset at which to
+    /// continue reading. Also returns the tag if it is a damaged `FEN` or `Variant` tag.
     fn damaged_start_tag(&self) -> (usize, Option<Tag<'a>>) {
         let end = end_of_bad_tag(self.text, self.at);
         (end, damaged_start_tag(&self.text[self.at..end]))
     }
 
-    /// Returns `true` if the rest of the current game, from the offset `at`, contains only blanks and comments. The
-    /// game ends at a blank line, at the tags of the next game, or at the end of the text.
+    /// Returns `true` if only blanks and comments follow the offset `at` in the current game. The game ends at a
+    /// blank line, at the tags of the next game, or at the end of the text.
     pub(super) fn is_last(&self, at: usize) -> bool {
         let mut rest = &self.text[at..];
         let mut breaks = 0;
@@ -267,28 +267,28 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the tags of the next game or the end of the text follow the offset `at`, after any ASCII
-    /// blanks.
+    /// Returns `true` if the tags of the next game or the end of the text follow the offset `at`. Ignores ASCII
+    /// blanks before them.
     pub(super) fn tags_or_end_follow(&self, at: usize) -> bool {
         let rest = self.text[at..].trim_ascii_start();
         rest.is_empty() || is_tag_start(self.text, self.text.len() - rest.len())
     }
 
-    /// Returns `true` if the result of the current game is written but cannot be read: in the `Result` tag or, if the
-    /// tag states no result, after the moves. The moves must already have been read.
+    /// Returns `true` if the current game states a result that cannot be read. The result is in the `Result` tag or,
+    /// if the tag states none, after the moves. The moves must already have been read.
     pub(crate) fn has_unreadable_result(&self) -> bool {
         let tag = self.tags.result();
         self.tags.has_unreadable_result() || (tag.is_none() && self.has_unreadable_marker)
     }
 
-    /// Returns `true` if `text`, which was just read as a castling move, is really the result of the game. As the
-    /// last word of a game, `0-0` means that both sides lost.
+    /// Returns `true` if `text`, which was just read as a castling move, is really the result of the game. If `0-0`
+    /// is the last word of a game, it means that both sides lost.
     pub(crate) fn is_double_loss(&self, text: &[u8]) -> bool {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }
 
-    /// Reads the tag pairs of a game, of which a line may contain several. Between them, skips blank lines, comments,
-    /// and lines that begin with the escape character `%`. Also skips lines that begin with a bracket but are not tag
+    /// Reads the tag pairs of a game. A line may contain several of them. Skips blank lines, comments and lines that
+    /// begin with the escape character `%` between them. Also skips lines that begin with a bracket but are not tag
     /// pairs, and [stray text](GameReader::is_stray_text).
     fn read_tags(&mut self) {
         let mut blank_line = false;
@@ -349,8 +349,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the rest of the current line is stray text: text between tags that is neither a tag nor a
-    /// comment. `is_line` is `true` if the text begins its line, and `false` if it follows a tag.
+    /// Returns `true` if the rest of the current line is stray text. Stray text is text between tags that is neither
+    /// a tag nor a comment. `is_line` is `true` if the text begins its line, and `false` if it follows a tag.
     ///
     /// | text | is stray text if |
     /// |---|---|
@@ -386,11 +386,11 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// The maximum distance in bytes between a line in a comment that looks like the start of a game, and the brace
-/// that closes the comment. If no closing brace is within this distance, the comment counts as unclosed.
+/// The maximum length in bytes of the rest of a comment after a line that looks like the start of a game. If no
+/// closing brace is within this distance, the comment counts as unclosed.
 pub(super) const MAX_COMMENT_DISTANCE: usize = 1 << 20;
 
-/// The offset at which a comment ends, and whether the comment is closed.
+/// The end of a comment: its offset, and whether a brace closes the comment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum CommentEnd {
     /// The comment is closed. Contains the offset of the byte after its closing brace.
@@ -399,8 +399,8 @@ pub(super) enum CommentEnd {
     Unclosed(usize),
 }
 
-/// A finder of the ends of comments in one text. It caches the last closing brace that was found; without the
-/// cache, reading a file in which every game opens a comment and none closes it would take quadratic time.
+/// A finder of the ends of comments in one text. It caches the last closing brace that was found. Without the cache,
+/// a file with very many unclosed comments would take quadratic time.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Comments {
     /// The offset from which the last search for a closing brace started.
@@ -414,9 +414,9 @@ impl Comments {
     /// Finds the end of the comment whose opening brace is at the offset `open`. All calls must pass the same text,
     /// because the last search is cached.
     ///
-    /// If `text` is only a part of a file, a result of [`CommentEnd::Unclosed`] may change when more text is read. It
-    /// is final if the text ends at the end of the file or at the beginning of a later game, or if at least
-    /// [`MAX_COMMENT_DISTANCE`] bytes follow the offset in the result.
+    /// If `text` is only a part of a file, a result of [`CommentEnd::Unclosed`] may change when more text is read.
+    /// The result is final if the text ends at the end of the file or at the start of a later game. It is also final
+    /// if at least [`MAX_COMMENT_DISTANCE`] bytes follow the offset in the result.
     #[inline]
     pub(super) fn end_of(&mut self, text: &[u8], open: usize) -> CommentEnd {
         let close = self.closing_brace(text, open);
@@ -444,8 +444,8 @@ impl Comments {
     }
 }
 
-/// Checks whether a game begins inside a comment, which is then unclosed. The comment consists of the bytes
-/// `start..end` of `text`, and `close` is the offset of the next closing brace, if there is one.
+/// Finds a game that begins inside a comment, which is then unclosed. The comment consists of the bytes `start..end`
+/// of `text`. `close` is the offset of the next closing brace, if there is one.
 ///
 /// Returns the offset of the line at which the game begins, or `None` if no game begins in the comment.
 #[inline]
@@ -465,9 +465,9 @@ fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> O
     None
 }
 
-/// Returns `true` if a game may begin at the offset `line`, which is the start of a line in a comment. This is the
-/// case if the line starts with a tag. It is also the case if the line starts with `1.`, and the text of the
-/// comment before it, from the offset `comment` on, ends with a termination marker such as `1-0`.
+/// Returns `true` if a game may begin at the offset `line`, which is the start of a line in a comment. There are two
+/// cases. Either the line starts with a tag, or it starts with `1.` after a termination marker such as `1-0`. The
+/// text of the comment begins at the offset `comment`.
 fn may_begin_game(text: &[u8], comment: usize, line: usize) -> bool {
     match text.get(line) {
         Some(b'[') => is_tag_start(text, line),

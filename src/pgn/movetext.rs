@@ -41,7 +41,7 @@ pub enum Token<'a> {
     End(GameEnd),
 }
 
-/// The end of the text of a game: either the whole game was read, or damaged text ended it.
+/// The end of a game's text. Either the whole game was read, or damage in the text ended it early.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GameEnd {
     /// The game was read to its end. Contains the result of its termination marker, or `None` if it has no marker.
@@ -50,7 +50,7 @@ pub enum GameEnd {
     Broken(Flaw),
 }
 
-/// The maximum length in bytes of a word that is examined as a termination marker, such as `1-0`.
+/// The maximum length in bytes of a termination marker, such as `1-0`. Only this many bytes of a text are examined.
 pub(super) const MAX_MARKER_LENGTH: usize = 64;
 
 /// Damage in the text of a game, such as an unclosed comment, after which the moves cannot be read.
@@ -64,8 +64,8 @@ pub struct Flaw {
 }
 
 impl<'a> GameReader<'a> {
-    /// Returns the next token of the current game: usually a move of the main line, or [`Token::End`] after the last
-    /// move. Also returns the moves of variations if [`with_variations`](GameReader::with_variations) is on.
+    /// Returns the next token of the current game. It is usually a move of the main line, or [`Token::End`] after the
+    /// last move. Also returns the moves of variations if [`with_variations`](GameReader::with_variations) is on.
     #[inline]
     pub fn next_token(&mut self) -> Token<'a> {
         loop {
@@ -76,7 +76,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns the next token, like [`next_token`](GameReader::next_token). Calls `comment` with the text of each
-    /// comment that precedes the token, except comments in skipped variations.
+    /// comment before the token. Ignores comments in skipped variations.
     pub(crate) fn next_token_after(&mut self, mut comment: impl FnMut(&'a [u8])) -> Token<'a> {
         loop {
             let start = self.at;
@@ -113,7 +113,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Moves the reader back to the first comment between the tags and the moves of the current game. Does nothing if
-    /// there is no such comment.
+    /// no comment is there.
     pub(crate) fn return_to_comments(&mut self) {
         self.at = self.first_comment.unwrap_or(self.at);
     }
@@ -163,8 +163,8 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the next word of the main line, without advancing past the word. Returns `None` unless only blanks and
-    /// a move number precede the word and a blank follows it.
+    /// Returns the next word of the main line, without advancing past the word. Returns `None` if anything but blanks
+    /// and a move number precedes the word, or if no blank follows it.
     ///
     /// This is a fast path for common moves. If [`read_word`](crate::position::read_word) can read the word, call
     /// [`take_word`](GameReader::take_word) to advance past it. Otherwise call [`next_token`], which reads the same
@@ -203,8 +203,8 @@ impl<'a> GameReader<'a> {
         self.at += word.len();
     }
 
-    /// Reads the word at the current offset, which begins with a letter. Returns its token, or `None` if the word has
-    /// no token and was skipped.
+    /// Reads the word at the current offset, which begins with a letter. Returns its token, usually a move. Returns
+    /// `None` if it skipped the word because the word is no token.
     #[inline]
     fn read_move(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -220,9 +220,9 @@ impl<'a> GameReader<'a> {
         self.read_odd_move(end)
     }
 
-    /// Reads a word that begins with a letter or figurine but is not a plain move, for example a move with an unusual
-    /// ending. `end` is the offset after the [move bytes](is_move_byte) with which the word begins. Returns `None` if
-    /// the word has no token and was skipped.
+    /// Reads a word that begins with a letter or figurine, such as castling or a move with an unusual ending. `end`
+    /// is the offset of the first byte in the word that is not a [move byte](is_move_byte). Returns `None` if it
+    /// skipped the word because the word is no token.
     #[cold]
     #[inline(never)]
     fn read_odd_move(&mut self, end: usize) -> Option<Token<'a>> {
@@ -251,11 +251,11 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads the words at `offset` as the end of a game: a result such as `White wins`, or an unreadable text such as
-    /// `remis`.
+    /// Reads the words at `offset` if they are the end of a game: a result such as `White wins`, or a text such as
+    /// `remis` that cannot be read.
     ///
-    /// Returns the token for the end of the game. Returns `None` if the words are not the end of a game, and
-    /// `Some(None)` if they were skipped because a termination marker follows.
+    /// Returns the token for the end of the game. Returns `None` if the words are not the end of a game. Returns
+    /// `Some(None)` if it skipped the words because a termination marker follows.
     fn read_last_words(&mut self, offset: usize) -> Option<Option<Token<'a>>> {
         let rest = &self.text[offset..];
         let rest = &rest[..rest.len().min(MAX_MARKER_LENGTH)];
@@ -302,14 +302,14 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Records that the current game ends with an unreadable result, and returns the token for the end of the game.
+    /// Notes that the current game ends with an unreadable result, and returns the token for the end of the game.
     fn end_without_result(&mut self) -> Token<'a> {
         self.has_unreadable_marker = true;
         Token::End(GameEnd::Complete(None))
     }
 
     /// Returns the offset at which the move at `offset` ends. The move may contain parentheses, `e.p.`, dashes and
-    /// multiplication signs. `end` is the offset after the [move bytes](is_move_byte) with which the move begins.
+    /// multiplication signs. `end` is the offset of the first byte that is not a [move byte](is_move_byte).
     fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
         loop {
             let rest = &self.text[end..];
@@ -351,7 +351,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads a word that begins with a digit: a move number, a termination marker, or castling written with zeros.
-    /// Returns the token of the word, or `None` if the word has no token, such as a move number.
+    /// Returns the token of the word. Returns `None` for a word without a token, such as a move number.
     #[inline]
     fn read_number(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -383,7 +383,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads a termination marker such as `1-0`, or castling written with zeros. `end` is the offset after the digits
-    /// with which the word begins. Returns `None` if the word has no token and was skipped.
+    /// at the start of the word. Returns `None` if it skipped the word because the word is no token.
     #[cold]
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
@@ -457,8 +457,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads a termination marker with blanks between its parts, such as `1 - 0`. Returns the token for the end of
-    /// the game. Returns `None` if there is no such marker at the current offset, and `Some(None)` if the marker was
-    /// skipped because it is in a variation.
+    /// the game. Returns `None` if there is no such marker at the current offset. Returns `Some(None)` if it skipped
+    /// the marker because the marker is in a variation.
     fn read_spaced_marker(&mut self) -> Option<Option<Token<'a>>> {
         let (result, length, is_last) = GameResult::spaced_marker(&self.text[self.at..])?;
         let end = self.at + length;
@@ -470,16 +470,16 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns the token for the end of a game whose termination marker is `result`. Returns `None` inside a
-    /// variation, where a marker does not end the game.
+    /// variation, because a marker there does not end the game.
     fn end_of_game(&self, result: GameResult) -> Option<Token<'a>> {
         (self.depth == 0).then_some(Token::End(GameEnd::Complete(Some(result))))
     }
 
-    /// Reads a word that begins with neither an ASCII letter nor a digit: a move with a figurine, such as `♘f3`, a
-    /// null move, a termination marker such as `½-½`, or an annotation such as `+-`. Any other word becomes
+    /// Reads a word that begins with neither an ASCII letter nor a digit. Examples are a move with a figurine
+    /// (`♘f3`), a null move, a termination marker (`½-½`) and an annotation (`+-`). Any other word becomes
     /// [`Token::Unreadable`].
     ///
-    /// Returns `None` if the word was skipped: a blank, an annotation, or a termination marker in a variation.
+    /// Returns `None` if it skipped the word: a blank, an annotation, or a termination marker in a variation.
     #[cold]
     fn read_sign(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -534,11 +534,11 @@ impl<'a> GameReader<'a> {
         looks_like_move(without_marks(first_word(rest)))
     }
 
-    /// Returns `true` if the move at the current offset was certainly played in the game. An annotation precedes the
-    /// move, at `offset`. It may be a sign such as ∆ ("with the idea"), so the move could belong to the annotation.
+    /// Returns `true` if the move at the current offset was certainly played in the game. An annotation at `offset`
+    /// precedes the move. If the annotation is a sign such as ∆ ("with the idea"), the move may be only an idea.
     ///
-    /// The move was certainly played if a move number precedes the annotation, as in `2. ∆ Nf3`, or if a move is
-    /// missing between two move numbers, as in `1. e4 ∆ e5 2.`.
+    /// The move was certainly played in two cases. Either a move number precedes the annotation, as in `2. ∆ Nf3`. Or
+    /// a move is missing between two move numbers, as in `1. e4 ∆ e5 2.`.
     fn is_next_move(&self, offset: usize) -> bool {
         let (before, word) = last_word(&self.text[self.game..offset]);
         let first = match leading_number(word) {
@@ -565,16 +565,16 @@ fn last_word(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(blank.map_or(0, |blank| blank + 1))
 }
 
-/// Splits a word into the number with which it begins, and the rest of the word. Returns `None` if the word does
-/// not begin with a digit, or if the number does not fit into 32 bits.
+/// Splits a word into a number at its start and the rest of the word. Returns `None` if the word does not begin with
+/// a digit, or if the number does not fit into 32 bits.
 fn leading_number(word: &[u8]) -> Option<(u32, &[u8])> {
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let number = str::from_utf8(&word[..digits]).ok()?.parse().ok()?;
     Some((number, &word[digits..]))
 }
 
-/// Returns the length in bytes of the Unicode signs before the move in a word such as `□Nf3`. Returns 0 if the word
-/// does not consist of such signs and a move.
+/// Returns the length in bytes of the Unicode signs before a move, as in the word `□Nf3`. Returns 0 if the word does
+/// not consist of such signs and a move.
 fn signs_before_move(word: &[u8]) -> usize {
     let text = word.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let is_sign = |sign: char| {
@@ -589,23 +589,23 @@ fn signs_before_move(word: &[u8]) -> usize {
     }
 }
 
-/// Returns `true` if an annotation contains a sign such as `∆` ("with the idea"). The moves after such a sign were
-/// not played in the game.
+/// Returns `true` if an annotation contains a sign such as `∆` ("with the idea"). Moves after such a sign were not
+/// played in the game.
 fn text_means_idea(annotation: &[u8]) -> bool {
     let text = str::from_utf8(annotation).unwrap_or_default();
     text.chars()
         .any(|sign| "\u{2206}\u{25b3}\u{394}\u{2207}\u{2313}\u{25b2}\u{25bd}".contains(sign))
 }
 
-/// Returns `true` if a word is certainly a complete move without annotations, because it ends with a square or a
+/// Returns `true` if a word is certainly a complete move without annotations. Such a word ends with a square or a
 /// check sign. Nearly all moves in PGN files are plain.
 #[inline]
 fn is_plain(word: &[u8]) -> bool {
     matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))
 }
 
-/// Returns `true` if a letter in parentheses after a move means a promotion: `pawn_move` must be a pawn's move to
-/// the last rank, and `letter` must name a piece in one of the supported
+/// Returns `true` if a letter in parentheses after a move means a promotion. For this, `pawn_move` must be a pawn's
+/// move to the last rank. `letter` must name a piece in one of the supported
 /// [languages](crate::position::PieceLetters).
 fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
     let square = pawn_move.strip_suffix(b"=").unwrap_or(pawn_move);
@@ -614,8 +614,8 @@ fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
         && b"NBRQSLTDPCFA".contains(&letter)
 }
 
-/// Returns the length in bytes of the null move with which a word begins: two dashes, which only marks may follow.
-/// Returns `None` if the word is not a null move.
+/// Returns the length in bytes of the null move at the start of a word: two dashes. Only marks may follow the null
+/// move. Returns `None` if the word is not a null move.
 fn null_move(word: &[u8]) -> Option<usize> {
     let first = dash(word);
     let second = dash(&word[first..]);
@@ -624,7 +624,7 @@ fn null_move(word: &[u8]) -> Option<usize> {
     is_null_move.then_some(first + second)
 }
 
-/// Returns `true` if a word consists of annotation signs only, such as `+-`, `=`, `±`, `□` or `⇆`.
+/// Returns `true` if a word consists only of annotation signs, such as `+-`, `=`, `±`, `□` or `⇆`.
 fn is_annotation(word: &[u8]) -> bool {
     // The plus-minus sign and the daggers in Windows-1252.
     let is_sign_byte = |byte: &u8| matches!(byte, 0x86 | 0x87 | 0xb1);

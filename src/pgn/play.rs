@@ -36,7 +36,7 @@ pub struct Games<'a> {
     pub meter: &'a Meter,
 }
 
-/// The number of games that were read from all inputs, and a description of everything that was skipped.
+/// The number of games that were read from all inputs, and descriptions of everything that was skipped.
 #[derive(Debug, Default)]
 pub(crate) struct ReadGames {
     /// The number of games.
@@ -48,7 +48,7 @@ pub(crate) struct ReadGames {
 }
 
 impl ReadGames {
-    /// Returns warnings about games and other parts of the inputs that were skipped. Each warning is one line of
+    /// Returns warnings about everything in the inputs that was skipped, such as games. Each warning is one line of
     /// text.
     pub fn warnings(mut self) -> Vec<String> {
         self.skipped.extend(self.unknown_variants.warnings());
@@ -57,11 +57,12 @@ impl ReadGames {
 }
 
 impl Games<'_> {
-    /// Calls `read` for each game, on several threads, and `take` for each result of `read`, on the calling thread
-    /// and in the order of the games.
+    /// Reads all games on several threads. Calls `read` on these threads for each game. Calls `take` on the calling
+    /// thread with each result of `read`, in the order of the games.
     ///
-    /// `read` gets the text of a batch of games, and a reader that has just read the tags of one of them. It must
-    /// read this game to its end. `take` gets the number of the game, counted from 1 over all inputs, and the result.
+    /// `read` gets the text of a batch of games, and a reader of this text. The reader has just read the tags of a
+    /// game, and `read` must read this game to its end. `take` gets the number of the game, counted from 1 over all
+    /// inputs, and the result.
     ///
     /// # Errors
     ///
@@ -153,8 +154,8 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
     }
 }
 
-/// The outcome of playing the moves of a game: the result after the moves and, if not all moves could be played,
-/// the reason.
+/// The outcome of playing the moves of a game. It contains the result that is stated after the moves. If some moves
+/// could not be played, it also contains the reason.
 #[derive(Default)]
 pub(crate) struct Ending {
     /// The result that the termination marker states, or `None` if the game has no marker or its text is damaged.
@@ -166,17 +167,17 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// Returns the reason why not all moves of the game could be played, or `None` if all moves were played.
+    /// Returns the reason why some moves of the game could not be played. Returns `None` if all moves were played.
     pub fn problem(self) -> Option<String> {
         self.illegal.or(self.flaw)
     }
 }
 
 /// Plays the remaining moves of the current game of `games` on the board `pos`. Stops at the end of the game, at a
-/// null move, at a move that cannot be played, or when `step` returns `false`. The rest of the game is skipped.
+/// null move, at a move that cannot be played, or when `step` returns `false`. Skips the rest of the game.
 ///
-/// `step` is called before each move is played. It gets the position, the move, and the offset in the text at which
-/// the move ends.
+/// Calls `step` before each move. The arguments are the position, the move, and the offset in the text at which the
+/// move ends.
 ///
 /// # Errors
 ///
@@ -223,7 +224,8 @@ pub(crate) fn play(
     }
 }
 
-/// A game whose moves were played: its starting position, its final position, and the outcome of playing its moves.
+/// A game whose moves were played. Contains its starting position, its final position, and the outcome of playing its
+/// moves.
 pub(crate) struct ReplayedGame {
     pub variant: Variant,
     pub start: VariantPosition,
@@ -232,9 +234,9 @@ pub(crate) struct ReplayedGame {
     pub ending: Ending,
 }
 
-/// Plays the moves of the current game of `games` from its starting position. Calls `step` before each move with
-/// the variant of the game, the position, the move, and the offset at which the text of the move ends. Stops when
-/// `step` returns `false`.
+/// Plays the moves of the current game of `games` from its starting position. Stops when `step` returns `false`.
+/// Calls `step` before each move. The arguments are the variant of the game, the position, the move, and the offset
+/// in the text at which the move ends.
 ///
 /// If the starting position cannot be read, no move is played, and [`Ending::illegal`] contains the reason.
 pub(crate) fn play_from_start(
@@ -261,8 +263,8 @@ pub(crate) fn play_from_start(
     })
 }
 
-/// Converts the end of a game that the reader returned to an [`Ending`]. The field `illegal` is `None`; the caller
-/// sets it if a move cannot be played.
+/// Converts `end`, the end of a game that the reader returned, to an [`Ending`]. The caller must set the field
+/// `illegal` if a move could not be played.
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {
         GameEnd::Complete(marker) => (marker, None),
@@ -275,9 +277,9 @@ fn ending(end: GameEnd) -> Ending {
     }
 }
 
-/// Returns a copy of `text`, the PGN of a game, with comments inserted in braces. Each item of `comments` is a byte
-/// offset in `text` and the text of a comment; the items may be in any order. If marks such as `!` or `+` are at
-/// the offset, the comment is inserted after them.
+/// Returns a copy of `text`, the PGN of a game, with comments inserted in braces. Each item of `comments` contains a
+/// byte offset in `text` and a comment. The items may be in any order. If marks such as `!` or `+` are at the offset,
+/// the comment is inserted after them.
 pub(crate) fn commented(
     text: &[u8],
     comments: impl IntoIterator<Item = (usize, String)>,

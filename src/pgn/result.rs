@@ -20,7 +20,7 @@ pub enum GameResult {
     Unknown,
 }
 
-/// The maximum length in bytes of a text that can be a result, after its blanks have been removed and its
+/// The maximum length of a text that can be a result, in bytes. It applies to the text without blanks, after its
 /// characters have been converted to ASCII.
 const MAX_TEXT_LENGTH: usize = 15;
 
@@ -51,10 +51,11 @@ impl GameResult {
         }
     }
 
-    /// Parses a result in any form that people and programs use in a tag or after the moves: `1-0`, `1:0`, `1 – 0`,
-    /// `½-½`, `1/2`, `0,5-0,5`, `1-0 (forfeit)`, `+:-`, `White wins`, `draw agreed`. If both sides lost, as in `0-0`,
-    /// the result is [`GameResult::Unknown`]. Returns `None` for any other text, such as the score of a match (`2-0`,
-    /// `1-1`).
+    /// Parses a result in any form that people and programs use in a tag or after the moves. Examples are `1-0`,
+    /// `1:0`, `1 – 0`, `½-½`, `1/2`, `0,5-0,5`, `1-0 (forfeit)`, `+:-`, `White wins` and `draw agreed`.
+    ///
+    /// If both sides lost, as in `0-0`, the result is [`GameResult::Unknown`]. Returns `None` for any other text,
+    /// such as the score of a match (`2-0`, `1-1`).
     ///
     /// ```
     /// use polybook::pgn::GameResult;
@@ -102,8 +103,8 @@ impl GameResult {
         matches!(words.next(), None | Some("by" | "on")).then_some(result)
     }
 
-    /// Returns the length in bytes of the score of a match, such as `2-0` or `1 : 1`, at the start of `text`. Returns
-    /// 0 if there is no such score. A single game cannot have such a result.
+    /// Returns the length in bytes of the score of a match at the start of `text`, such as `2-0` or `1 : 1`. A single
+    /// game cannot have such a result. Returns 0 if `text` does not start with such a score.
     pub(super) fn match_score_length(text: &[u8]) -> usize {
         let is_digit = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
         let dash_at = 1 + blanks_length(text.get(1..).unwrap_or_default());
@@ -118,7 +119,7 @@ impl GameResult {
     }
 
     /// Parses a termination marker, which states the result after the moves of a game. Returns `None` for any other
-    /// word, and for a word that could also be castling (`0-0`) or an annotation (`+--`).
+    /// word. Also returns `None` for a word that could be castling (`0-0`) or an annotation (`+--`).
     pub(super) fn from_marker(word: &[u8]) -> Option<GameResult> {
         GameResult::from_token(word).or_else(|| {
             let (result, certainty) = spelled(word)?;
@@ -127,23 +128,24 @@ impl GameResult {
     }
 
     /// Parses the last word of a game as a termination marker. Accepts a forfeit such as `+--`, which would be an
-    /// annotation if moves followed. Returns `None` for any other word, and for a word that could also be castling
-    /// (`0-0`).
+    /// annotation if moves followed. Returns `None` for any other word. Also returns `None` for a word that could be
+    /// castling (`0-0`).
     pub(super) fn from_last_word(word: &[u8]) -> Option<GameResult> {
         let (result, certainty) = spelled(word)?;
         (certainty != Certainty::MayBeCastling).then_some(result)
     }
 
-    /// Returns `true` if `text` is a spelling of a game that both sides lost and also of castling, such as `0-0`.
+    /// Returns `true` if `text`, such as `0-0`, can mean that both sides lost the game. Such a text can also mean
+    /// castling.
     pub(super) fn is_double_loss(text: &[u8]) -> bool {
         spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
     }
 
-    /// Parses a termination marker with blanks between its parts, such as `1 - 0`, `0 : 1` or `1/2 - 1/2`, at the
-    /// start of `text`. Returns `None` if there is no such marker.
+    /// Parses a termination marker with blanks between its parts at the start of `text`, such as `1 - 0`, `0 : 1` or
+    /// `1/2 - 1/2`. Returns `None` if there is no such marker.
     ///
-    /// Returns the result, the length of the marker in bytes, and whether the text is a marker only at the end of a
-    /// game because it could otherwise be castling or an annotation.
+    /// Returns the result, the length of the marker in bytes, and whether the text is ambiguous. An ambiguous text is
+    /// a marker only at the end of a game. Elsewhere it could be castling or an annotation.
     pub(super) fn spaced_marker(text: &[u8]) -> Option<(GameResult, usize, bool)> {
         let first = points_length(text)?;
         let dash_at = first + blanks_length(&text[first..]);
@@ -160,8 +162,8 @@ impl GameResult {
         Some((result, end, certainty != Certainty::Marker))
     }
 
-    /// Returns the length in bytes of the termination marker at the end of a word such as `Qg20-1`, which begins with
-    /// a move. Returns 0 if the word does not end with a marker.
+    /// Returns the length in bytes of a termination marker that directly follows a move in a word, as in `Qg20-1`.
+    /// Returns 0 if the word does not end with a marker.
     pub(super) fn glued_length(word: &[u8]) -> usize {
         let before = without_last(word, b"1/2")
             .map(|rest| {
@@ -204,8 +206,8 @@ impl GameResult {
     }
 }
 
-/// The certainty that a text among the moves, such as `0-0`, is the result of the game. Some texts can also be
-/// castling or an annotation.
+/// The certainty that a text among the moves is the result of the game. Some texts are ambiguous: for example, `0-0`
+/// can also be castling.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Certainty {
     /// The text can only be a termination marker.
@@ -216,9 +218,8 @@ enum Certainty {
     MayBeCastling,
 }
 
-/// Parses a result at the start of a text. Ignores words, letters and dots after the result. Returns the result,
-/// and a [`Certainty`] that says what else the text can mean. Returns `None` if the text does not begin with a
-/// result.
+/// Parses a result at the start of a text. Ignores words, letters and dots after the result. Returns the result, and
+/// how certain it is that the text is a result. Returns `None` if the text does not begin with a result.
 #[cold]
 fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     spelled_exactly(text).or_else(|| {
@@ -233,8 +234,8 @@ fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     })
 }
 
-/// Parses a text that consists only of a result. Returns the result, and whether the text can also mean something
-/// else, such as castling. Returns `None` for any other text.
+/// Parses a text that consists only of a result. Returns the result, and how certain it is that the text is a result:
+/// for example, `0-0` can also be castling. Returns `None` for any other text.
 fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     let mut plain = [0; MAX_TEXT_LENGTH];
     let mut length = 0;
@@ -277,8 +278,8 @@ fn spelled_exactly(text: &[u8]) -> Option<(GameResult, Certainty)> {
     Some((result, Certainty::Marker))
 }
 
-/// Returns the length in bytes of the points of one side at the start of `text`, such as `1`, `0`, `½`, `1/2` or
-/// `0.5`. Returns `None` if `text` does not start with points.
+/// Returns the length in bytes of the points of one side at the start of `text`. Points are written as `1`, `0`, `½`,
+/// `1/2` or `0.5`. Returns `None` if `text` does not start with points.
 fn points_length(text: &[u8]) -> Option<usize> {
     const HALVES: [&[u8]; 9] = [
         b"1/2",
@@ -303,8 +304,8 @@ fn sign_length(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes of the blanks and line breaks at the start of `text`. Does not count blanks after
-/// the first 8 bytes.
+/// Returns the length in bytes of the blanks and line breaks at the start of `text`. Does not count blanks after the
+/// first 8 bytes.
 fn blanks_length(text: &[u8]) -> usize {
     let mut length = 0;
     while length < 8 && length < text.len() {

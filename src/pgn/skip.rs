@@ -16,8 +16,8 @@ impl<'a> GameReader<'a> {
         self.without_variations(GameReader::skip_main_line)
     }
 
-    /// Counts the half-moves from the current offset to the end of the main line, or to its first null move. Skips
-    /// the rest of the game. Returns the number of half-moves and the end of the game.
+    /// Counts the half-moves from the current offset to the end of the main line, or to its first null move. Then
+    /// skips the rest of the game. Returns the number of half-moves and the end of the game.
     pub fn count_moves(&mut self) -> (usize, GameEnd) {
         self.without_variations(|reader| {
             let mut plies = 0;
@@ -45,8 +45,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Calls `read` with variations switched off. If the reader is in a variation, first skips the outermost
-    /// variation that contains the current offset.
+    /// Calls `read` with variations switched off. If the reader is in a variation, first skips all of it, together
+    /// with the variations that enclose it.
     fn without_variations<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth > 0 {
             self.depth = 0;
@@ -100,13 +100,13 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the parenthesis at the current offset contains a single letter or digit, so that it may
-    /// belong to a move, as in `e8(Q)` and `N(b)d2`.
+    /// Returns `true` if the parenthesis at the current offset may belong to a move, as in `e8(Q)` and `N(b)d2`. Such
+    /// a parenthesis contains a single letter or digit.
     fn may_belong_to_move(&self) -> bool {
         matches!(self.text[self.at..], [b'(', letter, b')', ..] if letter.is_ascii_alphanumeric())
     }
 
-    /// Returns the end of a game whose text ends at the current offset without a termination marker. First reads its
+    /// Returns the end of a game that has no termination marker and whose text ends at the current offset. Reads its
     /// last words again, because they may state the result, as in `White wins`. `token` is an earlier offset at which
     /// a token begins.
     #[cold]
@@ -136,8 +136,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips the comment, the variation or the termination marker `*` at the current offset. Does not advance if
-    /// there is none of them. Returns the end of the game if the game ends there, otherwise `None`.
+    /// Skips a comment, a variation or the termination marker `*` at the current offset. Does nothing at any other
+    /// text. Returns the end of the game if the game ends there, otherwise `None`.
     fn skip_one(&mut self) -> Option<GameEnd> {
         match self.pass_comment() {
             Ok(true) => return None,
@@ -156,9 +156,9 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the offset at which the word at the current offset begins. If no letter or digit of the word precedes
-    /// the current offset, returns the beginning of an earlier word, because several words may form one termination
-    /// marker, such as `1 - 0`. The result is at least `first`.
+    /// Returns the offset at which the word at the current offset begins. The word must have a letter or digit before
+    /// the current offset. Otherwise returns the start of an earlier word, because several words may form one
+    /// termination marker, such as `1 - 0`. The result is at least `first`.
     fn word_start(&self, first: usize) -> usize {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"{}()[];*".contains(byte);
         let mut start = self.at;
@@ -174,8 +174,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads the parenthesis at the current offset, which opens a variation. If the caller wants variations, enters
-    /// the variation and returns its token. Otherwise skips the variation and returns `None`.
+    /// Reads the parenthesis at the current offset, which opens a variation. If variations are wanted, enters the
+    /// variation and returns its token. Otherwise skips the variation and returns `None`.
     pub(super) fn enter_variation(&mut self) -> Option<Token<'a>> {
         let open = self.at;
         if self.depth == 0 {
@@ -193,8 +193,8 @@ impl<'a> GameReader<'a> {
         Some(Token::BeginVariation)
     }
 
-    /// Skips the rest of the variation that the reader has just entered. Must be called immediately after
-    /// [`Token::BeginVariation`] was returned.
+    /// Skips the rest of the variation that the reader has just entered. Must be called directly after the reader
+    /// returned [`Token::BeginVariation`].
     pub(super) fn leave_variation(&mut self) {
         self.depth -= 1;
         if self.depth == 0 {
@@ -244,8 +244,8 @@ impl<'a> GameReader<'a> {
         Err(unclosed(open))
     }
 
-    /// Returns `true` if the current line, which ends at the current offset, ends with a termination marker and a
-    /// blank line follows. A variation that contains such a line is not closed.
+    /// Returns `true` if the line that ends at the current offset is the last line of a game. Such a line ends with a
+    /// termination marker, and a blank line follows. A variation that contains such a line is not closed.
     fn is_end_of_game_line(&self) -> bool {
         let rest = &self.text[self.at..];
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
@@ -256,8 +256,8 @@ impl<'a> GameReader<'a> {
         next_is_blank && ends_game(&before[line..])
     }
 
-    /// Ends the current game at an unclosed comment that begins at the current offset. Advances the reader to `next`,
-    /// the offset of the next game. Returns a [`GameEnd`] that reports the comment.
+    /// Ends the current game at an unclosed comment that begins at the current offset. Advances the reader to the
+    /// offset `next` of the next game. Returns a [`GameEnd`] that reports the comment.
     pub(super) fn comment_not_closed(&mut self, next: usize) -> GameEnd {
         let offset = self.at;
         self.at = next;
@@ -268,8 +268,8 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// A table of the bytes that must be examined when moves are skipped. They can end a game, or begin a comment or
-/// variation, which must be skipped as a whole because its text may look like the end of a game.
+/// A table of the bytes at which skipping moves must stop. These bytes may end a game, or begin a comment or
+/// variation. Comments and variations must be skipped as a whole, because their text may look like the end of a game.
 const ENDS_OR_HIDES: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = b"{(;%*[-/:\xef\xe2\xc2\xbd\x96\x97";

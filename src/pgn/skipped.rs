@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use super::{GameReader, Tags};
 use crate::error::counted;
 
-/// The parts of an input that were skipped because they do not belong to any game.
+/// Parts of an input that were skipped because they do not belong to any game.
 #[derive(Clone, Default)]
 pub(crate) struct SkippedParts {
     /// A description of the files in a zip archive that were not read.
@@ -17,23 +17,23 @@ pub(crate) struct SkippedParts {
 }
 
 impl SkippedParts {
-    /// Adds to the report the parts that `reader` skipped. `offset` is the offset of the reader's text in the
-    /// decompressed input.
+    /// Adds the parts of the input that `reader` skipped to `self`. `offset` is the offset of the reader's text in
+    /// the decompressed input.
     pub fn add_reader(&mut self, reader: &GameReader<'_>, offset: u64) {
         let place = |at: usize| offset + at as u64;
         self.stray_text = self.stray_text.or(reader.stray_text().map(place));
         self.bad_tag = self.bad_tag.or(reader.bad_tag().map(place));
     }
 
-    /// Adds to the report the parts that were skipped in a later section of the same input. Keeps only the first
-    /// offset of each kind.
+    /// Adds the skipped parts of a later section of the same input to `self`. Keeps only the first offset of each
+    /// kind of part.
     pub fn join(&mut self, later: SkippedParts) {
         self.files = self.files.take().or(later.files);
         self.stray_text = self.stray_text.or(later.stray_text);
         self.bad_tag = self.bad_tag.or(later.bad_tag);
     }
 
-    /// Returns a warning for each kind of part that was skipped. The warnings name `file`.
+    /// Returns one warning for each kind of part that was skipped. The warnings name `file`.
     pub fn warnings(&self, file: &Path) -> Vec<String> {
         let file = file.display();
         let at = |what, offset: Option<u64>| {
@@ -51,12 +51,11 @@ impl SkippedParts {
     }
 }
 
-/// The maximum number of unknown variants that warnings name individually. It is limited because every game of an
-/// input may name a different variant.
+/// The maximum number of unknown variants that warnings name. It is limited because every game of an input may name a
+/// different variant.
 pub(crate) const NAMED_VARIANTS: usize = 20;
 
-/// The numbers of games that were skipped because their `Variant` tag names an unknown variant, by the name of the
-/// variant.
+/// The numbers of games that were skipped because their variant is unknown. Each unknown variant has its own number.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct UnknownVariants {
     games: BTreeMap<String, u64>,
@@ -65,8 +64,8 @@ pub(crate) struct UnknownVariants {
 }
 
 impl UnknownVariants {
-    /// Returns the name in the `Variant` tag of a game, shortened to 40 characters, if the variant is unknown.
-    /// Returns `None` if the variant is supported.
+    /// Returns the name of the game's variant if the variant is unknown, shortened to 40 characters. Returns `None`
+    /// if the variant is supported.
     pub fn name(tags: &Tags<'_>) -> Option<String> {
         let is_unknown = tags.named_variant().is_err();
         is_unknown.then(|| {
@@ -75,7 +74,7 @@ impl UnknownVariants {
         })
     }
 
-    /// Adds `games` games of the unknown variant `name`.
+    /// Increases the number of skipped games of the unknown variant `name` by `games`.
     pub fn add(&mut self, name: String, games: u64) {
         let is_full = self.games.len() >= NAMED_VARIANTS;
         match is_full && !self.games.contains_key(&name) {
@@ -84,7 +83,7 @@ impl UnknownVariants {
         }
     }
 
-    /// Adds the numbers of games in `other` to the numbers in `self`, variant by variant.
+    /// Adds the numbers of games in `other` to those in `self`, variant by variant.
     pub fn join(&mut self, other: UnknownVariants) {
         for (name, games) in other.games {
             self.add(name, games);
@@ -92,7 +91,7 @@ impl UnknownVariants {
         self.more += other.more;
     }
 
-    /// Returns a warning for each unknown variant, with the number of its games.
+    /// Returns one warning for each unknown variant. The warning states the number of its games.
     pub fn warnings(&self) -> Vec<String> {
         let named = self.games.iter();
         let named = named.map(|(name, games)| unknown_variant(Some(name), *games));

@@ -14,18 +14,18 @@ use super::{
 };
 use crate::position::{LineError, UnknownVariant, Variant, game_start, looks_like_move};
 
-/// The maximum length in bytes of a tag's value after its first line: 1 MiB. Most values have a single line.
+/// The maximum length in bytes of the second and all further lines of a tag's value: 1 MiB. Most values have a single
+/// line.
 pub(super) const MAX_CONTINUATION_LENGTH: usize = 1 << 20;
 
-/// The maximum length in bytes of a damaged line that can be skipped between the tags of a game.
+/// The maximum length in bytes of a damaged line between tags. The reader skips damaged lines up to this length.
 const MAX_BAD_TAG_LENGTH: usize = 4096;
 
-/// The maximum number of tags of a game that are kept, to bound the memory. After that, only tags that polybook
-/// itself uses are kept.
+/// The maximum number of tags that are kept for one game. After them, only tags that polybook itself uses are kept.
 const MAX_TAGS: usize = 256;
 
-/// The names of the tags that are always kept, even if a game has very many tags. These tags are needed to filter,
-/// replay or index games.
+/// The names of the tags that are kept even if a game has very many tags. They are needed to filter, replay or index
+/// games.
 const USED_TAGS: [&[u8]; 18] = [
     b"Event",
     b"Site",
@@ -47,7 +47,7 @@ const USED_TAGS: [&[u8]; 18] = [
     b"EventType",
 ];
 
-/// A tag pair of PGN, such as `[White "Tal"]`. The value contains the bytes of the file, which are not decoded.
+/// A tag pair of PGN, such as `[White "Tal"]`. The value contains the bytes of the file without decoding.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Tag<'a> {
     /// The name, which usually consists of letters and digits. Names of tags that polybook uses have the spelling of
@@ -59,8 +59,7 @@ pub struct Tag<'a> {
 
 /// The tags of one game, in the order of the file.
 ///
-/// To bound the memory, a game with more than 256 tags keeps only the first 256 and the tags that polybook itself
-/// uses.
+/// If a game has more than 256 tags, only the first 256 and the tags that polybook itself uses are kept.
 #[derive(Clone, Default, Debug)]
 pub struct Tags<'a> {
     pairs: Vec<Tag<'a>>,
@@ -80,9 +79,9 @@ impl<'a> Tags<'a> {
             .map(|tag| tag.value)
     }
 
-    /// Returns the variant in the `Variant` tag of the game. If the game has no such tag, returns the variant that
-    /// [`GameReader::with_untagged_variant`](super::GameReader::with_untagged_variant) set. Returns Chess960 instead
-    /// of standard chess if the `FEN` tag has castling rights that are possible only in Chess960.
+    /// Returns the variant of the game, according to its `Variant` tag. If the game has no such tag, returns the
+    /// variant that [`GameReader::with_untagged_variant`](super::GameReader::with_untagged_variant) set. Returns
+    /// Chess960 instead of standard chess if the castling rights in the `FEN` tag are possible only in Chess960.
     ///
     /// # Errors
     ///
@@ -114,8 +113,8 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns the variant in the `Variant` tag of the game. If the tag is missing, or if its value is empty, `?` or
-    /// `-`, returns the default variant of the reader.
+    /// Returns the variant that the `Variant` tag of the game names. Returns the default variant of the reader if the
+    /// tag is missing, or if its value is empty, `?` or `-`.
     ///
     /// # Errors
     ///
@@ -148,8 +147,8 @@ impl<'a> Tags<'a> {
         self.pairs.clear();
     }
 
-    /// Adds a tag of the current game. If there are already [`MAX_TAGS`] tags, the tag is ignored unless its name is
-    /// in [`USED_TAGS`]; in that case, it replaces an earlier tag of the same name, if there is one.
+    /// Adds a tag of the current game. If the game already has [`MAX_TAGS`] tags, ignores the tag unless
+    /// [`USED_TAGS`] contains its name. Such a tag replaces an earlier tag of the same name, if there is one.
     pub(super) fn push(&mut self, tag: Tag<'a>) {
         if self.pairs.len() < MAX_TAGS {
             self.pairs.push(tag);
@@ -162,17 +161,20 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if a later tag with the name `name` certainly belongs to the same game as these tags. This is
-    /// the case if these tags do not contain the name, because the tags of every game in a file usually begin with
-    /// the same name. `Event` is an exception: most games begin with it.
+    /// Returns `true` if these tags do not contain the name `name`. A later tag with this name then belongs to the
+    /// same game, because all games in a file usually begin with the same tag. Always returns `false` for `Event`,
+    /// with which most games begin.
     pub(super) fn lacks_name(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }
 
-    /// Returns `true` if `tag`, which follows these tags of a game, is the first tag of the next game. A game rarely
-    /// has two tags of the same name, so one of the first tags must have the name of `tag`. In addition, a blank line
-    /// must precede `tag` (`blank_line`), its name must be `Event`, or it must have a new value for a tag of the
-    /// seven-tag roster.
+    /// Returns `true` if `tag`, which follows these tags of a game, is the first tag of the next game. For this, one
+    /// of these tags must have the same name as `tag`, because a game rarely has two such tags. In addition, one of
+    /// three conditions must be met:
+    ///
+    /// - A blank line precedes `tag` (`blank_line`).
+    /// - `tag` is an `Event` tag.
+    /// - `tag` has a new value for a tag of the seven-tag roster.
     pub(super) fn end_before(&self, tag: Tag<'_>, blank_line: bool) -> bool {
         let in_roster = matches!(
             tag.name,
@@ -188,13 +190,13 @@ impl<'a> Tags<'a> {
             .is_some_and(|earlier| blank_line || tag.name == b"Event" || earlier.value != tag.value)
     }
 
-    /// Returns the result in the `Result` tag, or `None` if the tag is missing or does not contain a result.
+    /// Returns the result in the `Result` tag. Returns `None` if the tag is missing or does not contain a result.
     pub(crate) fn result(&self) -> Option<GameResult> {
         self.get(b"Result").and_then(GameResult::from_text)
     }
 
-    /// Returns `true` if the `Result` tag contains a text that is not a result. Returns `false` for an empty text
-    /// and for `?`, which mean that the result is unknown.
+    /// Returns `true` if the `Result` tag contains a text that cannot be read as a result. An empty value and `?` can
+    /// be read: they mean that the result is unknown.
     pub(crate) fn has_unreadable_result(&self) -> bool {
         self.get(b"Result").is_some_and(|text| {
             !matches!(text.trim_ascii(), b"" | b"?") && GameResult::from_text(text).is_none()
@@ -202,9 +204,9 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// Returns the offset at which to continue reading after the bracket at the offset `bracket`, which does not begin
-/// a tag pair. If a tag pair follows the closing bracket on the same line, this is the offset of the tag pair.
-/// Otherwise it is the end of the line.
+/// Returns the offset at which to continue reading after a bracket that does not begin a tag pair. `bracket` is the
+/// offset of the bracket. If a tag pair follows the closing bracket on the same line, returns the offset of the tag
+/// pair. Otherwise returns the end of the line.
 pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
     // The end of the line is not searched for at each bracket, so that a line of many brackets is read in linear
     // time.
@@ -223,8 +225,8 @@ pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
     }
 }
 
-/// Reads a line as a damaged `FEN` or `Variant` tag, such as a tag with typographic quotation marks. Returns the
-/// tag; its value does not contain the quotation marks and the closing bracket. Returns `None` for any other line.
+/// Reads a line as a damaged `FEN` or `Variant` tag, such as a tag with typographic quotation marks. Returns the tag
+/// with its value, but without the quotation marks and the closing bracket. Returns `None` for any other line.
 pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     let line = line.strip_prefix(b"[")?.trim_ascii_start();
     let name = [&b"FEN"[..], b"Variant"].into_iter().find(|name| {
@@ -250,8 +252,7 @@ pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     Some(Tag { name, value })
 }
 
-/// A classification of the lines after a damaged line between the tags of a game. It shows whether the tags
-/// continue.
+/// A description of the lines after a damaged line between the tags of a game. It shows whether the tags continue.
 pub(super) enum NextLines<'a> {
     /// A tag pair follows, perhaps after other lines that are not blank.
     Tag {
@@ -266,8 +267,7 @@ pub(super) enum NextLines<'a> {
     Other,
 }
 
-/// Examines the lines after the line that contains the offset `at`. The result says whether the tags of a game
-/// continue there.
+/// Examines the lines after the line at the offset `at`. The result shows whether the tags of a game continue there.
 pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     let (mut line, mut may_end_tags) = (at, false);
     // Without the limit, reading a text of many stray lines would take quadratic time.
@@ -293,9 +293,9 @@ pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     NextLines::Other
 }
 
-/// Returns `true` if the bracket at the offset `at` begins a damaged line between the tags of a game. This is the
-/// case if a tag pair follows on one of the next lines, and all lines before the tag pair begin with a bracket. No
-/// tag pair follows a bracket between moves.
+/// Returns `true` if the bracket at the offset `at` begins a damaged line between the tags of a game. For this, a tag
+/// pair must follow on one of the next lines, and all lines before it must begin with a bracket. A bracket between
+/// moves does not meet these conditions.
 pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     if text.get(at) != Some(&b'[') || text.get(at + 1) == Some(&b'%') {
         return false;
@@ -312,11 +312,11 @@ pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     false
 }
 
-/// The maximum number of consecutive damaged lines after which a tag pair is still found.
+/// The maximum number of consecutive damaged lines that the reader skips to find the next tag pair.
 const MAX_BAD_LINES: usize = 16;
 
-/// Returns the offset of the line after the line that contains the offset `at`. Returns `None` if the rest of that
-/// line is longer than [`MAX_BAD_TAG_LENGTH`].
+/// Returns the offset of the line that follows the line at the offset `at`. Returns `None` if more than
+/// [`MAX_BAD_TAG_LENGTH`] bytes of the line follow `at`.
 fn next_if_short(text: &[u8], at: usize) -> Option<usize> {
     let window = &text[at..text.len().min(at + MAX_BAD_TAG_LENGTH)];
     let length = memchr2(b'\n', b'\r', window)?;
@@ -329,8 +329,8 @@ pub(super) fn is_tag_start(text: &[u8], at: usize) -> bool {
     name_and_quote(text, at).is_some()
 }
 
-/// Returns the standard spelling of the name of a tag. A name in [`USED_TAGS`] is recognized in upper and lower
-/// case, and with colons or equals signs at its end. Returns any other name unchanged.
+/// Returns the standard spelling of the name of a tag. Recognizes a name in [`USED_TAGS`] in upper and lower case,
+/// and with colons or equals signs at its end. Returns any other name unchanged.
 fn standard_name(name: &[u8]) -> &[u8] {
     let end = name.iter().rposition(|byte| !b":=".contains(byte));
     let plain = &name[..end.map_or(0, |last| last + 1)];
@@ -338,8 +338,8 @@ fn standard_name(name: &[u8]) -> &[u8] {
     USED_TAGS.iter().find(is_same).map_or(name, |known| known)
 }
 
-/// Returns the name of the tag whose opening bracket is at the offset `bracket`, and the offset of its opening
-/// quote. Returns `None` if no tag begins there.
+/// Returns the name of a tag, and the offset of the quote before its value. `bracket` is the offset of its opening
+/// bracket. Returns `None` if no tag begins there.
 fn name_and_quote(text: &[u8], bracket: usize) -> Option<(&[u8], usize)> {
     if text.get(bracket) != Some(&b'[') {
         return None;
@@ -395,8 +395,8 @@ pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     }
 }
 
-/// Returns `true` if the quote at the offset `quote` is escaped, because an odd number of backslashes precedes it.
-/// Ignores bytes before the offset `start`.
+/// Returns `true` if the quote at the offset `quote` is escaped. A quote is escaped if an odd number of backslashes
+/// precedes it. Ignores bytes before the offset `start`.
 fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
     text[start..quote]
         .iter()
@@ -407,9 +407,9 @@ fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
         == 1
 }
 
-/// Reads a tag whose value spans several lines. `start` is the offset at which the value begins, and `first_end` is
-/// the offset at which its first line ends. Returns the tag and the offset after it. Returns `None` if the value is
-/// not closed on one of the next lines.
+/// Reads a tag whose value spans several lines. The value begins at the offset `start`, and its first line ends at
+/// the offset `first_end`. Returns the tag and the offset after it. Returns `None` if no quote closes the value on
+/// one of the next lines.
 #[cold]
 fn value_over_lines<'a>(
     text: &'a [u8],
@@ -442,7 +442,7 @@ fn value_over_lines<'a>(
     None
 }
 
-/// Returns the offset of the line that follows the line break at the offset `end`.
+/// Returns the offset of the line after the line break at the offset `end`.
 fn next_line(text: &[u8], end: usize) -> usize {
     match text[end..] {
         [b'\r', b'\n', ..] => end + 2,
@@ -451,8 +451,8 @@ fn next_line(text: &[u8], end: usize) -> usize {
     }
 }
 
-/// Finds the quote that closes the value of a tag: the first unescaped quote before a closing bracket. Returns the
-/// offset of the quote in `line` and the offset after the bracket, or `None` if there is no such quote.
+/// Finds the quote that closes the value of a tag. It is the first unescaped quote before a closing bracket. Returns
+/// the offset of the quote in `line` and the offset after the bracket. Returns `None` if there is no such quote.
 pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
     memchr_iter(b'"', line)
         .filter(|quote| !is_escaped(line, 0, *quote))
@@ -464,7 +464,7 @@ pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
         })
 }
 
-/// Returns `true` if a tag begins anywhere in a line.
+/// Returns `true` if a tag begins at any offset in a line.
 pub(super) fn has_tag(line: &[u8]) -> bool {
     first_tag(line).is_some()
 }
@@ -480,8 +480,8 @@ pub(super) fn ends_game(line: &[u8]) -> bool {
     words.next().and_then(GameResult::from_marker).is_some()
 }
 
-/// Reads a tag whose value is not closed. The value is the text from the offset `start` to `end`, the end of its
-/// line, without a closing bracket. Returns the tag and the offset after it.
+/// Reads a tag without a closing quote. The value begins at the offset `start` and ends with the line, at the offset
+/// `end`. A closing bracket is not part of the value. Returns the tag and the offset after it.
 fn unclosed<'a>(text: &'a [u8], name: &'a [u8], start: usize, end: usize) -> (Tag<'a>, usize) {
     let value = text[start..end].trim_ascii_end();
     let value = value.strip_suffix(b"]").unwrap_or(value);
@@ -507,7 +507,7 @@ pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// The maximum number of bytes between a move number and its move that are examined.
+/// The maximum number of bytes of dots and blanks that are skipped after a move number to find the move.
 const MAX_START_LENGTH: usize = 256;
 
 /// Returns `true` if a text starts like the moves of a game: with a move, with a termination marker such as `1-0`,

@@ -19,9 +19,9 @@ impl GameReader<'_> {
     /// Reads the next game and calls a [`pgn_reader::Visitor`] with its tags and moves. Returns the visitor's output
     /// for the game, or `None` if there are no more games.
     ///
-    /// The visitor is called as by `pgn_reader::Reader`, with these differences:
+    /// `pgn_reader::Reader` calls a visitor in the same way, with these differences:
     ///
-    /// - Games begin and end where this reader finds their boundaries.
+    /// - This reader decides where games begin and end.
     /// - Spellings such as `0-0`, `Ng1-f3` and `exd6e.p.` are also passed as SAN.
     /// - A word that is not a move ends the game with a [`Flaw`]; `pgn_reader::Reader` skips such words.
     /// - Each comment is passed as a whole.
@@ -113,9 +113,9 @@ impl GameReader<'_> {
         Some(visited)
     }
 
-    /// Passes the tags and the moves of the current game to the visitor. Returns `Continue` with the visitor's state
-    /// and the end of the game when the game ends. Returns `Break` with the visitor's output if the visitor stops
-    /// early, or with a [`Flaw`] if a word is not a move.
+    /// Passes the tags and the moves of the current game to the visitor. After the last move, returns `Continue` with
+    /// the state of the visitor and how the game ended. Returns `Break` with the visitor's output if the visitor
+    /// stops early. Returns `Break` with a [`Flaw`] if a word is not a move.
     fn visit_moves<V: Visitor>(
         &mut self,
         visitor: &mut V,
@@ -157,9 +157,9 @@ impl GameReader<'_> {
         }
     }
 
-    /// Passes a text that has just been skipped to the visitor if it is a comment, a mark such as `!?`, or a numeric
-    /// annotation such as `$1`. Ignores any other text. The text begins at `start`, and
-    /// [`read_element`](GameReader::read_element) must have skipped it.
+    /// Passes a comment, a mark such as `!?`, or a numeric annotation such as `$1` to the visitor.
+    /// [`read_element`](GameReader::read_element) must just have skipped the text, which begins at `start`. Ignores
+    /// any other text.
     fn visit_annotation<V: Visitor>(
         &mut self,
         start: usize,

@@ -1,26 +1,26 @@
 //! Classifies the bytes in movetext: bytes that belong to moves, and the encodings of Unicode blanks, dashes,
 //! crosses and chess pieces.
 
-/// Returns `true` if `byte` can occur in a move after the first byte of the move.
+/// Returns `true` if `byte` can be part of a move, apart from the first byte of the move.
 #[inline]
 pub(super) fn is_move_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'+' | b'#' | b'=' | b'-' | b':' | b'@' | b'/' | b'_')
 }
 
-/// Returns `true` if a move can continue with `byte` after its [move bytes](is_move_byte), as in `e8(Q)`,
-/// `exd6e.p.`, `O–O` and `e×d5`.
+/// Returns `true` if a move can continue with `byte`, although `byte` is not a [move byte](is_move_byte). Examples of
+/// such moves are `e8(Q)`, `exd6e.p.`, `O–O` and `e×d5`.
 #[inline]
 pub(super) fn may_go_on(byte: u8) -> bool {
     matches!(byte, b'(' | b'.' | 0x80..)
 }
 
-/// Returns the length in bytes of the non-ASCII blank at the start of `text`, or 0 if `text` does not start with
-/// one.
+/// Returns the length in bytes of the non-ASCII blank at the start of `text`. Returns 0 if `text` does not start with
+/// such a blank.
 ///
-/// Blanks are the spaces of Unicode, characters without width, and the ellipsis, which can replace the dots of a
-/// move number. A no-break space or an ellipsis may also be a single byte of Windows-1252. Therefore `text` must
-/// not start inside a UTF-8 character.
+/// Blanks are the spaces of Unicode, characters without width, and the ellipsis, which can replace the dots of a move
+/// number. A no-break space or an ellipsis may also be a single byte of Windows-1252. Therefore `text` must not start
+/// inside a UTF-8 character.
 pub(super) fn blank(text: &[u8]) -> usize {
     match text {
         [0x85 | 0xa0, ..] => 1,
@@ -37,10 +37,10 @@ pub(super) fn blank(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes of the dash at the start of `text`, or 0 if `text` does not start with a dash.
+/// Returns the length in bytes of the dash at the start of `text`. Returns 0 if `text` does not start with a dash.
 ///
-/// Dashes are the hyphens, the figure dash, the en dash, the em dash and the minus sign of Unicode, and the dashes
-/// of Windows-1252.
+/// Dashes are the hyphens, the figure dash, the en dash, the em dash and the minus sign of Unicode. The dashes of
+/// Windows-1252 are also accepted.
 pub(super) fn dash(text: &[u8]) -> usize {
     match text {
         [b'-' | 0x96 | 0x97, ..] => 1,
@@ -59,8 +59,8 @@ pub(super) fn cross(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes of the figurine (a Unicode chess piece) at the start of `text`, including a
-/// variation selector after it. Returns 0 if `text` does not start with a figurine.
+/// Returns the length in bytes of the figurine at the start of `text`. A figurine is a Unicode chess piece, which a
+/// variation selector may follow. Returns 0 if `text` does not start with a figurine.
 pub(super) fn figurine(text: &[u8]) -> usize {
     match text {
         [0xe2, 0x99, 0x94..=0x9f, 0xef, 0xb8, 0x8e | 0x8f, ..] => 6,
@@ -69,7 +69,7 @@ pub(super) fn figurine(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the first word of `text`: all bytes before a blank, an asterisk, a bracket, a brace, a parenthesis or a
+/// Returns the first word of `text`. A word ends before a blank, an asterisk, a bracket, a brace, a parenthesis or a
 /// semicolon. An asterisk outside comments is always a termination marker, so it does not belong to a word.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     let is_end = |at: usize| {

@@ -20,27 +20,26 @@ use shakmaty::{
 
 use super::{Rules, Variant};
 
-/// Returns the random number that is part of a Polyglot key (by XOR) if White is to move.
+/// Returns the random number that is XORed into a Polyglot key if White is to move.
 #[inline]
 fn turn_key() -> u64 {
     Zobrist64::zobrist_for_white_turn().0
 }
 
-/// Returns the random number for a piece on a square, which is part of a Polyglot key (by XOR).
+/// Returns the random number for a piece on a square. It is XORed into the Polyglot key.
 #[inline]
 fn piece_key(piece: Piece, square: Square) -> u64 {
     Zobrist64::zobrist_for_piece(square, piece).0
 }
 
-/// Returns the random number for a castling right, which is part of a Polyglot key (by XOR).
+/// Returns the random number for a castling right. It is XORed into the Polyglot key.
 #[inline]
 fn castle_key(color: Color, side: CastlingSide) -> u64 {
     Zobrist64::zobrist_for_castling_right(color, side).0
 }
 
-/// Returns the random number for the en passant file of a position, which is part of a Polyglot key (by XOR). Returns
-/// 0 unless a pawn of the side to move is next to an enemy pawn that has just made a double step. The capture need
-/// not be legal.
+/// Returns the random number for the en passant file of a position. It is XORed into the Polyglot key. Returns 0 unless
+/// a pawn of the side to move is next to an enemy pawn that has just made a double step. The capture need not be legal.
 #[inline]
 fn en_passant_key<P: Position>(pos: &P) -> u64 {
     let Some(square) = pos.maybe_ep_square() else {
@@ -57,8 +56,8 @@ fn en_passant_key<P: Position>(pos: &P) -> u64 {
 /// Computes the Polyglot key of a position from the whole board.
 ///
 /// The key depends on the en passant file if a pawn of the side to move is next to an enemy pawn that has just made a
-/// double step. To compute the keys of all positions of a game, use [`Keyed`]. It updates the key after each move,
-/// which is much faster.
+/// double step. Use [`Keyed`] to compute the keys of all positions of a game: it updates the key after each move, which
+/// is much faster.
 ///
 /// ```
 /// use polybook::position::key;
@@ -71,7 +70,8 @@ pub fn key<P: Rules>(pos: &P) -> u64 {
 }
 
 /// Returns the random number for the file of an en passant square. XORing a Polyglot key with it adds or removes the
-/// right to capture en passant. This does not apply to variants with pieces in hand.
+/// right to capture en passant. This does not work in variants with pieces in hand, where a part of the key is added,
+/// not XORed.
 pub(crate) fn en_passant_part(square: Square) -> u64 {
     Zobrist64::zobrist_for_en_passant_file(square.file()).0
 }
@@ -94,7 +94,7 @@ fn board_key<P: Rules>(pos: &P) -> u64 {
 }
 
 /// Returns the part of the Polyglot key that represents the pieces in hand. It is added to the rest of the key, not
-/// XORed. Returns 0 in variants without pieces in hand.
+/// XORed. It is 0 in variants without pieces in hand.
 ///
 /// Each piece in hand adds the random number for the same piece on a1, rotated left by 8 bits.
 #[inline]
@@ -113,8 +113,8 @@ fn holdings_key<P: Position>(pos: &P) -> u64 {
     key
 }
 
-/// Returns `true` if a castling right belongs to a rook that is not the outermost rook on its side of the king. The
-/// Polyglot key does not specify which of several rooks may castle, so such a position cannot be stored in a book.
+/// Returns `true` if a rook that may castle is not the outermost rook on its side of the king. A book cannot store such
+/// a position, because the Polyglot key does not say which of several rooks may castle.
 ///
 /// ```
 /// use polybook::position::{Variant, has_inner_castling_rook};
@@ -139,8 +139,9 @@ pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
         })
 }
 
-/// Encodes the state of a position that the Polyglot key omits: promoted pieces in crazyhouse, the checks given in
-/// three-check, and the castling rooks if one of them is not the outermost rook. Returns 0 if there is no such state.
+/// Encodes the state of a position that its Polyglot key omits. This state consists of promoted pieces in crazyhouse,
+/// the checks given in three-check, and the castling rooks if one of them is not the outermost rook. Returns 0 if there
+/// is no such state.
 fn hidden_state<P: Position>(pos: &P) -> u64 {
     let mut state = pos.promoted().0;
     if let Some(checks) = pos.remaining_checks() {
@@ -172,8 +173,8 @@ pub fn identity<P: Rules>(pos: &P) -> u64 {
     Keyed::new(pos.clone()).identity()
 }
 
-/// Returns `key` combined with the [hidden state](hidden_state) of `pos`. If there is no hidden state, returns `key`
-/// unchanged.
+/// Combines `key` with the [hidden state](hidden_state) of `pos`, which the Polyglot key omits. Returns `key` unchanged
+/// if there is no hidden state.
 fn with_hidden_state<P: Position>(pos: &P, key: u64) -> u64 {
     match hidden_state(pos) {
         0 => key,
@@ -181,7 +182,8 @@ fn with_hidden_state<P: Position>(pos: &P, key: u64) -> u64 {
     }
 }
 
-/// Returns a hash of a [hidden state](hidden_state), which is XORed into an identity. The hash of 0 is 0.
+/// Returns a hash of `state`, a [hidden state](hidden_state) that the Polyglot key omits. The hash is XORed into an
+/// identity. The hash of 0 is 0.
 fn state_key(state: u64) -> u64 {
     // Spread the state over all bits, so that identities stay evenly distributed.
     (state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -189,9 +191,9 @@ fn state_key(state: u64) -> u64 {
         .wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Converts the [identity](identity) of a position in a variant to the identities that the same board may have in
-/// standard chess. The position must have no pieces in hand and no promoted pieces. Returns one candidate for each
-/// possible number of given checks in three-check, and a single one in other variants.
+/// Converts the [identity](identity) of a position in a variant to the identity that the same board has in standard
+/// chess. In three-check, returns one candidate for each possible number of given checks. In other variants, returns a
+/// single identity. The position must have no pieces in hand and no promoted pieces.
 pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Iterator<Item = u64> {
     let number = variant.number().unwrap_or(0);
     // The hidden state of three-check is the number of checks that each side has given.
@@ -207,8 +209,7 @@ fn has_no_en_passant<P: Position>(pos: &P) -> bool {
     pos.ep_square(EnPassantMode::Legal).is_none()
 }
 
-/// Returns the squares of the pawns that may have made a double step in the last move and are now next to an enemy
-/// pawn.
+/// Returns the squares of pawns that are next to an enemy pawn and may have made a double step in the last move.
 #[inline]
 fn possible_double_steps<P: Position>(pos: &P) -> Bitboard {
     let (us, board) = (pos.turn(), pos.board());
@@ -231,9 +232,8 @@ fn squares_beside(squares: Bitboard) -> Bitboard {
         | (squares & !Bitboard::from_file(File::A)).shift(-1)
 }
 
-/// Returns a copy of `pos` in which the side to move also has the right to capture the pawn on `step` en passant.
-/// Returns `None` if this right would permit a legal capture, because the copy would then have other legal moves than
-/// `pos`. `pos` itself must have no legal en passant capture.
+/// Returns a copy of `pos` with an additional right that no legal move uses: to capture the pawn on `step` en passant.
+/// Returns `None` if this right would make a capture legal. `pos` itself must have no legal en passant capture.
 fn with_unusable_en_passant<P: Rules>(pos: &P, step: Square) -> Option<P> {
     let us = pos.turn();
     if pos.rules() == Variant::Standard {
@@ -284,8 +284,8 @@ impl<P: Rules> Keyed<P> {
         with_hidden_state(&self.pos, self.key_without_unusable_en_passant())
     }
 
-    /// Returns the Polyglot key of the current position. Unlike [`key`](Keyed::key), omits the en passant file if no
-    /// en passant capture is legal.
+    /// Returns the Polyglot key of the current position, but without the en passant file if no en passant capture is
+    /// legal.
     #[inline]
     pub(crate) fn key_without_unusable_en_passant(&self) -> u64 {
         match self.en_passant {
@@ -297,16 +297,16 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns a hash of the current position that also depends on en passant rights that no legal move uses, unlike
-    /// [`identity`](Keyed::identity). Unlike the Polyglot key, it distinguishes positions of a variant that differ
-    /// only in state that the key omits.
+    /// Returns a hash of the current position. Unlike [`identity`](Keyed::identity), it depends on en passant rights
+    /// that no legal move uses. Unlike the Polyglot key, it depends on the whole state of a variant, such as the checks
+    /// given in three-check.
     pub fn exact_identity(&self) -> u64 {
         with_hidden_state(&self.pos, self.key())
     }
 
     // A `Vec` is returned because an iterator would contain positions, which are slow to move.
-    /// Returns the positions that have the same identity as the current one but another Polyglot key. Usually there
-    /// are none.
+    /// Returns the positions with the identity of the current position but with another Polyglot key. Usually there are
+    /// none.
     #[inline]
     fn equal_positions(&self) -> Vec<P> {
         let steps = possible_double_steps(&self.pos);
@@ -316,8 +316,9 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Computes the result of [`equal_positions`](Keyed::equal_positions). `steps` contains the squares of the enemy
-    /// pawns whose last move may have been a double step, so that a right to capture them en passant is possible.
+    /// Returns the positions with the identity of the current position but with another Polyglot key. They differ by
+    /// the right to capture a pawn en passant. `steps` contains the squares of the enemy pawns that may have made a
+    /// double step in the last move.
     #[cold]
     fn equal_positions_after(&self, steps: Bitboard) -> Vec<P> {
         // An en passant right that a legal move uses is part of the identity.
@@ -329,8 +330,8 @@ impl<P: Rules> Keyed<P> {
     }
 
     /// Returns the additional hashes under which a directory of counts may store the games of the current position.
-    /// They are the [exact identities](Keyed::exact_identity) of positions that differ from it only by an en passant
-    /// right that no legal move uses.
+    /// These are the [exact identities](Keyed::exact_identity) of positions that differ from the current one only by an
+    /// en passant right that no legal move uses.
     #[inline]
     pub(crate) fn other_exact_identities(&self) -> Vec<u64> {
         let others = self.equal_positions();
@@ -341,15 +342,15 @@ impl<P: Rules> Keyed<P> {
         others.into_iter().map(exact).collect()
     }
 
-    /// Returns all hashes under which a directory of counts may store the games of the current position. The first one
-    /// is its [identity](Keyed::identity). The others are the [exact identities](Keyed::exact_identity) of positions
-    /// that differ from it only by an en passant right that no legal move uses.
+    /// Returns all hashes under which a directory of counts may store the games of the current position. The first hash
+    /// is the [identity](Keyed::identity) of the position. The others are the [exact identities](Keyed::exact_identity)
+    /// of positions that differ only by an en passant right that no legal move uses.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         once(self.identity()).chain(self.other_exact_identities())
     }
 
-    /// Returns the Polyglot keys of all positions that have the same identity as the current one. A LevelDB index may
-    /// store the games of the position under any of these keys.
+    /// Returns the Polyglot keys under which a LevelDB index may store the games of the current position. They are the
+    /// keys of all positions that have the same identity as the current one.
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions().into_iter();
         once(self.key_without_unusable_en_passant()).chain(others.map(|pos| key(&pos)))
@@ -451,9 +452,9 @@ impl<P: Rules> Keyed<P> {
     }
 }
 
-/// Returns the XOR of the random numbers for castling rights that a move has ended. `lost` contains the squares of
-/// the rooks that could castle. `kings` and `white` contain the squares of the kings and of White's pieces before the
-/// move.
+/// Returns the change of a Polyglot key when a move ends castling rights: the XOR of the random numbers for these
+/// rights. `lost` contains the squares of the rooks that can no longer castle. `kings` and `white` contain the squares
+/// of the kings and of White's pieces before the move.
 #[cold]
 fn lost_rights_key(lost: Bitboard, kings: Bitboard, white: Bitboard) -> u64 {
     let mut key = 0;

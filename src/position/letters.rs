@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::{MoveError, Rules, Variant, read_move};
 
-/// A language, whose letters denote the pieces in written moves.
+/// A language in which moves are written. It determines the letters that denote the pieces.
 ///
 /// | | knight | bishop | rook | queen | king |
 /// |---|---|---|---|---|---|
@@ -46,7 +46,7 @@ pub enum PieceLetters {
     Italian,
 }
 
-/// The error returned if a text is not the code of a supported language of piece letters.
+/// The error returned if a text is not the code of a supported language.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("this language of piece letters is unknown: use en, de, nl, fr, es or it")]
 pub struct UnknownLetters;
@@ -85,7 +85,7 @@ impl PieceLetters {
         }
     }
 
-    /// Parses a move like [`read_move`], but with the piece letters of this language.
+    /// Parses a written move like [`read_move`], but with the piece letters of this language.
     ///
     /// # Errors
     ///
@@ -103,8 +103,8 @@ impl PieceLetters {
         read_move(pos, text)
     }
 
-    /// Returns the codes of the other languages in which `text` is a legal move, separated by commas, for example
-    /// `de, nl`. Returns `None` if there are none.
+    /// Returns the codes of the other languages in which `text` is a legal move of `pos`. Commas separate the codes,
+    /// for example `de, nl`. Returns `None` if there are no such languages.
     #[cold]
     pub(crate) fn languages_of<P: Rules>(self, pos: &P, text: &[u8]) -> Option<String> {
         let others = PieceLetters::ALL.into_iter().filter(|other| *other != self);
@@ -157,8 +157,8 @@ impl FromStr for PieceLetters {
     }
 }
 
-/// Returns the error message for a written move that cannot be played in `pos`. The message contains advice if the
-/// cause can be recognized. `letters` is the language in which `text` was parsed.
+/// Returns the error message for `text`, a written move that cannot be played in `pos`. The message contains advice if
+/// the cause can be recognized. `letters` is the language in which `text` was parsed.
 #[cold]
 pub(crate) fn with_advice<P: Rules>(
     err: MoveError,

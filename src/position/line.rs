@@ -83,9 +83,9 @@ fn standard(pos: VariantPosition) -> Chess {
     .expect("a variant makes positions of its own only")
 }
 
-/// Parses the value of a `FEN` tag, the starting position of a game of standard chess. Returns the position, and
-/// `true` if castling rights were dropped because the king or the rook is not on its square. For other variants, use
-/// [`Variant::game_start`].
+/// Parses the value of a `FEN` tag: the starting position of a game of standard chess. Returns the position, and `true`
+/// if castling rights were dropped. They are dropped if the king or the rook is not on its square. For other variants,
+/// use [`Variant::game_start`].
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
 ///
 /// # Errors
 ///
-/// Returns a [`LineError`] that quotes the FEN if it cannot be parsed, or else the first move that is not legal.
+/// Returns a [`LineError`] if `fen` cannot be parsed, or if a move is not legal. The error quotes the FEN or the move.
 ///
 /// ```
 /// use polybook::position::{from_text, key};
@@ -148,12 +148,11 @@ fn without_move_number(word: &str) -> &str {
     }
 }
 
-/// The numbers of fields that a position may have, in the order in which they are tried: a FEN with the checks of
-/// three-check, a FEN, an EPD with these checks, and an EPD.
+/// The numbers of fields that a written position may have. They belong to a FEN with the checks given in three-check, a
+/// FEN, an EPD with these checks, and an EPD. The parser tries them in this order.
 const FIELD_COUNTS: [usize; 4] = [7, 6, 5, 4];
 
-/// The maximum length in bytes of a text that is parsed as a position. Longer texts are rejected to limit the use of
-/// memory.
+/// The maximum length in bytes of a text that is parsed as a position. The limit bounds the use of memory.
 const MAX_POSITION_LENGTH: usize = 1 << 16;
 
 impl Variant {
@@ -161,10 +160,10 @@ impl Variant {
     /// position. The EPD operations `hmvc` and `fmvn` set the half-move clock and the move number. Underscores may
     /// separate the fields instead of spaces.
     ///
-    /// Many spellings that people use are accepted: the side to move as `W`, `white`, `B` or `black`, a dash instead
-    /// of a hyphen, and an unknown counter as `-1`, `-` or `?`. Fields may also be missing. Missing castling rights
-    /// are replaced with the rights of all kings and rooks that are on their initial squares. If the text contains
-    /// only a board, White is to move.
+    /// Many other spellings are accepted. The side to move may be `W`, `white`, `B` or `black`. A dash may replace a
+    /// hyphen. An unknown counter may be `-1`, `-` or `?`. Fields may also be missing. Missing castling rights are
+    /// replaced with the rights of all kings and rooks that are on their initial squares. If the text contains only a
+    /// board, White is to move.
     ///
     /// # Errors
     ///
@@ -188,9 +187,9 @@ impl Variant {
         self.game_start(text).map(|(pos, _)| pos)
     }
 
-    /// Parses the value of a `FEN` tag, the starting position of a game of this variant. Accepts every form that
+    /// Parses the value of a `FEN` tag: the starting position of a game of this variant. Accepts every form that
     /// [`parse_position`](Variant::parse_position) accepts. Returns the position, and `true` if castling rights were
-    /// dropped because the king or the rook is not on its square, an error that many programs make.
+    /// dropped. They are dropped if the king or the rook is not on its square. Many programs write such rights.
     ///
     /// # Errors
     ///
@@ -233,7 +232,8 @@ impl Variant {
         }
     }
 
-    /// Parses a FEN or an EPD whose fields are spelled as the standard requires. A FEN may be followed by a semicolon.
+    /// Parses a FEN or an EPD whose fields are spelled as the standard requires. A semicolon may follow a FEN. Returns
+    /// the position, and `true` if castling rights were dropped because the king or the rook is not on its square.
     fn read_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
         // Nearly every text is a FEN, or an EPD without operations.
         let problem = match self.read_fen(text) {
@@ -354,7 +354,8 @@ impl Variant {
     ///
     /// # Errors
     ///
-    /// Returns a [`LineError`] that quotes the FEN if it cannot be parsed, or else the first move that is not legal.
+    /// Returns a [`LineError`] if `fen` cannot be parsed, or if a move is not legal. The error quotes the FEN or the
+    /// move.
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -391,8 +392,8 @@ fn with_blanks(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Converts a position in one of the spellings that [`Variant::parse_position`] accepts to a FEN of the PGN standard.
-/// Returns `None` if the text contains no valid board, or if its second field is not a side to move.
+/// Converts a written position to a FEN of the PGN standard. Accepts all spellings that [`Variant::parse_position`]
+/// accepts. Returns `None` if the text contains no valid board, or if its second field is not a side to move.
 fn standard_spelling(text: &str) -> Option<String> {
     let mut fields = text.split_ascii_whitespace().peekable();
     let board = fields.next()?;
@@ -454,8 +455,8 @@ fn is_dash(field: &str) -> bool {
     )
 }
 
-/// Returns the castling rights of all kings and rooks that are on their usual starting squares, as a FEN contains
-/// them. `board` is the first field of a FEN. Returns `None` if `board` is malformed.
+/// Returns the castling rights of all kings and rooks that are on their usual starting squares, in the form of a FEN
+/// field. `board` is the first field of a FEN. Returns `None` if `board` is malformed.
 fn usual_rights(board: &str) -> Option<String> {
     let placed = board.parse::<Fen>().ok()?.into_setup().board;
     let has = |square, role: Role, color| placed.piece_at(square) == Some(role.of(color));
@@ -477,7 +478,7 @@ fn usual_rights(board: &str) -> Option<String> {
     Some(rights)
 }
 
-/// Returns `true` if a text may be EPD operations, rather than moves or the rest of a FEN.
+/// Returns `true` if a text may consist of EPD operations. Returns `false` if it must be moves or the rest of a FEN.
 fn are_operations(text: &str) -> bool {
     text.is_empty() || (text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.ends_with(';'))
 }
@@ -495,9 +496,9 @@ fn counters(operations: &str) -> Option<String> {
     ))
 }
 
-/// Returns `true` if the castling rights in `fen` are possible in Chess960 but not in standard chess. This requires
-/// that the king is not on the e-file, that the rights are given as the files of the rooks, or that the position is a
-/// starting position of Chess960. `setup` is the parsed `fen`.
+/// Returns `true` if the castling rights in `fen` are possible in Chess960 but not in standard chess. `setup` is the
+/// parsed `fen`. The function recognizes three cases: the king is not on the e-file, the rights are written as files of
+/// rooks, or the position is a starting position of Chess960.
 fn is_chess960(setup: &Setup, fen: &str) -> bool {
     let rights = fen.split(' ').nth(2).unwrap_or_default();
     let names_files = rights

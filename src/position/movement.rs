@@ -85,23 +85,23 @@ impl BookMove {
             .flatten()
     }
 
-    /// Returns `true` if the number has the form of a move in any variant. This is the case for two different squares
-    /// without a promotion or with a known one, and for a drop of a piece other than a king. The move need not be
-    /// legal in any position.
+    /// Returns `true` if this 16-bit number has the form of a move in any variant. The move need not be legal in any
+    /// position. The number must encode a move between two different squares or a drop of a piece other than a king. A
+    /// promotion must be to a known piece.
     pub fn is_well_formed(self) -> bool {
         let is_step = self.from_square() != self.to_square() && self.is_step();
         is_step || self.dropped().is_some_and(|role| role != Role::King)
     }
 
-    /// Returns `true` if the number has the form of a move in standard chess: two different squares, and either no
-    /// promotion or a promotion to a knight, bishop, rook or queen.
+    /// Returns `true` if this 16-bit number has the form of a move in standard chess. Its two squares must be
+    /// different. A promotion must be to a knight, bishop, rook or queen.
     pub fn is_well_formed_in_chess(self) -> bool {
         self.is_well_formed() && self.0 >> 12 <= 4
     }
 
-    /// Returns `true` if the move may be possible in some position of some variant. This is the case for a drop, and
-    /// for a move along a rank, a file or a diagonal, or like that of a knight. A promotion must be a move of at most
-    /// one file to the last rank. Castling is a move along a rank.
+    /// Returns `true` if the move may be possible in some position of some variant. The move must be a drop, a move
+    /// along a rank, a file or a diagonal, or a move like that of a knight. Castling is a move along a rank. A
+    /// promotion must end on the last rank, on the same file or on an adjacent file.
     ///
     /// About one in thirty 16-bit numbers is a possible move.
     pub fn is_possible(self) -> bool {
@@ -120,8 +120,8 @@ impl BookMove {
 
     /// Converts the book move to a legal move of `pos`. Returns `None` if it does not represent a legal move.
     ///
-    /// Castling is accepted in two forms: the king moves to the square of its rook, as the format requires, or to its
-    /// own target square, as some programs write it.
+    /// Castling is accepted in two forms. The format requires a king's move to the square of the rook. Some programs
+    /// write a king's move to its own target square instead.
     pub fn to_move<P: Position>(self, pos: &P) -> Option<Move> {
         let (from, to) = (self.from_square(), self.to_square());
         if let Some(role) = self.dropped() {
@@ -162,7 +162,7 @@ impl BookMove {
     }
 }
 
-/// Returns a legal move in SAN, with a check sign or mate sign, like [`SanPlus::from_move`]. This function is faster,
+/// Returns a legal move in SAN, with a check sign or mate sign. This function is faster than [`SanPlus::from_move`],
 /// because it generates replies only if the move gives check.
 pub(crate) fn san<P: Position + Clone>(pos: &P, mv: Move) -> SanPlus {
     let mut next = pos.clone();
@@ -179,8 +179,8 @@ pub(crate) fn san<P: Position + Clone>(pos: &P, mv: Move) -> SanPlus {
     }
 }
 
-/// Returns a legal move in UCI notation, for example `e2e4`, `e7e8q` or `N@f3`. Castling is written as a move of the
-/// king by two squares (`e1g1`), but in Chess960 as the king capturing its own rook (`e1h1`).
+/// Returns a legal move in UCI notation, for example `e2e4`, `e7e8q` or `N@f3`. Castling is written as a king's move by
+/// two squares (`e1g1`). In Chess960, it is written as the king capturing its own rook (`e1h1`).
 pub fn uci<P: Position>(pos: &P, mv: Move) -> String {
     UciMove::from_move(mv, pos.castles().mode()).to_string()
 }
@@ -231,8 +231,8 @@ fn square(bits: u16) -> Square {
     )
 }
 
-/// Returns the legal castling move of the king on `from`, or `None` if there is none. `to` is either the square of
-/// the rook, or the king's target square if that is at least two files away.
+/// Returns the legal castling move of the king on `from`, or `None` if there is none. `to` is the square of the rook or
+/// the target square of the king. A target square must be at least two files away from `from`.
 pub(super) fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option<Move> {
     if !pos.our(Role::King).contains(from) || from.rank() != to.rank() {
         return None;

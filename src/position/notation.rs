@@ -51,15 +51,15 @@ pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     }
 }
 
-/// Parses a legal move in one of the most common forms of SAN. This is a fast path for [`read_move`], which must be
-/// called if the result is `None`: then the word has another form, or is not a legal move.
+/// Parses a legal move in one of the most common forms of SAN. Returns `None` if the word has another form, or is not a
+/// legal move. In this case, call [`read_move`], which is slower.
 #[inline(always)]
 pub fn read_word<P: Rules>(pos: &P, word: Word) -> Option<Move> {
     pos.quick_san(word.without_check())
 }
 
-/// Parses a legal move in any notation. Strict SAN is tried first, and then the other forms after normalization.
-/// `text` must not end with a check sign.
+/// Parses a legal move in any notation. First tries strict SAN. Then normalizes the text, and tries other forms. `text`
+/// must not end with a check sign.
 #[cold]
 fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     // `bb4` may be a move of a bishop or of a pawn, which strict SAN does not consider.
@@ -87,8 +87,8 @@ fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
 ///
 /// # Errors
 ///
-/// Returns an error if the text does not have the form of a move, or if it describes no legal move or several of
-/// them.
+/// Returns an error if the text does not have the form of a move, if it describes no legal move, or if it describes
+/// several legal moves.
 fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let (role, file, rank, to, promotion) = match parse(text).ok_or(MoveError::Unreadable)? {
         San::Normal {
@@ -133,9 +133,9 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     }
 }
 
-/// Parses a move in SAN with English piece letters and without annotations. A move that consists only of squares,
-/// such as `g1f3`, is parsed as a pawn move, so the caller must find the piece that moves. Returns `None` if the text
-/// does not have the form of a move.
+/// Parses a move in SAN with English piece letters and without annotations. Returns `None` if the text does not have
+/// the form of a move. A move that consists only of squares, such as `g1f3`, is parsed as a pawn move. In this case,
+/// the caller must find the piece that moves.
 fn parse(text: &[u8]) -> Option<San> {
     match text {
         b"0-0" | b"o-o" | b"OO" | b"oo" => return Some(San::Castle(CastlingSide::KingSide)),
@@ -170,8 +170,9 @@ fn parse(text: &[u8]) -> Option<San> {
     San::from_ascii(&san).ok().filter(|san| *san != San::Null)
 }
 
-/// Returns the legal move that `text` describes. `text` begins with a `b`, which is not followed by a rank. It is
-/// parsed as a pawn move from the b-file. If no pawn on this file can be meant, it is parsed as a bishop move.
+/// Returns the legal move that `text` describes. `text` must begin with a `b` that can mean the b-file or a bishop. A
+/// pawn move from the b-file is preferred if it is a capture. Other moves are ambiguous if both a pawn and a bishop can
+/// play them.
 fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let pawn = find(pos, text);
     let with_letter = [&b"B"[..], &text[1..]].concat();
@@ -185,9 +186,8 @@ fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveEr
     }
 }
 
-/// Returns `true` if a written move that begins with `b` and ends on `to` may be a move of a pawn on the b-file. This
-/// is the case if the side to move has such a pawn that could move to `to` or capture there. Checks, pins and
-/// obstacles are ignored.
+/// Returns `true` if the side to move has a pawn on the b-file that may move to `to` or capture there. Ignores checks,
+/// pins and obstacles. Used for a written move that begins with `b`, which can mean the b-file or a bishop.
 fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
     pos.our(Role::Pawn).into_iter().any(|pawn| {
         pawn.file() == File::B
@@ -228,8 +228,8 @@ fn without_check(text: &[u8]) -> &[u8] {
 /// The maximum length in bytes of a written move after normalization.
 const MAX_MOVE_LENGTH: usize = 16;
 
-/// A written move after normalization. It consists of ASCII letters, digits and a few signs. Check signs and
-/// annotations have been removed.
+/// A normalized written move. It consists of ASCII letters, digits and a few signs. It contains neither check signs nor
+/// annotations.
 #[derive(Copy, Clone, Debug)]
 struct Spelling {
     bytes: [u8; MAX_MOVE_LENGTH],
@@ -307,8 +307,8 @@ impl Spelling {
 /// The byte that [`plain`] returns for a character that must be skipped.
 const IGNORED: u8 = 0;
 
-/// Converts the first character of a text to its ASCII equivalent. Returns the equivalent, and the length of the
-/// character in bytes. Returns `None` if moves do not contain this character.
+/// Converts the first character of a text to its ASCII equivalent. Also returns the length in bytes of the original
+/// character. Returns `None` if written moves cannot contain this character.
 fn plain(text: &[u8]) -> Option<(u8, usize)> {
     Some(match *text {
         [0, ..] => return None,

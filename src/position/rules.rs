@@ -18,15 +18,15 @@ use super::{BookMove, Variant, Word, epd::from_setup, word::square};
 /// [`Chess`] implements the fast paths, so generic code runs fastest with it. [`VariantPosition`] supports all
 /// variants.
 pub trait Rules: Position + Clone + Send + Sync {
-    /// Parses a legal move in SAN by a fast path. Returns `None` if no fast path supports the form of the word, or if
-    /// the word does not describe exactly one legal move. The word must not end with a check sign.
+    /// Parses a legal move in SAN by a fast path. Returns `None` if the fast path does not support the form of the
+    /// word, or if the word does not describe exactly one legal move. The word must not end with a check sign.
     #[inline]
     fn quick_san(&self, _word: Word) -> Option<Move> {
         None
     }
 
-    /// Converts a book move to a legal move by a fast path. Returns `None` if no fast path supports the move, or if it
-    /// is not legal.
+    /// Converts a book move to a legal move by a fast path. Returns `None` if the fast path does not support the move,
+    /// or if the move is not legal.
     #[inline]
     fn quick_move(&self, _mv: BookMove) -> Option<Move> {
         None
@@ -36,11 +36,11 @@ pub trait Rules: Position + Clone + Send + Sync {
     /// this square by a double step.
     fn with_en_passant(&self, square: Square) -> Option<Self>;
 
-    /// Returns the variant of the position. Returns suicide chess for giveaway chess too, because both have the same
-    /// legal moves.
+    /// Returns the variant of the position. For giveaway chess, returns suicide chess, because both have the same legal
+    /// moves.
     fn rules(&self) -> Variant;
 
-    /// Returns `true` if captures also remove pieces on other squares than the target square, as in atomic chess.
+    /// Returns `true` if captures explode as in atomic chess: they also remove pieces around the target square.
     #[inline]
     fn captures_explode(&self) -> bool {
         false
@@ -76,8 +76,8 @@ impl Rules for VariantPosition {
     }
 }
 
-/// Parses a legal move of standard chess in SAN, like [`Rules::quick_san`]. This function is not inlined, so that the
-/// compiler can inline [`Rules::quick_san`] for positions of the type [`Chess`].
+/// Parses a legal move of standard chess in SAN. It is the implementation of [`Rules::quick_san`] for [`Chess`]. It is
+/// a separate function, so that the compiler can inline `quick_san`.
 #[inline(never)]
 fn chess_san(pos: &Chess, word: Word) -> Option<Move> {
     pos.quick_san(word)
@@ -318,8 +318,8 @@ static SQUARES_OF: [Bitboard; 256] = {
     hinted
 };
 
-/// A table of the squares from which a piece can reach a square on an empty board. The indices are the kind of the
-/// piece and the square. The sets for pawns are empty.
+/// A table of the squares from which a piece can reach a given square on an empty board. The first index is the kind of
+/// the piece, and the second index is the square that it reaches. The sets for pawns are empty.
 static SOURCE_SQUARES: [[Bitboard; 64]; 7] = {
     let mut reach = [[Bitboard::EMPTY; 64]; 7];
     let mut i = 0;

@@ -66,9 +66,9 @@ impl Variant {
         Variant::RacingKings,
     ];
 
-    /// Returns the name of the variant in the Chess Engine Communication Protocol, which is also used in the headers
-    /// of books. Horde, king of the hill and racing kings are not part of the protocol, so their usual names are
-    /// returned.
+    /// Returns the name of the variant in the Chess Engine Communication Protocol. Headers of books contain the same
+    /// name. For horde, king of the hill and racing kings, returns their usual names, because the protocol does not
+    /// contain them.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Standard => "normal",
@@ -84,8 +84,8 @@ impl Variant {
         }
     }
 
-    /// Returns the number that is XORed into the Polyglot keys of the variant, or `None` if the format assigns none to
-    /// it.
+    /// Returns the number that is XORed into the Polyglot keys of the variant. Returns `None` if the Polyglot format
+    /// assigns no number to the variant.
     pub fn number(self) -> Option<u64> {
         match self.game() {
             Game::Chess => Some(0),
@@ -117,13 +117,13 @@ impl Variant {
         }
     }
 
-    /// Returns `true` if both variants have the same legal moves, so that games of one can serve as games of the
+    /// Returns `true` if both variants have the same legal moves. Games of one variant can then serve as games of the
     /// other. This is the case for equal variants, and for suicide and giveaway chess.
     pub fn is_played_like(self, other: Variant) -> bool {
         self == other || (self.game() == other.game() && self.game() == Game::Antichess)
     }
 
-    /// Returns the variant of shakmaty with the same rules.
+    /// Returns the value that represents this variant in the crate `shakmaty`.
     pub(super) fn game(self) -> Game {
         match self {
             Variant::Standard | Variant::Chess960 => Game::Chess,
@@ -156,7 +156,7 @@ impl Variant {
     }
 }
 
-/// The choice of the variant to which games belong: the same one for all games, or the one that each game names.
+/// The choice of the variant of games: either one variant for all games, or for each game the variant that it names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum VariantChoice {
     /// All games must belong to this variant. Games of other variants are skipped.

@@ -40,8 +40,8 @@ impl Word {
         })
     }
 
-    /// Creates a word from the bytes before the first blank or control character. Returns `None` if `text` starts with
-    /// such a character, or contains none.
+    /// Creates a word from the bytes before the first blank or control character in `text`. Returns `None` if `text`
+    /// starts with such a character, or contains no such character.
     #[inline]
     pub fn before_blank(text: &[u8; 8]) -> Option<Word> {
         let text = u64::from_le_bytes(*text);

@@ -18,8 +18,8 @@ use crate::{
     tree::{Branch, Source, TreeMove},
 };
 
-/// A rule that chooses one of the moves that were played in a position, as the move of the repertoire's side. If
-/// several moves are equally good by the rule, the one with the most games is chosen.
+/// A rule by which [`build`] chooses one of the moves that were played in a position as the move of the repertoire's
+/// side. If several moves are equally good, it chooses the one with the most games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OwnMoveRule {
     /// Chooses the move with the highest score. The score is measured by the lower bound of its Wilson interval, so
@@ -33,8 +33,8 @@ pub enum OwnMoveRule {
 }
 
 impl OwnMoveRule {
-    /// Returns the default rule for the moves of `source`: [`Score`](OwnMoveRule::Score) if the source contains
-    /// results, and [`Weight`](OwnMoveRule::Weight) if it contains only weights.
+    /// Returns the default rule for `source`. It is [`Score`](OwnMoveRule::Score) if the source contains results, and
+    /// [`Weight`](OwnMoveRule::Weight) if it contains only weights.
     pub fn default_of(source: &MoveSource) -> OwnMoveRule {
         match source.has_results() {
             true => OwnMoveRule::Score,
@@ -63,11 +63,11 @@ impl OwnMoveRule {
     }
 }
 
-/// Chooses a move for the repertoire's side in the position `pos` by the rule `by`. `moves` contains the moves
-/// that games of `source` played in the position.
+/// Chooses a move for the repertoire's side in the position `pos` by the rule `by`. `moves` contains the moves that
+/// were played in the position in games of `source`.
 ///
-/// If `moves` is empty, chooses the legal move that leads to the position with the most games in `source`.
-/// Returns `None` if no legal move leads to a position with games.
+/// If `moves` is empty, chooses the legal move that leads to the position with the most games in `source`. Returns
+/// `None` if no legal move leads to a position with games.
 ///
 /// # Errors
 ///
@@ -126,7 +126,7 @@ pub struct Build<'a> {
     pub meter: &'a Meter,
 }
 
-/// A repertoire built by [`build`]. It is a [`Source`] of the moves of the repertoire's side, and of the
+/// A repertoire that [`build`] has built. It is a [`Source`] of the moves of the repertoire's side, and of the
 /// opponent's replies that the repertoire answers.
 #[derive(Debug)]
 pub struct Built {
@@ -140,7 +140,7 @@ pub struct Built {
     pub summary: BuildSummary,
 }
 
-/// Statistics about a repertoire built by [`build`]: the numbers of its positions and moves.
+/// The numbers of positions and moves in a repertoire that [`build`] has built.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct BuildSummary {
     /// The minimum number of games that a chosen move needed.
@@ -157,13 +157,12 @@ pub struct BuildSummary {
     pub unanswered: u64,
 }
 
-/// A number slightly below 1. Products of probabilities are compared with this number instead of 1, so that
-/// rounding does not exclude exact matches.
+/// A number slightly below 1. Products of probabilities are compared with it instead of 1, so that a product of
+/// exactly 1 passes despite rounding errors.
 const ALMOST_ONE: f64 = 1.0 - 1e-9;
 
-/// Builds a repertoire for one side. Keeps the moves of `build.keep`, chooses one move in each other position in
-/// which this side is to move, and follows each reply of the opponent that is likely enough (see
-/// [`Build::one_in`]).
+/// Builds a repertoire for one side. Keeps the moves of `build.keep`, and chooses one move in each other position in
+/// which this side is to move. Follows each reply of the opponent that is likely enough (see [`Build::one_in`]).
 ///
 /// # Errors
 ///
@@ -245,8 +244,9 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
 
 impl Built {
     /// Creates the repertoire of the side `color` from `graph`, the graph of the positions that a walk has visited.
-    /// Takes the moves of this side, and the opponent's replies to which this side has an answer. Sorts the moves of
-    /// each position by number of games in descending order. `summary` becomes a part of the result.
+    /// The repertoire contains the moves of this side, and the opponent's replies to which this side has an answer.
+    /// The moves of each position are sorted by number of games in descending order. `summary` becomes a part of the
+    /// result.
     fn of(graph: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             color,
@@ -281,13 +281,14 @@ impl Built {
         built
     }
 
-    /// Returns a comment on a move for a PGN file. The comment contains the number of games and the score of the
-    /// move. For a reply of the opponent, it also contains the likelihood of the position after the reply:
-    /// `1 in 12.5` means that one of 12.5 games is expected to reach it. A [short](CommentDetail::Short) comment
-    /// contains only the score of a move of the repertoire's side, or only the likelihood of a reply.
+    /// Returns a comment on the move `branch` for a PGN file. It contains the number of games and the score of the
+    /// move. For a reply of the opponent, it also contains the likelihood of the position after the reply. For
+    /// example, `1 in 12.5` means that one of 12.5 games is expected to reach the position. A
+    /// [short](CommentDetail::Short) comment contains only the score of an own move, or only the likelihood of a
+    /// reply.
     ///
-    /// Returns an empty text for [`CommentDetail::None`], and `kept` for a move that was kept from another repertoire
-    /// and not examined.
+    /// Returns an empty text for [`CommentDetail::None`]. Returns `kept` for a move from `build.keep` that was not
+    /// examined.
     pub fn comment(&self, branch: &Branch<'_>, comments: CommentDetail) -> String {
         if comments == CommentDetail::None {
             return String::new();

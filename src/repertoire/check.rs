@@ -32,7 +32,7 @@ pub struct Check<'a> {
     pub with_text: bool,
 }
 
-/// The half-move by which a game left a repertoire, and the moves that the repertoire contains instead.
+/// The half-move by which a game left a repertoire. Also contains the moves that the repertoire contains instead.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Departure {
     /// The FEN of the position before the half-move, or `None` if `mv` is `None`.
@@ -99,11 +99,12 @@ pub struct CheckedGame {
     stats: Wdl,
 }
 
-/// The key by which equal deviations from a repertoire are grouped: whether the repertoire is for White, the side
-/// that left the repertoire, the identity (a hash) of the position, and the move.
+/// The key by which [`CheckTotals`] groups equal deviations from a repertoire. It consists of a flag for a repertoire
+/// for White, the side that left the repertoire, the identity (a hash) of the position, and the move.
 type DeviationKey = (bool, Option<Side>, u64, BookMove);
 
-/// A number of games, and the player's results in these games. Games without a result count only in `games`.
+/// A number of games, and the player's results in these games. A game without a result counts in `games` but not in
+/// the results.
 #[derive(Copy, Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Results {
     /// The number of games.
@@ -142,8 +143,8 @@ pub struct Deviation {
     pub results: Results,
 }
 
-/// The summary of checking games against repertoires: total numbers, and the half-moves by which games left the
-/// repertoires.
+/// The summary of checking games against repertoires: the total numbers of games, and the half-moves by which games
+/// left the repertoires.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct CheckSummary {
     /// The number of games that were read.
@@ -175,14 +176,14 @@ pub struct CheckSummary {
 /// Checks games against the repertoires of one or both sides. Calls `take` with each result, in the order of the
 /// games.
 ///
-/// After leaving a repertoire, a game returns to it by reaching a position in which the repertoire contains a
-/// move for the player. Only the player's moves matter, so a book gives the same results as a PGN, which also
-/// contains the opponent's replies. Games of a variant that the repertoire does not contain are skipped.
+/// A game that has left a repertoire can return to it. It returns when it reaches a position in which the repertoire
+/// contains a move for the player. The opponent's moves in a repertoire have no influence on the result. Games of a
+/// variant that the repertoire does not contain are skipped.
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read or no player has a name in `check.players`. Stops if `take` returns
-/// an error, and returns this error.
+/// Returns an error if a file cannot be read or no player has a name in `check.players`. Stops if `take` returns an
+/// error, and returns this error.
 pub fn check(
     games: &Games<'_>,
     check: &Check<'_>,
@@ -235,7 +236,7 @@ pub fn check(
     })
 }
 
-/// The outcome of checking one game: the results, or the reason why the game was not checked.
+/// The outcome of checking one game: the results, or the names of the players if the game was not checked.
 enum Checked {
     /// One result for each repertoire against which the game was checked. Empty if no repertoire is for the game's
     /// variant.
@@ -245,15 +246,15 @@ enum Checked {
     OtherPlayers(Vec<String>),
 }
 
-/// The half-move by which a game left a repertoire without returning to it, and the side that played the
-/// half-move.
+/// The last half-move by which a game left a repertoire, if the game did not return. Also contains the side that
+/// played it.
 #[derive(Copy, Clone)]
 struct LastDeparture {
     by: Side,
     ply: usize,
 }
 
-/// The intermediate result of checking a game against one repertoire, after some of the game's moves.
+/// The state of checking a game against one repertoire, after some of the game's moves.
 struct GameState<'a> {
     known: &'a MoveSource,
     color: Color,
@@ -269,8 +270,8 @@ struct GameState<'a> {
 }
 
 impl GameState<'_> {
-    /// Advances the check by the half-move `mv`, which was played in the position `pos`. At the end of the game, `mv`
-    /// is `None` and `pos` is the last position.
+    /// Updates the state of the check for the half-move `mv`, which was played in the position `pos`. At the end of
+    /// the game, `mv` is `None` and `pos` is the last position.
     fn advance(&mut self, pos: &Keyed<VariantPosition>, mv: Option<Move>) -> Result<()> {
         if pos.position().turn() == self.color {
             let known = self.known.moves(pos)?;
@@ -304,7 +305,7 @@ impl Check<'_> {
     /// Checks the current game of `reader` against the repertoires. `text` is the whole text from which the reader
     /// reads.
     ///
-    /// Returns [`Checked::OtherPlayers`] if the game is not by the requested players. Returns an error only if a
+    /// Returns [`Checked::OtherPlayers`] if none of the wanted players played the game. Returns an error only if a
     /// repertoire cannot be read.
     fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Checked> {
         let tags = reader.tags().clone();
@@ -401,23 +402,23 @@ impl Check<'_> {
     }
 }
 
-/// Returns the name of the player of the side `color` from the tags of a game, or `?` if the tags do not contain
-/// the name.
+/// Returns the name of White or Black from the tags of a game. `color` selects the player. Returns `?` if the tags do
+/// not contain the name.
 fn name_of(tags: &Tags<'_>, color: Color) -> String {
     let tag: &[u8] = color.fold_wb(b"White", b"Black");
     tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()
 }
 
-/// Returns `true` if the name of the player of the side `color` matches one of `names`, or if `names` is empty.
-/// `how` determines how names are compared.
+/// Returns `true` if one of `names` matches the name of the player of White or Black, or if `names` is empty. `color`
+/// selects the player. `tags` are the tags of the game, and `how` says how names are compared.
 pub(super) fn has_name(tags: &Tags<'_>, color: Color, names: &[String], how: NameMatch) -> bool {
     names.is_empty() || how.matches_any(name_of(tags, color).as_bytes(), names)
 }
 
 impl GameState<'_> {
     /// Completes the check of a game after its last move, and returns the result. `start` is the position before the
-    /// first move, and `moves` contains each move with the offset at which its text ends. The caller must fill in the
-    /// names, the result and the number of the game, which have default values.
+    /// first move. `moves` contains each move with the offset at which its text ends. In the result, the caller must
+    /// still set the names, the result and the number of the game.
     fn checked(self, start: &VariantPosition, moves: &[(Move, usize)]) -> Result<CheckedGame> {
         let mut game = CheckedGame {
             game: 0,
@@ -479,8 +480,8 @@ impl GameState<'_> {
 }
 
 impl CheckedGame {
-    /// Returns the comment that is inserted into the text of the game where the game left the repertoire. The comment
-    /// lists the moves that the repertoire contains there.
+    /// Returns a comment that lists the moves of the repertoire in the position where the game left it. The comment
+    /// is later inserted into the text of the game.
     fn comment(&self) -> String {
         let moves = self.departure.repertoire.join(", ");
         match (self.left_by, &*moves) {
@@ -491,8 +492,8 @@ impl CheckedGame {
     }
 }
 
-/// Totals over the games checked so far. Their memory usage grows with the number of different deviations, not
-/// with the number of games.
+/// The totals of all games that have been checked so far. The required memory depends on the number of different
+/// deviations, not on the number of games.
 #[derive(Default)]
 struct CheckTotals {
     summary: CheckSummary,

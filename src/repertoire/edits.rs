@@ -22,9 +22,9 @@ impl Edits {
     /// Parses edits of a repertoire for the side `color`, separated by semicolons. Each edit is a line of moves in
     /// UCI notation from the starting position of `variant`, such as `e2e4,c7c5,g1f3`.
     ///
-    /// - A line adds its moves of the side `color`.
-    /// - A line after a minus sign removes its last move, which must be a move of this side, from the file and from
-    ///   lines that earlier edits added.
+    /// - A line without a sign adds its moves of the side `color`.
+    /// - A line after a minus sign removes its last move, which must be a move of this side. The move is removed from
+    ///   the file and from lines that earlier edits added.
     ///
     /// # Errors
     ///
@@ -59,19 +59,19 @@ impl Edits {
         Ok(edits)
     }
 
-    /// Returns the lines to add. Each line begins in the starting position of the variant.
+    /// Returns the lines of moves to add. Each line begins in the starting position of the variant.
     pub fn added(&self) -> impl Iterator<Item = &[Move]> {
         self.added.iter().map(Vec::as_slice)
     }
 
-    /// Returns the moves to remove from the file.
+    /// Returns the moves to remove from the repertoire's file.
     pub fn removed(&self) -> &RemovedMoves {
         &self.removed
     }
 }
 
-/// Shortens a line that contains a move of `removed`. The rest of the line ends before the first such move, with a
-/// move of the side `color`. Leaves any other line unchanged.
+/// Shortens a line that contains a move of `removed`. The line then ends with the last move of the side `color`
+/// before the first removed move. Leaves any other line unchanged.
 fn cut_line(line: &mut Vec<Move>, variant: Variant, color: Color, removed: &RemovedMoves) {
     let mut pos = Keyed::new(variant.start());
     let mut own = 0;

@@ -40,7 +40,8 @@ pub enum RepertoireFormat {
 }
 
 impl RepertoireFormat {
-    /// Returns the format that the extension of `path` implies: a book for `.bin`, otherwise PGN.
+    /// Returns the format that the extension of `path` implies. The extension `.bin` implies a book, and any other
+    /// extension implies PGN.
     pub fn of(path: &Path) -> RepertoireFormat {
         let extension = path.extension().unwrap_or_default();
         match extension.eq_ignore_ascii_case("bin") {
@@ -58,9 +59,9 @@ pub struct RepertoireFile {
 }
 
 impl RepertoireFile {
-    /// Creates an output file in the format that `path` implies. Without `force`, an existing file is replaced only
-    /// if it is empty, if it is a book to be replaced by a book, or if it is a PGN of a repertoire that polybook
-    /// wrote and nobody has changed.
+    /// Creates an output file in the format that `path` implies. With `force`, replaces any existing file. Without
+    /// `force`, replaces an existing file in three cases only. It may be empty. It may be a book that a new book
+    /// replaces. It may be the PGN of a repertoire that polybook wrote and nobody has changed.
     ///
     /// # Errors
     ///
@@ -102,8 +103,8 @@ pub struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Writes the repertoire to `out`, and returns the number of moves written. Calls `comment` with each move to get
-    /// its comment, or `None` for no comment. Comments are written only to PGN.
+    /// Writes the repertoire to `out`, and returns the number of moves written. Calls `comment` with each move.
+    /// `comment` returns the comment on the move, or `None` for no comment. A book contains no comments.
     ///
     /// # Errors
     ///
@@ -119,7 +120,7 @@ impl Writing<'_> {
         }
     }
 
-    /// Returns an iterator over the trees of moves of the repertoire, one for each start position.
+    /// Returns an iterator over the trees of moves of the repertoire. Each start position has its own tree.
     fn trees(&self) -> impl Iterator<Item = Tree<'_, &dyn Source>> {
         let limits = || Limits {
             memory: self.memory.share(2),
@@ -191,13 +192,14 @@ impl Writing<'_> {
     }
 }
 
-/// Writes a changed copy of the repertoire `pgn` to `out`: first one game for each line of `added`, then the text
-/// of `pgn` without the moves in `removed` and the moves after each of them. The rest of the text is unchanged.
-/// The lines of `added` begin in the position `start`.
+/// Writes a changed copy of the repertoire `pgn` to `out`. The copy begins with one new game for each line of
+/// `added`. The text of `pgn` follows, without the moves in `removed` and without all moves after them.
 ///
-/// The new games come first, because an unterminated comment at the end of the old text would swallow them. The output
-/// contains the user's own text, so it has no checksum and is later replaced only with `force`. `start` is the position
-/// in which the lines of `added` begin. `reading` has the memory budget and the flag that cancels the reading.
+/// The new games come first, because an unterminated comment at the end of the old text would swallow them. The
+/// output contains the user's own text. Therefore it has no checksum, and is later replaced only with `force`.
+///
+/// `start` is the position in which the lines of `added` begin. `reading` has the memory budget and the flag that
+/// cancels the reading.
 ///
 /// # Errors
 ///
@@ -258,8 +260,8 @@ pub fn add_to_pgn(
     }
 }
 
-/// Returns a copy of a repertoire in PGN without the moves in `removed` and without the moves after each of them.
-/// Reads the PGN file again to make the copy. `options` must be the options with which the file was opened.
+/// Returns a copy of a repertoire in PGN without the moves in `removed` and without all moves after them. Reads the
+/// PGN file again to make the copy. `options` must be the options with which the file was opened.
 ///
 /// # Errors
 ///
@@ -289,14 +291,14 @@ pub fn without_moves(
     Ok(left.with_variants_of(repertoire))
 }
 
-/// The approximate size in bytes of a batch of games. Moves are removed from one batch at a time.
+/// The approximate size in bytes of a batch of games. When moves are removed from a PGN, one batch after another is
+/// processed.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// The UTF-8 byte order mark. It is skipped when a PGN is copied, because it may occur only at the start of a
-/// file.
+/// The UTF-8 byte order mark. A copy of a PGN leaves it out, because it may occur only at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Writes a copy of the book `repertoire` with the additional moves of `added` to `out`.
+/// Writes a copy of the book `repertoire` to `out`, with the moves of `added` in addition.
 ///
 /// # Errors
 ///
@@ -325,11 +327,11 @@ pub fn add_to_book(
     edit_book(book, &edits, variant, out, memory, meter)
 }
 
-/// Writes the lines that a player should prepare as PGN. Each line becomes a game without a result. A comment
-/// after its last move says how likely the line is, and how the player scores after it.
+/// Writes lines that a player should prepare to a PGN file. Each line becomes a game without a result. A comment
+/// after the last move says how likely the line is, and how the player scores after it.
 ///
-/// `event` becomes the `Event` tag of each game, and `start` is the position in which the lines begin. Error
-/// messages name the output `path`.
+/// `event` becomes the `Event` tag of each game. `start` is the position in which the lines begin. `path` is the path
+/// of the output for error messages.
 ///
 /// # Errors
 ///
@@ -363,8 +365,8 @@ pub fn write_prepared(
     Ok(())
 }
 
-/// Returns the comment on a line: how likely the line is, the player's number of games and score after it, and
-/// whether the player has no answer to it.
+/// Returns the comment on a line that a player should prepare. It says how likely the line is, and states the
+/// player's number of games and score after it. It also says if the player has no answer.
 fn comment(line: &PreparedLine) -> String {
     let games = match line.yours.games {
         0 => "no game of yours".to_owned(),

@@ -42,8 +42,8 @@ pub struct FindGaps<'a> {
     pub meter: &'a Meter,
 }
 
-/// A move of the opponent that a repertoire does not answer. If several unanswered moves lead to the same
-/// position, the gap describes the most likely one.
+/// A move of the opponent that a repertoire does not answer. If several unanswered moves lead to the same position,
+/// the gap is the most likely of them.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Gap {
     /// The FEN of the position before the move.
@@ -71,8 +71,7 @@ pub struct Gap {
     pub answer_games: Option<u64>,
 }
 
-/// A line of a repertoire after which the source of games contains no reply of the opponent, because its games
-/// end there.
+/// A line of a repertoire after which the source of games contains no reply of the opponent.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SourceEnd {
     /// The line in SAN with move numbers.
@@ -107,8 +106,8 @@ pub struct Gaps {
     pub added: Additions,
 }
 
-/// The moves that are added to a repertoire, such as the answers that `gaps --add` chooses for unanswered moves
-/// of the opponent.
+/// The moves that are added to a repertoire. For example, `gaps --add` chooses answers to unanswered moves of the
+/// opponent.
 #[derive(Debug, Default)]
 pub struct Additions {
     /// The answers, each with its position. Keys are the identities of the positions.
@@ -118,7 +117,7 @@ pub struct Additions {
 }
 
 impl Additions {
-    /// Creates the additions to a repertoire in PGN from lines of moves. Each line begins in the position `start` and
+    /// Creates additions to a repertoire in PGN from lines of moves. Each line begins in the position `start` and
     /// must be legal. The result adds nothing to a book.
     pub fn from_lines<'a>(
         start: &VariantPosition,
@@ -142,8 +141,8 @@ impl Source for Additions {
     }
 }
 
-/// Finds the opponent's moves that a repertoire does not answer. Also chooses answers to the most likely of these
-/// moves, as `find.add` specifies.
+/// Finds the opponent's moves that a repertoire does not answer. If `find.add` is set, also chooses answers to the
+/// most likely of them.
 ///
 /// # Errors
 ///
@@ -223,9 +222,9 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     })
 }
 
-/// Returns the most likely line of the graph `met` after which the source contains no reply of the opponent.
-/// Returns `None` if the source continues after every line. If several lines are equally likely, returns the one
-/// whose text sorts first.
+/// Returns the most likely line after which the source contains no reply of the opponent. `met` is the graph of the
+/// positions that a walk has visited. Returns `None` if the source continues after every line. If several lines are
+/// equally likely, returns the one whose text sorts first.
 fn source_end(find: &FindGaps<'_>, met: &ReachGraph) -> Option<SourceEnd> {
     let ends = (0..).zip(&met.nodes);
     let ends = ends.filter(|(_, node)| node.is_source_end && node.reach > 0.0);
@@ -238,8 +237,8 @@ fn source_end(find: &FindGaps<'_>, met: &ReachGraph) -> Option<SourceEnd> {
     })
 }
 
-/// Returns a [`Gap`] that describes a position in which the repertoire contains no move. `id` is the index of the
-/// position's node in the graph `met`.
+/// Returns a [`Gap`] for a position in which the repertoire has no answer. `id` is the index of this position in the
+/// graph `met`.
 fn gap(find: &FindGaps<'_>, met: &ReachGraph, id: u32) -> Result<Gap> {
     let whole = met.line(id);
     let (last, line) = match whole.split_last() {
@@ -278,8 +277,9 @@ pub struct SeveralMoves {
     pub moves: Vec<String>,
 }
 
-/// Returns the positions in which a repertoire contains more than one move for the side `color`, in the order of
-/// the repertoire's lines. A position that several lines reach is listed once, with the first of these lines.
+/// Returns the positions in which a repertoire contains more than one move for the side `color`. The positions are in
+/// the order of the repertoire's lines. If several lines reach a position, it is listed only once, with the first of
+/// them.
 ///
 /// # Errors
 ///

@@ -24,8 +24,8 @@ pub struct Predecessors {
 }
 
 impl Predecessors {
-    /// Builds the index of all positions that the lines of a repertoire reach. `color` is the side that the repertoire
-    /// is for. `meter` can cancel the walk through the lines.
+    /// Builds the index of all positions that the lines of a repertoire reach. `color` is the side for which the
+    /// repertoire was made. `meter` can cancel the walk through the lines.
     ///
     /// # Errors
     ///
@@ -54,8 +54,8 @@ impl Predecessors {
         self.before.is_empty()
     }
 
-    /// Returns the identities of the positions from which one move of the repertoire leads to the position `pos`.
-    /// Positions are given by their identities, which are hashes.
+    /// Returns the positions from which a single move of the repertoire leads to the position `pos`. All positions
+    /// are given as identities, which are hashes.
     fn before(&self, pos: u64) -> impl Iterator<Item = u64> {
         let first = self.before.partition_point(|(after, _)| *after < pos);
         let of_pos = self.before[first..].iter();
@@ -63,8 +63,8 @@ impl Predecessors {
         of_pos.map(|(_, before)| *before)
     }
 
-    /// Returns all positions from which a sequence of one or more moves of the repertoire leads to the position
-    /// `pos`. Positions are identified by hashes.
+    /// Returns all positions from which one or more moves of the repertoire lead to the position `pos`. All positions
+    /// are given as identities, which are hashes.
     fn leading_to(&self, pos: u64) -> FxHashSet<u64> {
         let (mut found, mut waiting) = (FxHashSet::default(), vec![pos]);
         while let Some(pos) = waiting.pop() {
@@ -74,8 +74,8 @@ impl Predecessors {
     }
 }
 
-/// A report on the last position of a line of moves: how likely games are to reach the position, which moves a
-/// repertoire contains there, and which replies of the opponent the repertoire does not answer.
+/// A report on the position at the end of a line of moves. It says how likely games are to reach the position, and
+/// which moves a repertoire contains there. It also lists the opponent's replies that the repertoire does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LineReport {
@@ -101,7 +101,7 @@ pub struct LineMove {
     pub san: String,
 }
 
-/// A move that a repertoire contains. If it is a reply of the opponent, the repertoire's answers are included.
+/// A move that a repertoire contains. If it is a move of the opponent, the repertoire's answers to it are included.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct KnownMove {
     /// The move.
@@ -116,7 +116,7 @@ pub struct KnownMove {
     pub is_added: bool,
 }
 
-/// A reply of the opponent that was played in games but that a repertoire does not answer.
+/// A reply of the opponent that was played in games, and that a repertoire does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LineGap {
@@ -130,11 +130,12 @@ pub struct LineGap {
     pub games: u64,
 }
 
-/// Returns a report on the last position of `line`: how likely games are to reach the position, which moves the
-/// repertoire contains there, and which replies of the opponent it does not answer.
+/// Creates a report on the position at the end of `line`. It says how likely games are to reach the position, and
+/// which moves the repertoire contains there. It also lists the opponent's replies that the repertoire does not
+/// answer.
 ///
 /// The opponent's replies and their probabilities come from the games of `explorer` that pass `filters`.
-/// `predecessors` must be the index of positions that was built from `repertoire`.
+/// `predecessors` must have been built from `repertoire`.
 ///
 /// # Errors
 ///
@@ -206,8 +207,9 @@ pub fn line_report(
     Ok(report)
 }
 
-/// A source of the opponent's replies on the paths to one target position. It contains replies only in positions
-/// from which the repertoire leads to the target, so a walk visits only such paths.
+/// A source of the opponent's replies on the paths to a target position. It contains replies only in positions from
+/// which moves of the repertoire lead to the target. Therefore a walk visits only the positions on such paths and the
+/// positions directly after them.
 struct PathsTo<'a> {
     pos: u64,
     /// The identities of the positions from which moves of the repertoire lead to `pos`.
@@ -218,8 +220,9 @@ struct PathsTo<'a> {
 }
 
 impl PathsTo<'_> {
-    /// Returns the probability, from 0 to 1, that a game from `start` reaches the target position. The side `color`
-    /// plays the moves of the repertoire, and the opponent plays the replies of this source.
+    /// Returns the probability, from 0 to 1, that a game from the position `start` reaches the target position.
+    /// Assumes that the side `color` plays the moves of the repertoire, and that the opponent plays the replies of
+    /// this source.
     fn reach_from(
         &self,
         start: &VariantPosition,
@@ -260,7 +263,7 @@ impl Source for PathsTo<'_> {
     }
 }
 
-/// Returns `true` if the last move of `line` was played by the side `color` and is a move of the repertoire.
+/// Returns `true` if the side `color` played the last move of `line` and the repertoire contains this move.
 fn ends_with_own_move(line: &Line, color: Color, repertoire: &MoveSource) -> Result<bool> {
     let Some(mv) = line.moves().last() else {
         return Ok(false);

@@ -76,7 +76,7 @@ pub use self::{
 };
 use crate::{position::Keyed, tree::move_number};
 
-/// The side whose move made a game leave a repertoire: the player, for whom the repertoire was made, or the
+/// The side whose move made a game leave a repertoire. A repertoire is made for a player, who plays against an
 /// opponent.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -92,9 +92,8 @@ fn san(pos: &VariantPosition, mv: Move) -> String {
     SanPlus::from_move(pos.clone(), mv).to_string()
 }
 
-/// Returns the text of a line of moves, and the position after its last move. The text contains the moves in SAN
-/// with move numbers, such as `1. e4 c5 2. Nf3`. The first move is played in the position `start`, and all moves
-/// must be legal.
+/// Returns the text of a line of moves, such as `1. e4 c5 2. Nf3`, and the position after its last move. The first
+/// move is played in the position `start`. All moves must be legal.
 fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPosition) {
     let mut pos = start.clone();
     let mut words: Vec<String> = Vec::new();

@@ -55,8 +55,8 @@ pub struct OpenOptions<'a> {
     pub counting: &'a dyn Fn(Arc<Progress>) -> Box<dyn Any>,
 }
 
-/// A source of the moves of positions, usually a file or directory: a PGN, an index, a directory of counts, an
-/// OOBS database or a book.
+/// A source of the moves that are known in a position. Usually it is a file or directory: a PGN, an index, a
+/// directory of counts, an OOBS database or a book.
 #[derive(Debug)]
 pub struct MoveSource {
     kind: Kind,
@@ -68,8 +68,8 @@ pub struct MoveSource {
     warnings: Vec<String>,
 }
 
-/// A repertoire in PGN, with the state of its file before the file was first read. The file is read several
-/// times, and a change of its state in between is an error.
+/// A repertoire in PGN, with a snapshot of the file's state before the first reading. The file is read several times.
+/// If the state changes in between, reading fails.
 #[derive(Debug)]
 pub struct RepertoirePgn {
     input: Input,
@@ -82,17 +82,17 @@ impl RepertoirePgn {
         Ok(RepertoirePgn { input, before })
     }
 
-    /// Returns the path of the file.
+    /// Returns the path of the PGN file.
     pub fn path(&self) -> &Path {
         self.input.path()
     }
 
-    /// Returns the variant of games without a `Variant` tag.
+    /// Returns the variant that is assumed for games without a `Variant` tag.
     pub(crate) fn untagged_variant(&self) -> Variant {
         self.input.untagged_variant()
     }
 
-    /// Returns the file as an [`Input`], from which games are read.
+    /// Returns the PGN file as an [`Input`], from which games can be read.
     pub(super) fn input(&self) -> &Input {
         &self.input
     }
@@ -114,8 +114,8 @@ impl RepertoirePgn {
     }
 }
 
-/// Takes a snapshot of the file to which `path` leads, so that later changes of its content can be recognized. A change
-/// of its rights or of the number of its names is not recognized. Returns `None` if the file does not exist.
+/// Returns the state of the file at `path`, from which later changes of its content can be recognized. Changes of its
+/// permissions or of its number of hard links are not recognized. Returns `None` if the file does not exist.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
     let file = path.canonicalize().at(path, "read")?;
     let state = FileState::of(&file).at(path, "read")?;
@@ -137,8 +137,8 @@ enum Kind {
 }
 
 impl MoveSource {
-    /// Opens a file as a repertoire: a PGN, a book, or an OOBS database. In a PGN, moves of variations count as much
-    /// as moves of main lines.
+    /// Opens a file as a repertoire: a PGN, a book, or an OOBS database. In a PGN, moves of variations count in the
+    /// same way as moves of main lines.
     ///
     /// # Errors
     ///
@@ -184,8 +184,8 @@ impl MoveSource {
     /// Opens a file or directory as a source of moves that were played in games: a PGN, an index, counts, an OOBS
     /// database or a book.
     ///
-    /// The games of a PGN are first indexed in `options.directory`. If `keep_prefix` is `true`, a game with an
-    /// illegal move counts up to this move; otherwise the game is rejected.
+    /// Builds an index of the games of a PGN in `options.directory`. If `keep_prefix` is `true`, the moves
+    /// of a game before an illegal move are counted; otherwise such a game is rejected.
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ impl MoveSource {
         )
     }
 
-    /// Opens several PGN inputs as one source of moves that were played. The games are first indexed in
+    /// Opens several PGN inputs as one source of moves that were played. First builds an index of the games in
     /// `options.directory`.
     ///
     /// # Errors
@@ -229,8 +229,8 @@ impl MoveSource {
         MoveSource::indexed(options.run(inputs), name.as_ref(), options)
     }
 
-    /// Runs the operation `run`, which reads games and builds an index of them, and opens the index as a source of
-    /// moves. `name` is the name of the games in error messages.
+    /// Builds an index of games with the operation `run`, and opens the index as a source of moves. Error messages
+    /// refer to the games by `name`.
     ///
     /// # Errors
     ///
@@ -284,7 +284,7 @@ impl MoveSource {
         Ok(None)
     }
 
-    /// Creates a source of the moves that were played in the games of `explorer` that pass `filters`.
+    /// Creates a source of moves from the games of `explorer` that pass `filters`.
     pub fn filtered(explorer: &Arc<Explorer>, variant: Variant, filters: &Filters) -> MoveSource {
         MoveSource::without_file(
             Kind::Filtered(Arc::clone(explorer), variant, Box::new(filters.clone())),
@@ -292,7 +292,8 @@ impl MoveSource {
         )
     }
 
-    /// Returns the source with the variants of `other`, of which it is a copy without some games or moves.
+    /// Returns this source with the set of variants replaced by that of `other`. Used if this source is a copy of
+    /// `other` without some games or moves.
     pub(super) fn with_variants_of(self, other: &MoveSource) -> MoveSource {
         MoveSource {
             variants: other.variants.clone(),
@@ -300,9 +301,8 @@ impl MoveSource {
         }
     }
 
-    /// Returns a repertoire for the side `color`, to which the moves of this side in the added lines of `edits` are
-    /// added. Does not apply the removals of `edits`; see
-    /// [`without_moves`](super::without_moves).
+    /// Returns the repertoire for the side `color` with the moves of this side from the lines that `edits` adds. Does
+    /// not remove the moves that `edits` removes; see [`without_moves`](super::without_moves).
     pub fn extended(repertoire: &Arc<MoveSource>, color: Color, edits: &Edits) -> MoveSource {
         let mut added: FxHashMap<u64, Vec<TreeMove>> = FxHashMap::default();
         for line in edits.added() {
@@ -324,8 +324,8 @@ impl MoveSource {
         }
     }
 
-    /// Returns the moves in the position `pos` that come only from lines added by [`extended`](MoveSource::extended),
-    /// and that the original repertoire does not contain.
+    /// Returns the moves in the position `pos` that [`extended`](MoveSource::extended) added, and that the original
+    /// repertoire does not contain.
     ///
     /// # Errors
     ///
@@ -340,7 +340,7 @@ impl MoveSource {
         Ok(added.map(|added| added.mv).filter(is_added).collect())
     }
 
-    /// Creates a source of moves that was not opened from a file.
+    /// Creates a source of moves that does not belong to a file.
     fn without_file(kind: Kind, variants: BTreeSet<Variant>) -> MoveSource {
         MoveSource {
             kind,
@@ -351,7 +351,8 @@ impl MoveSource {
         }
     }
 
-    /// Opens an index of games, or an index of counts (results of moves without games), as a source of moves.
+    /// Opens an index as a source of moves. It may be an index of games or an index of counts, which contains only
+    /// results of moves.
     ///
     /// # Errors
     ///
@@ -389,8 +390,8 @@ impl MoveSource {
         })
     }
 
-    /// Counts the moves of the PGN file `path`, or opens `path` if it is a directory of counts. `how` is the setter
-    /// of an option of [`MakeBook`], such as [`MakeBook::variations`]; the option is set to `true`.
+    /// Counts the moves of the PGN file `path`, or opens `path` if it is a directory of counts. Also sets an option
+    /// of [`MakeBook`] to `true`. `how` is the method that sets it, such as [`MakeBook::variations`].
     fn count_moves(
         path: &Path,
         how: fn(MakeBook, bool) -> MakeBook,
@@ -431,8 +432,7 @@ impl MoveSource {
         Ok(moves.into_iter().map(|mv| mv.mv).collect())
     }
 
-    /// Returns `true` if this source contains positions of `variant`, or of another variant with the same legal
-    /// moves.
+    /// Returns `true` if this source contains positions of `variant`, or of a variant with the same rules for moves.
     pub fn is_for(&self, variant: Variant) -> bool {
         self.variants.iter().any(|own| own.is_played_like(variant))
     }
@@ -443,8 +443,8 @@ impl MoveSource {
         self.variants.first().copied().unwrap_or_default()
     }
 
-    /// Selects the variant in which this source is read, and returns it. The variant is the first one of
-    /// `repertoire`, in the order of [`Variant`], that this source also contains.
+    /// Selects the variant whose moves this source returns, and returns the variant. It is the first variant that
+    /// both this source and `repertoire` contain, in the order of [`Variant`].
     ///
     /// # Errors
     ///
@@ -468,8 +468,8 @@ impl MoveSource {
         }
     }
 
-    /// Returns the position in which a repertoire for the side `color` starts. This is the first of the following
-    /// positions in which the file contains moves for that side, otherwise the initial position:
+    /// Returns the position in which a repertoire for the side `color` starts. It is the first of these positions in
+    /// which the file contains moves for that side:
     ///
     /// 1. the initial position of `variant`
     /// 2. the positions in which the games of the file start, in the order of the file
@@ -490,27 +490,27 @@ impl MoveSource {
         Ok(usual)
     }
 
-    /// Returns an iterator over the initial positions of all variants of this source, followed by the start positions
-    /// of games with a `FEN` tag.
+    /// Returns an iterator over the initial positions of all variants in this source. After them, it returns the
+    /// start positions of games with a `FEN` tag.
     pub(super) fn starts(&self) -> impl Iterator<Item = VariantPosition> {
         let usual = self.variants.iter().map(|variant| variant.start());
         usual.chain(self.starts.iter().cloned())
     }
 
-    /// Returns the PGN file if this source is a repertoire in PGN, otherwise `None`.
+    /// Returns the PGN file if this source was opened from a repertoire in PGN, otherwise `None`.
     pub fn pgn(&self) -> Option<&RepertoirePgn> {
         self.pgn.as_ref()
     }
 
-    /// Returns the warnings about the file and its games. Each warning is a single line of text.
+    /// Returns the warnings about the source's file and its games. Each warning is a single line of text.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Returns a warning if the repertoire seems to be for the opponent of `color`, otherwise `None`. One sign is a
-    /// book header that names the opponent. Another sign is that `color` has several moves in many more positions
-    /// than the opponent, because a repertoire usually contains one move for its own side and several for the
-    /// opponent.
+    /// Returns a warning if the repertoire seems to be made for the opponent of the side `color`, otherwise `None`.
+    /// One sign is that the header of a book names the opponent. Another sign is that `color` has several moves in
+    /// many more positions than the opponent. A repertoire usually contains only one move for its own side in each
+    /// position.
     ///
     /// # Errors
     ///
@@ -559,8 +559,8 @@ impl MoveSource {
         }))
     }
 
-    /// Returns `true` if the source contains the results of games, and `false` if it is a book or was opened as a
-    /// [repertoire](MoveSource::repertoire), which have only the weights of their moves.
+    /// Returns `true` if the source contains the results of games. Returns `false` for a book and for a source that
+    /// was opened as a [repertoire](MoveSource::repertoire). These contain only weights.
     pub fn has_results(&self) -> bool {
         !matches!(
             self.kind,
@@ -608,8 +608,8 @@ impl OpenOptions<'_> {
             .stop_flag(Arc::clone(&self.stop))
     }
 
-    /// Returns the positions in which the games of the PGN file `path` start, except the initial position of each
-    /// game's variant. The positions are deduplicated, and in the order of the games.
+    /// Returns the positions in which the games of the PGN file `path` start, in the order of the games. Leaves out
+    /// the initial position of each variant and repeated positions.
     fn starts_of(&self, path: &Path) -> Result<Vec<VariantPosition>> {
         let games = Games {
             inputs: &[self.input(path)],
@@ -636,9 +636,9 @@ impl OpenOptions<'_> {
         Ok(starts)
     }
 
-    /// Loads the active moves of the OOBS database `obs` into memory, because looking up every position of many games
-    /// in the database would be slow. The first element of `variants` is the variant of the positions; an empty set
-    /// means standard chess. Also returns the number of rows that were skipped because they cannot be read.
+    /// Loads the active moves of the OOBS database `obs` into memory, because many look-ups in the database would be
+    /// slow. The positions belong to the first of `variants`, or to standard chess if the set is empty. Also returns
+    /// the number of rows that were skipped because they cannot be read.
     fn moves_of(
         &self,
         obs: &crate::obs::Obs,
@@ -749,8 +749,8 @@ impl Source for MoveSource {
     }
 }
 
-/// Returns the legal moves that `counts` contains for the position `pos`, sorted by weight in descending order.
-/// `known` creates a [`TreeMove`] from a move and its results.
+/// Returns the legal moves that `counts` contains for the position `pos`, sorted by weight in descending order. Calls
+/// `known` to create a [`TreeMove`] from a move and its results.
 fn moves_of(
     counts: &FindableCounts,
     pos: &Keyed<VariantPosition>,

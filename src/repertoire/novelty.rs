@@ -21,7 +21,8 @@ use crate::{
     tree::{Source, TreeMove, move_number},
 };
 
-/// The half-move by which a game leaves the positions of a reference, such as a database of earlier games.
+/// The half-move by which a game leaves the positions of a reference. The reference may be a database of earlier
+/// games.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct NewMove {
     /// The number of the game, from 1.
@@ -54,8 +55,8 @@ pub struct NewMove {
     pub text: Vec<u8>,
 }
 
-/// A reference with which games are compared, such as a database of earlier games, and the options of the
-/// comparison.
+/// A reference with which games are compared, and the options of the comparison. The reference may be a database of
+/// earlier games.
 pub struct Reference<'a> {
     /// The source of the games, counts or moves.
     pub known: &'a MoveSource,
@@ -82,7 +83,7 @@ pub struct ComparedGames {
     pub warnings: Vec<String>,
 }
 
-/// Finds the new move in each of `games`: the move by which the game leaves the positions that the reference
+/// Finds the new move in each of `games`. This is the move by which the game leaves the positions that the reference
 /// contains. Calls `take` with each result, in the order of the games.
 ///
 /// # Errors
@@ -133,7 +134,8 @@ pub fn new_moves(
     })
 }
 
-/// A game that waits until its positions are looked up together with the positions of other games.
+/// A game that waits until its positions are looked up in the reference. The positions of many games are looked up
+/// together.
 struct Game {
     found: NewMove,
     start: VariantPosition,
@@ -157,8 +159,8 @@ impl Game {
     }
 
     /// Returns the index of the new move among the moves of the game, or `None` if the reference contains all
-    /// positions. A position is unknown if the reference does not contain it. If `first` is `true`, the new move is
-    /// the first move to an unknown position; otherwise it is the last move from a known to an unknown position.
+    /// positions. If `first` is `true`, the new move is the first one to a position that the reference does not
+    /// contain. Otherwise it is the last move from a position of the reference to a position outside it.
     fn new_move(&self, first: bool) -> Option<usize> {
         let known = self.known.iter();
         let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();
@@ -168,8 +170,8 @@ impl Game {
         }
     }
 
-    /// Returns the position before the move with the index `number`, where the first move has the index 0. If
-    /// `number` is the number of moves, returns the final position.
+    /// Returns the position before the move with the index `number`. If `number` is the number of moves, returns the
+    /// final position.
     ///
     /// # Panics
     ///
@@ -186,9 +188,8 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Reads the current game of `reader`. If the reference is a book, a database or counts, which contain no games,
-    /// also looks up the positions of the game; otherwise they are looked up later. Returns `None` if neither player
-    /// has a requested name.
+    /// Reads the current game of `reader`. If the reference is an index of games, the positions of the game are
+    /// looked up later. Otherwise they are looked up here. Returns `None` if neither player has a wanted name.
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<Game>> {
         let tags = reader.tags().clone();
         let how = match self.reference.exact {
@@ -252,11 +253,12 @@ impl Lookup<'_> {
         }))
     }
 
-    /// Returns `true` if the reference contains the position after the move `mv` from `here`. The reference must be a
-    /// book, a database or counts, which contain moves but no games.
+    /// Returns `true` if the reference contains the position after the move `mv` from the position `here`. The
+    /// reference must be a book, a database or counts, which contain moves but no games.
     ///
-    /// `moves_here` contains the moves of the reference in `here`, or `None` if they have not been read yet. They are
-    /// replaced by the moves in the position after `mv`, so that a game reads each of its positions once.
+    /// `moves_here` caches the moves of the reference in `here`, or is `None` if they have not been read yet. The
+    /// function replaces them by the moves in the position after `mv`. Thus each position of a game is read only
+    /// once.
     fn knows(
         &self,
         variant: Variant,
@@ -282,8 +284,8 @@ impl Lookup<'_> {
         Ok(is_known)
     }
 
-    /// Finds the new move of each game in `games`, by which the game leaves the positions of the reference. Calls
-    /// `take` with the result for each game, in the order of the games.
+    /// Finds the new move of each game in `games`. Calls `take` with the result for each game, in the order of the
+    /// games.
     fn finish(
         &self,
         games: Vec<Game>,
@@ -304,9 +306,8 @@ impl Lookup<'_> {
         finished.iter().try_for_each(take)
     }
 
-    /// Returns the new move of a game whose positions have been looked up in the reference. `reached` is the number
-    /// of reference games that reached the position before the new move, or `None` if the reference contains no
-    /// games.
+    /// Returns the new move of a game whose positions have been looked up in the reference. `reached` says how many
+    /// reference games reached the position before the new move. It is `None` if the reference contains no games.
     fn finished(&self, game: Game, reached: Option<Visits>) -> Result<NewMove> {
         let new = game
             .new_move(self.reference.first)
@@ -331,9 +332,9 @@ impl Lookup<'_> {
     }
 }
 
-/// Marks the positions of `games` that no game of the reference has reached. `first_seen` looks up the positions in
-/// the reference. If `earlier` is `true`, only games of the reference that were played before the game with the
-/// position are considered. The positions are sorted first, so that each page of the index is read only once.
+/// Marks each position of `games` as known or unknown. A position is known if a game of the reference has reached it.
+/// If `earlier` is `true`, only older games of the reference are considered. `first_seen` looks up the positions in
+/// the reference.
 fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
     let mut asked: Vec<Probe> = all
@@ -355,8 +356,9 @@ fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Re
 }
 
 /// Counts the reference games that reached the position before the new move of each game. `first_seen` looks the
-/// positions up, and `first` selects the new move as in [`Reference::first`]. Writes the counts to `reached`,
-/// which has one element for each game; the element of a game without a new move stays `None`.
+/// positions up. `first` selects the new move as in [`Reference::first`].
+///
+/// Writes one count for each game to `reached`. The element of a game without a new move stays `None`.
 fn count_games(
     first_seen: &FirstSeen<'_>,
     games: &[Game],
@@ -394,8 +396,8 @@ impl NewMove {
     }
 }
 
-/// Returns the names of the players and the year of a game, such as `Tal - Fischer, 1959`. Leaves out an unknown
-/// year. Returns `None` if neither player has a name, for example in a line of a repertoire.
+/// Returns the names of the players and the year of a game, such as `Tal - Fischer, 1959`. Leaves out the year if it
+/// is unknown. Returns `None` if neither player has a name.
 pub fn game_label(game: &GameInfo) -> Option<String> {
     if [&game.white, &game.black]
         .iter()

@@ -24,15 +24,15 @@ use crate::{
     tree::{Limits, Source, TreeMove},
 };
 
-/// An estimate of the memory in bytes that a position of the graph and its moves need.
+/// An estimate of the memory in bytes for one position of the graph and its moves.
 const BYTES_PER_NODE: usize = 512;
 
-/// The maximum number of positions that are visited to find out whether a move closes a cycle. It bounds the
-/// search time in long lines without pawn moves and captures.
+/// The maximum number of positions that are visited to find out whether a move closes a cycle. It bounds the time of
+/// the search.
 const MAX_CYCLE_SEARCH: usize = 2000;
 
-/// The parameters of a walk that computes how likely a game is to reach each position of a repertoire. If the
-/// side `color` is to move, the walk follows the moves of the repertoire, otherwise the replies in `source`.
+/// The parameters of a walk that computes how likely a game is to reach each position of a repertoire. If the side
+/// `color` is to move, the walk follows the moves of the repertoire. Otherwise it follows the replies in `source`.
 pub(super) struct Walk<'a> {
     pub start: &'a VariantPosition,
     pub color: Color,
@@ -45,8 +45,8 @@ pub(super) struct Walk<'a> {
 }
 
 /// A function that returns the moves of the repertoire's side in a position, or `None` if the repertoire has no
-/// answer. The second argument is the probability, as far as known, that a game reaches the position. If the walk
-/// reaches an unanswered position again, it calls the function again with a higher probability.
+/// answer. The second argument is the probability that a game reaches the position, as far as it is known. A walk
+/// that reaches an unanswered position again calls the function again with a higher probability.
 pub(super) type AnswerOf<'a> =
     &'a mut dyn FnMut(&Keyed<VariantPosition>, f64) -> Result<Option<Vec<TreeMove>>>;
 
@@ -65,7 +65,7 @@ pub(super) struct ReachGraph {
     last: usize,
 }
 
-/// A position in the graph of a repertoire, and the probability that a game reaches it.
+/// A position in the graph of a repertoire. Stores the probability that a game reaches it.
 pub(super) struct ReachNode {
     /// The sum of the probabilities of all paths to the position. It can exceed 1 if the player has several moves in
     /// a position.
@@ -79,7 +79,7 @@ pub(super) struct ReachNode {
     pub is_source_end: bool,
 }
 
-/// A move between two positions in the graph of a repertoire, and its probability.
+/// A move between two positions in the graph of a repertoire. Stores its probability.
 pub(super) struct Edge {
     pub to: u32,
     pub mv: BookMove,
@@ -98,8 +98,7 @@ pub(super) struct Edge {
     is_reversible: bool,
 }
 
-/// The coverage of a repertoire at one depth: the share of games that are still in the repertoire after a certain
-/// half-move of the opponent.
+/// The share of games that are still in a repertoire after a certain half-move of the opponent.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
 pub struct Coverage {
     /// The number of the half-move, from 1. It is one of the opponent's.
@@ -113,7 +112,7 @@ pub struct Coverage {
 }
 
 impl Walk<'_> {
-    /// Walks from the start position until every path ends, and returns the graph of the visited positions with their
+    /// Walks from the start position until every path ends. Returns the graph of the visited positions with their
     /// probabilities. `answer` returns the moves of the repertoire's side.
     ///
     /// # Errors
@@ -141,12 +140,12 @@ impl Walk<'_> {
         Ok(graph)
     }
 
-    /// Propagates probabilities through `graph`, level by level. The start position has the probability 1.
-    /// Each move passes its share of the probability of its position on to the next position. `done` reports the
-    /// progress.
+    /// Computes the probabilities of all positions in `graph`, level by level. The start position has the probability
+    /// 1. Each move adds to the probability of the position after it: the probability of the position before it,
+    ///    multiplied by the share of the move. `done` reports the progress.
     ///
-    /// Returns `true` if the propagation must be repeated. This is necessary if a position was reached before the
-    /// repertoire's answer in it was known, because a part of its probability was then not passed on.
+    /// Returns `true` if the computation must be repeated. This is necessary if a position was first reached without
+    /// an answer, and later got one. Its first share of the probability has then been lost.
     fn propagate(
         &self,
         graph: &mut ReachGraph,
@@ -209,8 +208,9 @@ impl Walk<'_> {
         Ok(is_late)
     }
 
-    /// Adds the moves of the node `id`, whose position is `ply` half-moves from the start, to `graph`.
-    /// Returns `false` if the repertoire's side is to move but `answer` returns `None`, otherwise `true`.
+    /// Adds the moves in the position of the node `id` to `graph`. `ply` is the number of half-moves from the start
+    /// to the position. Returns `false` if the repertoire's side is to move but `answer` returns `None`, otherwise
+    /// `true`.
     fn expand(
         &self,
         graph: &mut ReachGraph,
@@ -269,7 +269,7 @@ impl Walk<'_> {
 
 impl ReachGraph {
     /// Returns the index of the node for the position `pos`. Adds a node if the position is new. `parent` contains
-    /// the index of the node from which the position is reached, and the move that leads to it.
+    /// the index of the node before it, and the move that leads from there to `pos`.
     fn id_of(&mut self, pos: &Keyed<VariantPosition>, parent: (u32, BookMove)) -> u32 {
         *self.ids.entry(pos.identity()).or_insert_with(|| {
             self.nodes.push(ReachNode {
@@ -282,9 +282,9 @@ impl ReachGraph {
         })
     }
 
-    /// Returns `true` if a path of reversible moves that the walk follows leads from the node `from` to the node `to`.
-    /// Other moves cannot be part of a cycle. Also returns `true` if the search exceeds [`MAX_CYCLE_SEARCH`] positions,
-    /// so that no cycle is missed.
+    /// Returns `true` if the walk follows a path of reversible moves from the node `from` to the node `to`. Other
+    /// moves cannot be part of a cycle. Also returns `true` if the search exceeds [`MAX_CYCLE_SEARCH`] positions, so
+    /// that no cycle is missed.
     fn leads_to(&self, from: u32, to: u32) -> bool {
         let mut seen = FxHashSet::default();
         let mut waiting = vec![from];
@@ -301,8 +301,8 @@ impl ReachGraph {
         false
     }
 
-    /// Returns a vector with one element for each node: the probability that a game reaches the node's position.
-    /// Includes positions after the last half-move that the walk followed.
+    /// Returns the probabilities that a game reaches the positions of the graph, in the order of the nodes. Includes
+    /// positions after the last half-move that the walk followed.
     pub(super) fn reach(&self) -> Vec<f64> {
         let mut reach = vec![0.0; self.nodes.len()];
         reach[0] = 1.0;
@@ -315,8 +315,8 @@ impl ReachGraph {
         reach
     }
 
-    /// Returns the probability, at most 1, that a game reaches the position `pos`, which is identified by a hash.
-    /// Returns `None` if the walk did not visit the position.
+    /// Returns the probability, at most 1, that a game reaches the position with the hash `pos`. Returns `None` if
+    /// the walk did not visit the position.
     pub(super) fn reach_of(&self, pos: u64) -> Option<f64> {
         let id = self.ids.get(&pos)?;
         Some(self.nodes[*id as usize].reach.min(1.0))
@@ -339,8 +339,9 @@ impl ReachGraph {
         }
     }
 
-    /// Returns the predecessor of the node `id` on the most likely path to `id`: its index, and the move that leads
-    /// from it to `id`. For the start node 0, returns 0 and [`BookMove::NONE`].
+    /// Returns the predecessor of the node `id` on the most likely path to it. The result contains the index of the
+    /// predecessor, and the move that leads from there to `id`. For the start node 0, returns 0 and
+    /// [`BookMove::NONE`].
     pub(super) fn before(&self, id: u32) -> (u32, BookMove) {
         self.nodes[id as usize].parent
     }
@@ -363,8 +364,8 @@ impl ReachGraph {
         way.into_iter().rev().map(play).collect()
     }
 
-    /// Returns the moves of the most likely path to the position `pos`, which is identified by a hash. Returns `None`
-    /// if the walk did not visit the position.
+    /// Returns the moves of the most likely path to the position with the hash `pos`. Returns `None` if the walk did
+    /// not visit the position.
     pub(super) fn line_to(&self, pos: u64) -> Option<Vec<Move>> {
         self.ids.get(&pos).map(|id| self.line(*id))
     }
@@ -373,8 +374,8 @@ impl ReachGraph {
         position_after(&self.start, self.line(id))
     }
 
-    /// Returns the share of games that are still in the repertoire after each half-move of the opponent, in ascending
-    /// order of half-moves. `color` is the side of the repertoire.
+    /// Returns the share of games that are still in the repertoire after each half-move of the opponent. The list is
+    /// in the order of the half-moves. `color` is the side of the repertoire.
     pub(super) fn coverage(&self, color: Color) -> Vec<Coverage> {
         let first = usize::from(self.start.turn() == color) + 1;
         let mut share = 1.0 - self.lost.get(&0).copied().unwrap_or(0.0);

@@ -40,12 +40,12 @@ impl RemovedMoves {
         self.moves.is_empty()
     }
 
-    /// Copies the games in `text` to the end of `out`, without the moves of this set and the moves after each of
-    /// them. A move is removed wherever its position occurs. Everything else stays unchanged: tags, comments,
-    /// variations, and their order. `games` must be a reader of the whole `text`.
+    /// Appends the games in `text` to `out`, but leaves out the moves of this set and all moves after them. Removes a
+    /// move wherever its position occurs. Leaves tags, comments, other variations and their order unchanged. `games`
+    /// must be a reader of the whole `text`.
     ///
-    /// If a removed move has variations that remain, the first variation replaces it, and the others become
-    /// variations of the first one.
+    /// If a removed move has variations, the first one that remains replaces it. The others become variations of the
+    /// first move in this variation.
     pub(super) fn cut(&self, text: &[u8], mut games: GameReader<'_>, out: &mut Vec<u8>) {
         let mut copied = 0;
         while games.next_game() {
@@ -68,8 +68,8 @@ impl RemovedMoves {
         out.extend_from_slice(&text[copied..]);
     }
 
-    /// Reads the moves of the current game, and marks the moves that are in this set. `games` must be a reader of
-    /// `text`. `start` is the position in which the game starts, or `None` if it is unknown.
+    /// Reads the moves of the current game, and marks those that are in this set. `games` must be a reader of `text`.
+    /// `start` is the position in which the game starts, or `None` if it is unknown.
     fn read(
         &self,
         games: &mut GameReader<'_>,
@@ -123,7 +123,7 @@ impl RemovedMoves {
     }
 }
 
-/// A game whose moves have been read. Its lines and moves are stored as ranges of the text.
+/// A game whose moves have been read. Its lines and moves are stored as ranges of offsets in the text.
 struct ReadGame {
     main: ReadLine,
     /// Whether one or more moves of the game must be removed.
@@ -131,8 +131,9 @@ struct ReadGame {
 }
 
 impl ReadGame {
-    /// Creates a game from its main line `lines[0]`, whose text ends at the offset `end`. Drops variations that were
-    /// not closed; their text stays unchanged. `lacks_moves` says whether moves must be removed.
+    /// Creates a game from its main line `lines[0]`, whose text ends at the offset `end`. The other lines are
+    /// unclosed variations; they are ignored, so their text stays unchanged. `lacks_moves` says whether moves must be
+    /// removed.
     fn new(mut lines: Vec<OpenLine>, end: usize, lacks_moves: bool) -> ReadGame {
         lines.truncate(1);
         let main = lines.pop().expect("the main line is never closed");
@@ -151,7 +152,7 @@ struct ReadLine {
     moves: Vec<ReadLineMove>,
 }
 
-/// A move of a line, and the variations that are alternatives to the move.
+/// A move of a line. Also contains the variations that are alternatives to the move.
 struct ReadLineMove {
     /// The text of the move, with the number before it, and with the marks and comments before its first variation.
     text: Range<usize>,
@@ -170,8 +171,8 @@ struct OpenLine {
 }
 
 impl OpenLine {
-    /// Creates a line whose text begins at the offset `begin`. `now` is the position in which it starts, or `None` if
-    /// it is unknown.
+    /// Creates a line whose text begins at the offset `begin`. `now` is the position in which the line starts, or
+    /// `None` if it is unknown.
     fn new(begin: usize, now: Option<Keyed<VariantPosition>>) -> OpenLine {
         OpenLine {
             begin,
@@ -181,8 +182,8 @@ impl OpenLine {
         }
     }
 
-    /// Adds a move whose text begins at the offset `begin`, and returns `true` if `removed` contains the move. `mv`
-    /// is `None` if the move cannot be played; the positions after it are then unknown.
+    /// Adds a move whose text begins at the offset `begin`. Returns `true` if `removed` contains the move. If the
+    /// move cannot be played, `mv` is `None`, and the positions after it are unknown.
     fn play(&mut self, begin: usize, mv: Option<Move>, removed: &RemovedMoves) -> bool {
         let pos = self.now.take();
         let is_removed = pos.as_ref().zip(mv);
@@ -206,7 +207,8 @@ impl OpenLine {
         });
     }
 
-    /// Ends the text of the last move at the offset `end`, unless a variation after the move has already ended it.
+    /// Sets the end of the last move's text to the offset `end`. Does nothing if a variation after the move has
+    /// already set it.
     fn end_last_move(&mut self, end: usize) {
         if let Some(last) = self.moves.last_mut()
             && last.text.is_empty()
@@ -215,7 +217,7 @@ impl OpenLine {
         }
     }
 
-    /// Returns the line with all its moves. The text of the line ends at the offset `end`.
+    /// Converts the line to a [`ReadLine`] after its last move. The text of the line ends at the offset `end`.
     fn closed(mut self, end: usize) -> ReadLine {
         self.end_last_move(end);
         ReadLine {
@@ -226,8 +228,8 @@ impl OpenLine {
 }
 
 impl ReadLine {
-    /// Returns `true` if the line still contains moves after the removal: its first move remains, or a variation
-    /// replaces it.
+    /// Returns `true` if moves of the line remain. This is the case if its first move is not removed, or if a
+    /// variation replaces this move.
     fn remains(&self) -> bool {
         let first = self.moves.first();
         first.is_some_and(|first| {
@@ -235,14 +237,14 @@ impl ReadLine {
         })
     }
 
-    /// Returns the range of the text before the first move of the line, such as a comment.
+    /// Returns the range of the text before the first move of the line. It may contain a comment.
     fn preface(&self) -> Range<usize> {
         let first = self.moves.first();
         self.content.start..first.map_or(self.content.end, |first| first.text.start)
     }
 }
 
-/// A writer of the parts of a game's text that are not removed.
+/// A writer that copies the text of a game without the removed parts.
 struct Writer<'a> {
     text: &'a [u8],
     out: &'a mut Vec<u8>,
@@ -287,7 +289,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a variation in parentheses, unless all its moves are removed.
+    /// Writes a variation in parentheses. Writes nothing if all its moves are removed.
     fn variation(&mut self, line: &ReadLine) {
         if !line.remains() && !line.moves.is_empty() {
             self.has_skipped = true;
@@ -303,7 +305,7 @@ impl Writer<'_> {
         self.out.push(b')');
     }
 
-    /// Writes the part `range` of the text, separated from the previous part by a space if necessary.
+    /// Copies the part `range` of the text to the output. Adds a space before it if necessary.
     fn put(&mut self, range: Range<usize>) {
         let mut part = &self.text[range.clone()];
         // Two line breaks around a skipped part would become a blank line, which ends a game for some programs.
@@ -323,8 +325,8 @@ impl Writer<'_> {
         self.out.extend_from_slice(part);
     }
 
-    /// Writes a line break, unless the output is at the beginning of a line. A line that begins with `%` is ignored by
-    /// readers of PGN. Elsewhere in a line, `%` has no meaning.
+    /// Writes a line break, unless the output is at the start of a line. Used before a line that begins with `%`.
+    /// Other programs ignore such a line only if `%` is its first character.
     fn begin_line(&mut self) {
         self.trim();
         if self.out.last().is_some_and(|last| *last != b'\n') {
@@ -332,7 +334,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a blank, unless a blank or an opening parenthesis is the last byte.
+    /// Writes a space, unless the last byte of the output is a blank or an opening parenthesis.
     fn separate(&mut self) {
         let last = self.out.last();
         if last.is_some_and(|last| !last.is_ascii_whitespace() && *last != b'(') {
@@ -340,8 +342,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Prepares the output for the text after the moves of a game, whose first byte is `next`. Removes spaces at the
-    /// end of the output, and writes one space if `next` is not white space.
+    /// Prepares the output for the text after the moves of a game. Removes spaces at the end of the output. Writes
+    /// one space if `next`, the first byte of that text, is not white space.
     fn begin_rest(&mut self, next: Option<&u8>) {
         self.trim();
         if next.is_some_and(|next| !next.is_ascii_whitespace()) {

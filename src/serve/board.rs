@@ -16,8 +16,8 @@ use crate::{
     tree::move_number,
 };
 
-/// The properties of a position that follow from the rules of chess, for the web page: the FEN, the legal moves, and
-/// whether the side to move is in check.
+/// The FEN and the legal moves of a position, and whether the side to move is in check. The web page needs them to show
+/// the position.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct PositionRules {
     /// The FEN of the position after the line.
@@ -30,8 +30,8 @@ struct PositionRules {
     legal: Vec<WrittenMove>,
 }
 
-/// The data about a position that only polybook's web page needs. It accompanies the explorer's answer, which
-/// contains the results of the moves.
+/// The data about a position that only polybook's web page needs. The server sends these data together with the
+/// explorer's answer, which contains the results of the moves.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Board {
     /// The position, or `None` if the request has `legal=0`.
@@ -132,8 +132,8 @@ impl PositionRules {
 }
 
 impl Board {
-    /// Creates the data about the last position in the line of a request. `answer` is the explorer's answer to the
-    /// request. `explorer` provides the limits that were used when its counts were made.
+    /// Creates the web page's data about the position that `request` names. `answer` is the explorer's answer to the
+    /// request. `explorer` provides the limits with which the games in it were counted.
     pub(super) fn new(request: &Request, answer: &Answer, explorer: &Explorer) -> Board {
         let filters = &request.query.filters;
         let line = &request.query.line;
@@ -161,12 +161,14 @@ impl Board {
         }
     }
 
-    /// Stores a name that occurs in the filters but in no game, and the most similar names that do occur.
+    /// Stores a name that the filters contain but no game does. The most similar names that occur in games are part of
+    /// `unknown`.
     pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(unknown);
     }
 
-    /// Adds the evaluations of `pos` and of the positions after its legal moves.
+    /// Stores the evaluations of the position `pos` and of the positions after its legal moves. `evals` contains the
+    /// evaluations.
     ///
     /// # Errors
     ///
@@ -182,8 +184,7 @@ impl Board {
         Ok(())
     }
 
-    /// Adds the mean times that players took for the moves in `pos`, which is the position of the answer. `times`
-    /// contains the mean times by move.
+    /// Stores the mean time that players took for each move in the position `pos`. `times` contains these mean times.
     pub(super) fn add_times(&mut self, pos: &VariantPosition, times: &Times) {
         let moves = pos.legal_moves().into_iter().filter_map(|mv| {
             Some(MoveClock {
@@ -199,14 +200,15 @@ impl Board {
     }
 }
 
-/// The maximum number of half-moves that are read from a game. It is far above the length of the longest games, about
-/// 600 half-moves.
+/// The maximum number of half-moves that the server reads from a game. Even the longest games have only about 600
+/// half-moves.
 const MOST_MOVES: usize = 2000;
 
 /// The error message for a pasted text that is neither a position nor moves.
 const NEITHER: &str = "this is neither a FEN nor moves from the start";
 
-/// Returns `true` if a text that cannot be parsed was probably meant as a FEN: its first word contains a slash.
+/// Returns `true` if an unreadable text was probably meant as a FEN. Its first word then contains a slash, but no
+/// hyphen and no opening bracket.
 fn begins_like_fen(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     word.contains('/') && !word.contains(['-', '['])
@@ -277,9 +279,9 @@ impl Moves {
         value.map(str::to_owned)
     }
 
-    /// Reads a text that a user has pasted: a FEN, an EPD, or moves with or without tags, move numbers and comments.
-    /// `variant` is the variant of a text without tags. If the text cannot be read completely, the result contains
-    /// the reason.
+    /// Reads a text that a user has pasted. The text can be a FEN, an EPD, or moves with or without tags, move numbers
+    /// and comments. `variant` is the variant of a text without tags. If the text cannot be read completely, the result
+    /// contains the reason.
     pub(super) fn of_text(variant: Variant, text: &str) -> Moves {
         let text = text.trim();
         let mut moves = Moves {
@@ -305,8 +307,8 @@ impl Moves {
         moves
     }
 
-    /// Reads the tags and the moves of a game. If the game cannot be read completely, returns the reason as an `Err`;
-    /// the tags and moves before the fault are stored.
+    /// Reads the tags and the moves of a game, and stores them in this value. If a part of the game cannot be read,
+    /// stores what comes before this part, and returns the reason as an `Err`.
     fn read(&mut self, game_text: &[u8]) -> Result<(), String> {
         let mut game = GameReader::new(game_text).with_untagged_variant(self.variant);
         if !game.next_game() {
@@ -333,8 +335,8 @@ impl Moves {
         self.play(game_text, start)
     }
 
-    /// Plays the moves of a game from the position `pos`, and stores them with their annotations. If a move cannot be
-    /// played, returns the reason as an `Err`; the moves before it are stored.
+    /// Plays the moves of a game from the position `pos`, and stores them with their annotations in this value. If a
+    /// move cannot be played, stores the moves before it, and returns the reason as an `Err`.
     fn play(&mut self, game_text: &[u8], mut pos: VariantPosition) -> Result<(), String> {
         let mut game = GameReader::new(game_text);
         game.next_game();
@@ -376,8 +378,8 @@ impl Moves {
         }
     }
 
-    /// Parses the annotations in `text`, which follows the last stored move, and adds them to this move. If no move
-    /// is stored yet, stores the comments as comments of the game.
+    /// Parses the annotations in `text`, and adds them to the last stored move. If no move is stored yet, stores the
+    /// comments as comments of the game.
     fn annotate(&mut self, text: &[u8]) {
         let said = Annotations::read(text);
         match self.moves.last_mut() {
@@ -455,8 +457,8 @@ impl Annotations {
         read
     }
 
-    /// Adds the clock time, the evaluation and the text of a comment. Ignores the comment if `depth`, the nesting
-    /// depth of variations, is greater than 0.
+    /// Parses a comment, and stores its clock time, its evaluation and its text. Ignores comments in variations:
+    /// `depth` is the nesting depth of variations, and is 0 in the main line.
     fn take_comment(&mut self, comment: &[u8], depth: u32) {
         if depth > 0 {
             return;

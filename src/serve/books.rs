@@ -40,7 +40,7 @@ pub(super) struct BookMoves {
     moves: Vec<ShownBookMove>,
 }
 
-/// A move of a book, with its weight. The field `probability` is its share of the position's total weight, in
+/// A move of a book, with its weight. The field `probability` is the move's share of the position's total weight, in
 /// percent.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct ShownBookMove {
@@ -77,9 +77,9 @@ impl BookFile {
         &self.name
     }
 
-    /// Returns the records of a Polyglot book for the last position of a line. If reading fails, for example because
-    /// another program has changed the file, opens the file again, stores the new book in `book`, and tries once more. A
-    /// file that was replaced by a pipe is not opened, because that would block the thread.
+    /// Returns the records of a Polyglot book for the last position of a line. Another program may have changed the
+    /// file, so that reading fails. In this case, opens the file again, stores the new book in `book`, and tries once
+    /// more. A pipe is not opened again, because that would block the thread.
     fn entries(&self, book: &RwLock<Arc<Book>>, line: &Line) -> Result<Vec<Entry>> {
         let entries_of = |book: &Book| match book.is_for(line.variant())? {
             true => book.moves_of(line.position()),

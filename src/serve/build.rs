@@ -34,8 +34,8 @@ use crate::{
     tree::{Source, played},
 };
 
-/// The maximum value of the parameter `reach`. With the value N, a repertoire answers every position that at least
-/// one in N games reaches.
+/// The maximum value of the parameter `reach`. The value N means that the repertoire answers every position that at
+/// least one in N games reaches.
 const MOST_REACH: u32 = 10_000;
 
 /// The maximum number of gaps in a response.
@@ -43,8 +43,8 @@ const MOST_GAPS: u32 = 10_000;
 
 impl AppState {
     /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters, and
-    /// returns its file. With the parameter `count`, returns the size of the file and an equivalent command instead,
-    /// and stores the file for a later request. Setting `stop` cancels the work.
+    /// returns its file. With the parameter `count`, stores the file for a later request instead, and returns its size
+    /// and an equivalent polybook command. Setting `stop` cancels the work.
     pub(super) fn build(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -132,8 +132,9 @@ impl AppState {
         Ok(content)
     }
 
-    /// Answers `/gaps`: returns the opponent's moves that one of the server's repertoires does not answer. Their
-    /// frequency comes from the games that pass the filters. Setting `stop` cancels the work.
+    /// Answers `/gaps`: returns the gaps of one of the server's repertoires. A gap is an opponent's move that the
+    /// repertoire does not answer. The games that pass the filters determine how frequent each gap is. Setting `stop`
+    /// cancels the work.
     pub(super) fn gaps(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -173,9 +174,9 @@ impl AppState {
         self.with_unknown_name(filters, &FoundGaps { total, found }, stop)
     }
 
-    /// Answers `/repertoire`: returns the report of each served repertoire on a position, in the games that pass the
-    /// filters. If the request has the parameter `repertoire`, returns only the report of that repertoire, with the
-    /// edits of the user. Setting `stop` cancels the work.
+    /// Answers `/repertoire`: for each of the server's repertoires, returns a report on a position. The reports are
+    /// based on the games that pass the filters. If the request has the parameter `repertoire`, returns only the report
+    /// of that repertoire, to which the user's edits are applied. Setting `stop` cancels the work.
     pub(super) fn repertoires(
         &self,
         key: &CacheKey,
@@ -219,8 +220,8 @@ impl AppState {
         self.answered(key, (&query.filters, !games.is_empty()), &document, stop)
     }
 
-    /// Returns the PGN of a served repertoire without the moves that a user has removed. The lines that the user has
-    /// added precede it as games. Setting `stop` cancels the work.
+    /// Returns one of the server's repertoires as PGN, with a user's edits. The moves that the user removed are
+    /// missing. The lines that the user added are the first games. Setting `stop` cancels the work.
     fn edited_pgn(
         &self,
         parameters: &Parameters,
@@ -249,7 +250,7 @@ impl AppState {
         Ok(Content::pgn(bytes))
     }
 
-    /// Returns the server's repertoire for `color` with the name in the parameter `repertoire`.
+    /// Returns the server's repertoire for the side `color` that the parameter `repertoire` names.
     ///
     /// # Errors
     ///
@@ -302,7 +303,8 @@ struct RepertoireReport<'a> {
     report: LineReport,
 }
 
-/// Returns the side of a repertoire from the parameter `side`, or a refusal if the parameter is missing.
+/// Returns the side of the requested repertoire, which the parameter `side` names. Returns a refusal if the parameter
+/// is missing.
 pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     let color = parameters.choice("side", "white or black", |side| side.parse().ok())?;
     color.ok_or_else(|| Refusal::bad("the parameter side is missing: use white or black"))
@@ -318,8 +320,8 @@ fn memory(directory: &Path) -> Memory {
 }
 
 /// Counts the games that `counting` describes, and writes the counts to a subdirectory of `directory`. Returns the
-/// counts as a source of moves, and the number of counted games. `what` is the name of the product in error messages,
-/// such as `repertoire`. Setting `stop` cancels the work.
+/// counts as a source of moves. Also returns the number of counted games. `what` is the name of the product in error
+/// messages, such as `repertoire`. Setting `stop` cancels the work.
 fn count_games(
     mut counting: Counting,
     what: &str,

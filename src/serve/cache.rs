@@ -17,16 +17,16 @@ use crate::{
     storage::output::{FileId, TemporaryDir, claim_abandoned, is_absent},
 };
 
-/// The version of the content of cached indexes. It must be increased when the content changes, so that older indexes
-/// are built again.
+/// The version of the content of cached indexes. It must be increased when this content changes, so that polybook
+/// builds older indexes again.
 const GENERATION: u32 = 12;
 
-/// The ending of the name of the file with the [record](CachedIndex::record_content) of an index. The rest of the name is
-/// the name of the index.
+/// The file extension of the [record](CachedIndex::record_content) of an index. The name of the file is the name of the
+/// index, followed by this extension.
 const STATE: &str = "state";
 
-/// A directory of indexes that were built from PGN files. The name of an index contains two hashes: one of the path of
-/// its PGN file, and one of the state of this file.
+/// A directory of indexes that were built from PGN files. The name of an index contains a hash of its PGN file's path,
+/// and a hash of this file's state.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
@@ -34,7 +34,7 @@ pub struct Cache {
     _temporary: Option<TemporaryDir>,
 }
 
-/// The location of the index of a PGN file in a [`Cache`], for the file's current content. The index need not exist.
+/// The location of an index in a [`Cache`]. The index belongs to the current content of a PGN file, and need not exist.
 #[derive(Clone, Debug)]
 pub struct CachedIndex {
     pgn: PathBuf,
@@ -67,7 +67,7 @@ impl Cache {
         })
     }
 
-    /// Creates an empty cache in a temporary directory, which is removed when the cache is dropped.
+    /// Creates an empty cache in a temporary directory. Dropping the cache removes the directory.
     ///
     /// # Errors
     ///
@@ -85,8 +85,8 @@ impl Cache {
         &self.directory
     }
 
-    /// Returns the location of the index of a PGN file. It depends on the path, the size and the modification time of the
-    /// file, and on `untagged`, the variant of games without a `Variant` tag.
+    /// Returns the location of the index of a PGN file. The location depends on the path, the size and the modification
+    /// time of the file. It also depends on `untagged`, the variant of games without a `Variant` tag.
     ///
     /// # Errors
     ///
@@ -140,9 +140,10 @@ impl CachedIndex {
         Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false) && self.is_of_content())
     }
 
-    /// Returns `true` unless the content of the PGN file has changed since it was recorded. A program can write the file
-    /// and restore its modification time, but not the time of the last change of status. If only this time has changed,
-    /// for example because the file got other rights, compares the checksums, and records the new time if they agree.
+    /// Returns `true` unless the content of the PGN file has changed since it was recorded. First compares the recorded
+    /// time of the last status change, because programs can restore the modification time but not this time. If the
+    /// times differ, compares the checksums. If the checksums are equal, for example because only the access rights
+    /// have changed, records the new time.
     fn is_of_content(&self) -> bool {
         let state = fs::read_to_string(self.state_path()).unwrap_or_default();
         let numbers = state.split_whitespace().map(str::parse);
@@ -162,8 +163,8 @@ impl CachedIndex {
         is_equal
     }
 
-    /// Records the time of the last change of status and the checksum of the PGN file. Must be called after the index
-    /// was made. Ignores errors, because the index can be used without the record.
+    /// Records the checksum of the PGN file and the time of its last status change. Call this function after the index
+    /// was built. Ignores errors, because the index can be used without the record.
     pub fn record_content(&self) {
         let checksum = checksum_of(&self.pgn).map(i64::from);
         let metadata = self.pgn.metadata();
@@ -179,7 +180,7 @@ impl CachedIndex {
         }
     }
 
-    /// Returns the path of the file that [`record`](CachedIndex::record) writes.
+    /// Returns the path of the file that records the checksum of the PGN file and the time of its last status change.
     fn state_path(&self) -> PathBuf {
         self.path.with_extension(STATE)
     }
@@ -195,15 +196,14 @@ impl CachedIndex {
         Ok(unless_damaged(opened)?.is_some())
     }
 
-    /// Removes the index if it is damaged or incomplete. Does nothing if the index does not exist, or if `is_sound`
-    /// returns `true`. `is_sound` is called after locking, because another process may have built the index again in
-    /// the meantime.
+    /// Removes the index unless `is_sound` returns `true`. Does nothing if the index does not exist. First locks the
+    /// index, and calls `is_sound` afterwards, because another process may have just built the index again.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Busy`] if another process is building or removing the index. Also returns an error if
-    /// `is_sound` fails, if a file cannot be removed, or if the directory contains a file that does not belong to an
-    /// index.
+    /// `is_sound` fails or a file cannot be removed. A directory that contains files of other kinds is not removed and
+    /// is an error, too.
     pub fn remove_unless(&self, is_sound: impl FnOnce() -> Result<bool>) -> Result<()> {
         let _claim = match claim_abandoned(&self.path, true) {
             Ok(None) => {
@@ -233,20 +233,20 @@ impl CachedIndex {
             .explorer(&self.path)
     }
 
-    /// Returns the name of an index if `name` is the temporary name under which it is being built, and if it is the
-    /// index of an earlier content of the same PGN file. Otherwise returns `None`. A temporary name has the form
-    /// `.INDEX.RANDOM.ENDING`.
+    /// Returns the final name of an unfinished index. `name` is the temporary name under which the index is being
+    /// built, in the form `.INDEX.RANDOM.ENDING`. Returns `None` if `name` has another form, or if the index does not
+    /// belong to an earlier content of the same PGN file.
     fn older_unfinished<'n>(&self, name: &'n str) -> Option<&'n str> {
         let (older, _) = name.strip_prefix('.')?.split_once('.')?;
         let is_older = older.starts_with(&self.prefix) && self.path.file_name()? != older;
         is_older.then_some(older)
     }
 
-    /// Removes the indexes of earlier contents of the PGN file, including incomplete ones that killed processes have
+    /// Removes the indexes of earlier contents of the PGN file, including unfinished ones that killed processes have
     /// left. Ignores errors, and keeps damaged indexes. A server that has such an index open can continue to use it.
     ///
-    /// Removes nothing if the PGN file has changed since this location was determined, or if it cannot be examined,
-    /// because another process may already have built an index of the new content.
+    /// Removes nothing if the PGN file cannot be examined or has changed since this location was determined. Another
+    /// process may already have built an index of the new content.
     pub fn remove_older(&self) {
         let directory = self.path.parent().unwrap_or(&self.path);
         let current = CachedIndex::in_directory(directory, &self.pgn, self.untagged);
@@ -307,11 +307,11 @@ fn checksum_of(path: &Path) -> io::Result<u32> {
     }
 }
 
-/// Converts the error for a damaged or incomplete index to `None`. Returns a value as `Some`.
+/// Returns an opened value as `Some`. Returns `None` if `opened` is the error for a damaged or incomplete index.
 ///
 /// # Errors
 ///
-/// Returns other errors of the operating system unchanged, because they do not mean that the index is damaged.
+/// Returns all other errors unchanged, because they do not mean that the index is damaged.
 fn unless_damaged<T>(opened: Result<T>) -> Result<Option<T>> {
     match opened {
         Err(Error::Io { source, .. }) if is_absent(&source) => Ok(None),

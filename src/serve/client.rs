@@ -22,22 +22,23 @@ use tokio::{
 
 use super::{Refusal, content::Content};
 
-/// The maximum time for which a request waits for a semaphore permit. Permits limit the use of resources, such as the
-/// threads that read games.
+/// The maximum time for which a request waits for a semaphore permit. A permit allows a request to use a limited
+/// resource, such as a thread that reads games.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The interval at which the server checks whether a client that waits for an answer is still connected.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The maximum size, in bytes, of a response that is sent without acquiring a permit from the semaphore that limits the
-/// bytes of unsent responses. The send buffers of the operating system have about this size.
+/// The maximum size of a small response, in bytes. The server sends small responses without a permit of the semaphore
+/// that limits the bytes of unsent responses. The send buffers of the operating system have about this size.
 const SMALL: usize = 64 << 10;
 
 /// The size, in bytes, of the send buffer of a connection. A blocked write continues when a third of the buffer is
-/// free. With the default of several megabytes, a client that reads slowly would look like one that does not read.
+/// free. If the buffer were as large as the default of several megabytes, writes to a slow client would seem to make no
+/// progress.
 const SEND_BUFFER: u32 = 128 << 10;
 
-/// A resource of the server whose use by clients is limited.
+/// A resource of the server, such as connections. The server limits how much of it clients may use.
 #[derive(Copy, Clone)]
 enum Share {
     /// Connections. When the limit of the server is reached, further connections wait to be accepted.
@@ -55,21 +56,23 @@ enum Share {
     Waiting,
 }
 
-/// The limit of each resource, in the order of the variants of [`Share`].
+/// The limits of all resources, in the order of the variants of [`Share`].
 type ClientLimits = [usize; 6];
 
-/// The limits for all clients of the server together, in the order of the variants of [`Share`]: 4096 connections,
-/// 256 requests, 64 requests for texts of games, 4 requests for books, 64 MiB of unsent responses, and 8 waiting
-/// responses.
+/// The limits for all clients of the server together, in the order of the variants of [`Share`]. They allow 4096
+/// connections, 256 requests, 64 requests for texts of games, 4 requests for books, 64 MiB of unsent responses, and 8
+/// waiting responses.
 const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
-/// The limits for all clients with the same IP address, in the order of the variants of [`Share`].
+/// The limits for all clients with the same IP address, in the order of the variants of [`Share`]. They allow 256
+/// connections, 32 requests, 2 requests for texts of games, 2 requests for books, 16 MiB of unsent responses, and any
+/// number of waiting responses.
 const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];
 
-/// The limits for one IP address if the server listens only on the local machine. Nothing is limited, because all
-/// clients then have the same address.
+/// The limits for one IP address if the server listens only on the local machine. All clients then have the same
+/// address, so nothing is limited.
 const OF_THIS_MACHINE: ClientLimits = [Semaphore::MAX_PERMITS; 6];
 
-/// One semaphore for each [`Share`], which enforces its limit for the whole server or for one address.
+/// One semaphore for each [`Share`]. The semaphores enforce the limits of the whole server or of one address.
 struct Capacity([Arc<Semaphore>; 6]);
 
 impl Capacity {
@@ -93,7 +96,8 @@ pub(super) struct Clients {
     shares: HashMap<IpAddr, Weak<Capacity>>,
 }
 
-/// The client of one connection. It holds the semaphore permits of the connection until the last clone is dropped.
+/// The client of one connection. The client and its clones hold the semaphore permits of the connection. Dropping the
+/// last clone releases them.
 #[derive(Clone)]
 pub(super) struct Client {
     stream: Arc<net::TcpStream>,
@@ -103,8 +107,8 @@ pub(super) struct Client {
 }
 
 impl Clients {
-    /// Creates an empty set of clients. `listening` is the address at which the server accepts connections. It
-    /// tells whether all clients are on this machine.
+    /// Creates an empty set of clients for a server that accepts connections at the address `listening`. If this is a
+    /// loopback address, all clients are on this machine, and there are no limits for a single address.
     pub(super) fn new(listening: IpAddr) -> Clients {
         let (mut server, mut share) = (OF_SERVER, OF_ADDRESS);
         let connections = most_connections();
@@ -122,15 +126,14 @@ impl Clients {
         }
     }
 
-    /// Waits until the server may accept another connection, and returns the semaphore permit for it.
+    /// Waits until the server may accept another connection. Returns the semaphore permit for this connection.
     pub(super) async fn connection_permit(&self) -> OwnedSemaphorePermit {
         let permit = self.server.of(Share::Connections).acquire_owned().await;
         permit.expect("nobody closes the semaphore")
     }
 
-    /// Registers the client of an accepted connection. The client holds `permit`, the server's semaphore permit for
-    /// the connection. Returns the client, and its stream in a form that can be moved to the runtime of another
-    /// thread.
+    /// Registers the client of an accepted connection. The client holds `permit`, the server's semaphore permit for the
+    /// connection. Returns the client and its stream. The stream can be moved to the runtime of another thread.
     ///
     /// Returns `None` if the address has too many connections, or if the operating system cannot open another file.
     pub(super) fn enter(
@@ -154,7 +157,7 @@ impl Clients {
         Some((client, stream))
     }
 
-    /// Returns the semaphores that all connections of one address share, and creates them if the address has no
+    /// Returns the semaphores that all connections of one address share. Creates them if the address has no
     /// connections.
     fn share_of(&mut self, address: IpAddr) -> Arc<Capacity> {
         let address = client_network(address);
@@ -168,8 +171,8 @@ impl Clients {
     }
 }
 
-/// Returns the maximum number of connections, which is at least 8. A connection takes two open files. Half of the
-/// files that the process may open are reserved for indexes, and 64 for games and the program itself.
+/// Returns the maximum number of connections, which is at least 8. A connection takes two open files. Half of the files
+/// that the process may open are reserved for indexes. Another 64 are reserved for games and the program itself.
 #[cfg(unix)]
 fn most_connections() -> usize {
     let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
@@ -177,15 +180,15 @@ fn most_connections() -> usize {
     (files.saturating_sub(64) / 2).clamp(8, OF_SERVER[Share::Connections as usize])
 }
 
-/// Returns the maximum number of connections. On systems other than Unix, it does not depend on the limit on open
-/// files, which is high enough there.
+/// Returns the maximum number of connections on systems other than Unix. There, the limit on open files is high enough
+/// and need not be considered.
 #[cfg(not(unix))]
 fn most_connections() -> usize {
     OF_SERVER[Share::Connections as usize]
 }
 
-/// Returns the IP address for which the use of resources is limited. An IPv4 address is returned unchanged. Of an
-/// IPv6 address, only the 64-bit network is kept, because one client can use all addresses in it.
+/// Returns the IP address to which the limits for a client apply. Returns an IPv4 address unchanged. Reduces an IPv6
+/// address to its 64-bit network, because one client can use all addresses in this network.
 fn client_network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -206,8 +209,8 @@ impl Client {
         }
     }
 
-    /// Waits for the two semaphore permits that are needed to answer a request: one of the client's address, then one
-    /// of the server. Dropping the result returns the permits.
+    /// Waits for the two semaphore permits that are needed to answer a request: first one of the client's address, then
+    /// one of the server. Dropping the result releases both permits.
     ///
     /// # Errors
     ///
@@ -219,12 +222,12 @@ impl Client {
     }
 
     /// Acquires the two semaphore permits that are needed to read the texts of games. Waits for the permit of the
-    /// client's address, but not for that of the server. Dropping the result returns the permits.
+    /// client's address, but not for that of the server. Dropping the result releases both permits.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the permit of the address is not available within ten seconds, or if that of the server
-    /// is not available immediately.
+    /// Returns a refusal if the permit of the address is not available within ten seconds. Also returns a refusal if
+    /// the permit of the server is not available immediately.
     pub(super) async fn text_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let own = in_time(self.share.of(Share::Texts).acquire_owned()).await?;
         let permit = self.server.of(Share::Texts).try_acquire_owned();
@@ -236,8 +239,8 @@ impl Client {
         Ok((own, permit.map_err(too_many)?))
     }
 
-    /// Acquires the two semaphore permits that are needed to make a book, one of the client's address and one of the
-    /// server. Does not wait for them. Dropping the result returns the permits.
+    /// Acquires the two semaphore permits that are needed to make a book: one of the client's address and one of the
+    /// server. Does not wait for them. Dropping the result releases both permits.
     ///
     /// # Errors
     ///
@@ -253,14 +256,13 @@ impl Client {
         Ok((own, permit(&self.server).map_err(too_many)?))
     }
 
-    /// Acquires the semaphore permits that are needed to send a large response, and attaches them to `content`, so
-    /// that they are released when the response has been sent. Returns a small response unchanged, because it needs
-    /// no permits.
+    /// Acquires the semaphore permits that are needed to send a large response, and attaches them to `content`. They
+    /// are released when the response has been sent. Returns a small response unchanged, because it needs no permits.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if too many bytes are waiting to be sent to the address of the client, if too many large
-    /// responses are waiting, or if the permits are not available within ten seconds.
+    /// Returns a refusal if too many unsent bytes are waiting for the client's address, or if too many large responses
+    /// are waiting. Also returns a refusal if the permits are not available within ten seconds.
     pub(super) async fn to_be_sent(&self, content: Content) -> Result<Content, Refusal> {
         if content.size() <= SMALL {
             return Ok(content);
@@ -292,7 +294,7 @@ impl Client {
 }
 
 /// A guard that sets the stop flag of an operation when the guard is dropped. Each request that starts a long operation
-/// owns a guard, so the operation is cancelled if the client closes the connection.
+/// owns such a guard. The operation is therefore cancelled when the client closes the connection.
 #[derive(Default)]
 pub(super) struct StopAtEnd(pub(super) Arc<AtomicBool>);
 
@@ -321,7 +323,7 @@ pub(super) async fn while_connected<T>(
     }
 }
 
-/// Awaits a future for at most `limit`, as long as the client is connected.
+/// Awaits a future for at most the time `limit`, as long as the client is connected.
 ///
 /// # Errors
 ///

@@ -32,7 +32,7 @@ pub(super) struct Content {
     body: Bytes,
 }
 
-/// A response body with a value that is dropped when the body has been sent, such as a semaphore permit.
+/// A response body, together with a value such as a semaphore permit. The value is dropped when the body has been sent.
 struct GuardedBody<T> {
     body: Bytes,
     _held: T,
@@ -62,7 +62,7 @@ impl Content {
         Content::json(&with_camel_keys(document))
     }
 
-    /// Creates a response body of the media type `application/x-ndjson`. It consists of one line, which is `document`
+    /// Creates a response body of the media type `application/x-ndjson`. The body is one line that contains `document`
     /// as JSON.
     pub(super) fn line(document: &impl Serialize) -> Result<Content, Refusal> {
         let mut body = written(document)?;
@@ -80,8 +80,8 @@ impl Content {
         Content::new("application/octet-stream", body)
     }
 
-    /// Attaches a value to the content. The value is dropped together with the content, for example when the content
-    /// has been sent.
+    /// Attaches the value `held` to the content. The value is dropped together with the content, for example when the
+    /// content has been sent.
     pub(super) fn holding(self, held: impl Send + 'static) -> Content {
         let holding = GuardedBody {
             body: self.body,
@@ -119,8 +119,8 @@ impl Content {
         (headers, Body::from(self.body)).into_response()
     }
 
-    /// Creates the response for a content that was read from files, which may change at any time. `asker` contains
-    /// the headers of the request. If the client already has this content, the response has status 304 and no body.
+    /// Creates the response for a content that was read from files, which may change at any time. `asker` contains the
+    /// headers of the request. If the client already has this content, the response has the status 304 and no body.
     pub(super) fn answer_from_files(self, asker: &HeaderMap) -> Response {
         let etag = self.etag();
         not_modified(asker, &etag).unwrap_or_else(|| self.into_response(etag))
@@ -160,8 +160,8 @@ pub(super) fn etag_of(value: &impl Hash) -> HeaderValue {
     text.try_into().expect("a number is a header's value")
 }
 
-/// Returns a response with status 304 if the client already has the response with the validator `etag`. Otherwise
-/// returns `None`. `headers` are the headers of the request.
+/// Returns a response with status 304 if the client already has the current response, which has the validator `etag`.
+/// Otherwise returns `None`. `headers` are the headers of the request.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Response> {
     let hash = etag.to_str().unwrap_or_default().trim_start_matches("W/");
     let is_known = headers
@@ -177,10 +177,11 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Re
 /// The maximum total size, in bytes, of the responses in the cache.
 const MAX_CACHED_BYTES: u64 = 16 << 20;
 
-/// The typical size of a response, in bytes. From it, the cache estimates its number of entries.
+/// The typical size of a response, in bytes. The cache divides its maximum size by it to estimate its number of
+/// entries.
 const TYPICAL_BYTES: usize = 4 << 10;
 
-/// The number of shards of the response cache, each of which has a lock of its own. The number is small, because a
+/// The number of shards of the response cache. Each shard has a lock of its own. The number is small, because a large
 /// response must fit into one shard.
 const SHARDS: usize = 8;
 
@@ -195,7 +196,7 @@ pub(super) struct CacheKey {
 /// A cache of recent responses. When it is full, new responses replace old ones.
 pub(super) type ResponseCache = Cache<CacheKey, Content, EntryWeight>;
 
-/// Measures the size of an entry of the response cache, in bytes. The cache limits the sum of these sizes.
+/// The measure for entries of the response cache: their size in bytes. The cache limits the sum of these sizes.
 #[derive(Clone)]
 pub(super) struct EntryWeight;
 
@@ -216,8 +217,8 @@ impl CacheKey {
         quality > 0.0 && quality >= self.quality(other)
     }
 
-    /// Returns the quality value of a media type in the client's `Accept` header: from 0, which means "not
-    /// acceptable", to 1. Returns 0 if the header does not name the media type.
+    /// Returns the quality value of a media type in the client's `Accept` header. The value is between 0, which means
+    /// "not acceptable", and 1. Returns 0 if the header does not name the media type.
     fn quality(&self, media_type: &str) -> f32 {
         let mut ranges = self.accept.split(',').map(|range| range.split(';'));
         let range = ranges.find_map(|mut range| {

@@ -38,8 +38,8 @@ struct OpenGame {
 
 impl AppState {
     /// Returns a game as JSON, with its moves, their annotations, and the number of games that reach each position.
-    /// `number` is the number of the game in the explorer, and `text` is its PGN. `query` selects the games that are
-    /// counted. The work is cancelled when `should_continue` returns `false`.
+    /// `number` is the number of the game in the explorer, and `text` is its PGN. The filters of `query` select the
+    /// games that are counted. The work is cancelled when `should_continue` returns `false`.
     pub(super) fn open_game(
         &self,
         number: u64,
@@ -77,7 +77,7 @@ impl AppState {
 /// is no such move.
 ///
 /// For each move, `reached` contains the number of games that reach the position after it, including the game itself.
-/// The number is `None` if it is unknown.
+/// An element is `None` if this number is unknown.
 fn novelty(reached: &[Option<u64>]) -> Option<usize> {
     let known = reached
         .iter()

@@ -20,10 +20,10 @@ use axum::{
 
 use super::refusal::Refusal;
 
-/// The request header in which a browser says whether the requesting page belongs to the same site as the server.
+/// The request header that says whether the requesting page belongs to the same site as the server. Browsers send it.
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// The request header in which a browser says what it will use the response for, such as `document` or `script`.
+/// The request header that says how the browser will use the response, for example as `document` or as `script`.
 const FETCH_DEST: &str = "sec-fetch-dest";
 
 /// A header that the scripts of the server's own page send with every request. Pages of other sites cannot send it.
@@ -44,15 +44,14 @@ const COSTLY_ROUTES: [&str; 10] = [
     "/scores",
 ];
 
-/// The query parameters that make a request costly on any route, because many games must be read.
+/// The query parameters that make a request costly on any route, because the server must then read many games.
 const COSTLY_PARAMETERS: [&str; 2] = ["clocks", "duplicates"];
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
-/// The security headers of every response. They let the page load only files of this server, and forbid inline
-/// scripts and styles. Responses with status 304 need them too, because a browser updates its cached response with
-/// them.
+/// The security headers of every response. They let the page load only files of this server, and forbid inline scripts
+/// and styles. Responses with status 304 need them too, because a browser copies them to its cached response.
 const HEADERS: [(HeaderName, &str); 3] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -63,7 +62,8 @@ const HEADERS: [(HeaderName, &str); 3] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
 
-/// A guard that refuses some requests from pages of other sites, and adds security headers to all responses.
+/// A guard that protects the server from pages of other sites. It refuses some requests from such pages, and adds
+/// security headers to all responses.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     pub(super) hosts: Hosts,
@@ -76,9 +76,9 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the request names a host that does not belong to this server, or if it comes from a page
-    /// of another site whose origin is not allowed. A costly request is also refused if it could come from such a
-    /// page.
+    /// Returns a refusal if the request names a host that does not belong to this server. Also returns a refusal if the
+    /// request comes from a page of another site whose origin is not allowed. A costly request is refused even if it
+    /// only may come from such a page.
     pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
         let (uri, headers) = (request.uri(), request.headers());
         self.hosts.check(uri, headers)?;
@@ -128,8 +128,8 @@ impl Guard {
         headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, readers);
     }
 
-    /// Returns `true` if pages of `origin` may read the server's responses. For a request without an origin (`None`),
-    /// returns `true` only if all origins are allowed.
+    /// Returns `true` if pages of `origin` may read the server's responses. `None` means that the request has no
+    /// `Origin` header. In this case, returns `true` only if all origins are allowed.
     fn allows(&self, origin: Option<&HeaderValue>) -> bool {
         let mut allowed = self.origins.iter();
         allowed.any(|allowed| match origin {
@@ -139,8 +139,8 @@ impl Guard {
     }
 }
 
-/// Returns the value of an `Origin` header for a command that an error message suggests. Returns `None` if
-/// `--allow-origin` would reject the value, or if a shell would require quotes around it.
+/// Returns the value of an `Origin` header, if an error message can suggest it as the value of `--allow-origin`.
+/// Returns `None` if the option would reject the value, or if a shell would require quotes around it.
 fn shown_origin(header: &HeaderValue) -> Option<&str> {
     let text = header.to_str().ok()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:/".contains(&byte);
@@ -149,14 +149,14 @@ fn shown_origin(header: &HeaderValue) -> Option<&str> {
 }
 
 /// Returns `true` if the `Origin` header is missing or names this server. Otherwise, the request may come from a page
-/// of another site. Old browsers do not send `Sec-Fetch-Site`, but they do send this header.
+/// of another site. This check is for old browsers, which send `Origin` but not `Sec-Fetch-Site`.
 fn has_own_origin(headers: &HeaderMap) -> bool {
     let site = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
     let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
     site.is_none_or(|site| host.is_some_and(|host| site.strip_suffix(host) == Some(b"http://")))
 }
 
-/// Returns `true` if a request for this URI is costly: the server must read many games or write files to answer it.
+/// Returns `true` if a request for this URI is costly. To answer it, the server must read many games or write files.
 fn is_costly(uri: &Uri) -> bool {
     let query = uri.query().unwrap_or_default().as_bytes();
     COSTLY_ROUTES.contains(&uri.path())
@@ -164,7 +164,7 @@ fn is_costly(uri: &Uri) -> bool {
 }
 
 /// Returns `true` if the `Host` header names this machine, as in `localhost:8040`. Browsers always send
-/// `Sec-Fetch-Site` to such hosts, so a request without that header comes from another program.
+/// `Sec-Fetch-Site` to such hosts. A request without `Sec-Fetch-Site` therefore comes from another program.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
@@ -193,8 +193,8 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// Checks that the host in the `Host` header belongs to this server, and also the host in the URI if it contains
-    /// one.
+    /// Checks that the host in the `Host` header belongs to this server. If the URI contains a host, checks that host,
+    /// too. Returns a refusal if a check fails.
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
@@ -234,8 +234,8 @@ impl Hosts {
     }
 }
 
-/// An origin whose pages may read the server's responses: scheme, host and port as in a browser's `Origin` header, or
-/// `*` for all origins.
+/// An origin whose pages may read the server's responses. It consists of a scheme, a host and a port, as in a browser's
+/// `Origin` header. The origin `*` stands for all origins.
 ///
 /// ```
 /// use polybook::serve::Origin;
@@ -258,7 +258,7 @@ pub struct Origin(pub(super) HeaderValue);
 pub struct OriginError;
 
 impl Origin {
-    /// Returns `true` if this setting allows web pages of `origin` to read the responses of the server.
+    /// Returns `true` if this value of `--allow-origin` lets web pages of `origin` read the responses of the server.
     pub(super) fn allows(&self, origin: &HeaderValue) -> bool {
         self.0 == "*" || self.0 == origin
     }

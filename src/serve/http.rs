@@ -45,17 +45,17 @@ use super::{
 /// The maximum size of a request's headers, in bytes. hyper does not accept a lower limit.
 const MAX_REQUEST_HEAD: usize = 8 << 10;
 
-/// The maximum time until all headers of a request have arrived. A connection may also be idle for at most this time
-/// between two requests.
+/// The maximum time that a client may take to send all headers of a request. It is also the maximum time for which a
+/// connection may be idle between two requests.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The maximum time for which sending blocks while the client does not read. Without this limit, such clients would
-/// occupy connections and memory forever.
+/// The maximum time for which the server waits for a client that does not read its response. Without this limit, such
+/// clients would occupy connections and memory forever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The number of scheduler ticks after which a thread polls for new events. A client that pipelines requests gets 16
-/// responses per tick, so with tokio's default of 61 ticks, other clients would wait for seconds. The cost of polling
-/// more often is not measurable.
+/// The number of scheduler ticks after which a thread checks for new events. In one tick, the server sends up to 16
+/// responses to a client that pipelines requests. With tokio's default of 61 ticks, other clients would wait for
+/// seconds. Checking more often has no measurable cost.
 const EVENT_INTERVAL: u32 = 4;
 
 /// The maximum time for which a shutdown waits for requests that are still being answered.
@@ -90,8 +90,7 @@ impl Stop {
     }
 }
 
-/// The parts of the server that the requests of all connections share: the guard that checks requests, the routes and
-/// the log.
+/// The parts of the server that all connections share: the guard that checks requests, the routes, and the log.
 #[derive(Clone)]
 pub(super) struct Site {
     pub(super) guard: Guard,
@@ -99,15 +98,15 @@ pub(super) struct Site {
     pub(super) log: Option<Logging>,
 }
 
-/// An accepted connection that is passed to the thread that will serve it.
+/// An accepted connection, on its way to the thread that will serve it.
 type AcceptedClient = (Client, net::TcpStream, Watcher);
 
-/// The channels through which accepted connections are passed to the threads that serve them. A thread ends when its
-/// channel is dropped.
+/// The channels that pass accepted connections to the threads that serve them. There is one channel for each thread. A
+/// thread ends when its channel is dropped.
 pub(super) type Threads = Vec<UnboundedSender<AcceptedClient>>;
 
-/// Starts `count` threads that serve connections. Each thread has a tokio runtime of its own: a multi-threaded
-/// runtime would wait forever if the operating system cannot start all of its threads.
+/// Starts `count` threads that serve connections. Each thread has a tokio runtime of its own. A single multi-threaded
+/// runtime would wait forever if the operating system could not start all of its threads.
 pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
     let start_one = |_| {
         let runtime = Builder::new_current_thread()
@@ -123,7 +122,7 @@ pub(super) fn start(count: usize, site: &Site) -> io::Result<Threads> {
     (0..count).map(start_one).collect()
 }
 
-/// Serves the connections that arrive through the channel `arrivals`, until its sender is dropped.
+/// Serves the connections that arrive through the channel `arrivals`. Ends when the sender of the channel is dropped.
 async fn serve_arrivals(mut arrivals: UnboundedReceiver<AcceptedClient>, site: Site) {
     while let Some((client, stream, watcher)) = arrivals.recv().await {
         // If the conversion fails, the connection is broken and cannot be answered.
@@ -208,12 +207,13 @@ impl Site {
         response
     }
 
-    /// Answers a request if the [`Guard`] accepts it. First waits until `client` may have one more request answered.
+    /// Answers a request if the [`Guard`] accepts it. Before that, waits until the limits of `client` allow another
+    /// request.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the guard rejects the request, if too many requests are waiting, or if the client accepts
-    /// no content coding of the server.
+    /// Returns a refusal if the guard rejects the request, or if too many requests are waiting. Also returns a refusal
+    /// if the client accepts no content coding of the server.
     async fn checked(
         self,
         mut request: Request<Incoming>,

@@ -11,7 +11,8 @@ use std::{
     time::Duration,
 };
 
-/// The maximum number of requests in the queue of the log. If the queue is full, further requests are only counted.
+/// The maximum number of requests in the queue of the log. If the queue is full, further requests are counted but not
+/// logged.
 const QUEUE_LENGTH: usize = 1024;
 
 /// The maximum time for which a shutdown waits until the last requests are logged.
@@ -36,7 +37,7 @@ pub struct Served {
 pub type Log = Box<dyn Fn(&Served) + Send>;
 
 /// The sending end of the queue of the log. A separate thread receives the entries and writes them. The length of the
-/// queue is limited; entries that do not fit are only counted.
+/// queue is limited. Entries that do not fit are counted but not written.
 #[derive(Clone, Debug)]
 pub(super) struct Logging {
     waiting: SyncSender<Served>,
@@ -44,8 +45,8 @@ pub(super) struct Logging {
 }
 
 impl Logging {
-    /// Starts a thread that calls `log` for each request. Returns the sending end of its queue, and a receiver that
-    /// is disconnected when the thread has ended.
+    /// Starts a thread that calls `log` for each request. Returns the sending end of its queue. Also returns a
+    /// receiver, which is disconnected when the thread has ended.
     pub(super) fn start(log: Log) -> io::Result<(Logging, Receiver<()>)> {
         let (waiting, requests) = mpsc::sync_channel(QUEUE_LENGTH);
         let (ended, end) = mpsc::channel();
@@ -60,7 +61,7 @@ impl Logging {
         Ok((Logging { waiting, left_out }, end))
     }
 
-    /// Adds a request to the queue of the log, or only counts it if the queue is full. Never blocks.
+    /// Adds a request to the queue of the log. If the queue is full, only counts the request. Never blocks.
     pub(super) fn note(&self, mut served: Served) {
         served.left_out = self.left_out.swap(0, Ordering::Relaxed);
         let noted = self.waiting.try_send(served);

@@ -52,25 +52,26 @@ const SIZE_ADVICE: &str = "request a larger minGame or a smaller depth";
 /// The memory budget for counting games, in bytes. Counts that exceed the budget are spilled to temporary files.
 pub(super) const MEMORY_BUDGET: usize = 128 << 20;
 
-/// The maximum value of the parameter `minGame`, the minimum number of games in which a move of a book was played.
+/// The maximum value of the parameter `minGame`. A book contains only moves that were played in at least `minGame`
+/// games.
 const MAX_MIN_GAME: u32 = 1_000_000;
 
-/// The maximum value of the parameter `depth`, the number of half-moves of each game that are counted.
+/// The maximum value of the parameter `depth`. The first `depth` half-moves of each game are counted.
 const MAX_DEPTH: u32 = 600;
 
-/// The maximum time for making a book, and the maximum time that a request waits while another book is being made.
+/// The maximum time for making a book. A request also waits for at most this time while another book is being made.
 const MAKING: Duration = Duration::from_secs(60);
 
-/// The error message if the number of games in the PGN files differs from that in the index.
+/// The error message if the number of games in the PGN files differs from the number in the index.
 const OTHER_GAMES: &str =
     "the files contain more or fewer games than the index: make the index again";
 
 /// The end of the error message for a filter that `make-book` cannot apply.
 const NO_OPTION: &str = "a book cannot be made with this filter: remove the parameter";
 
-/// The speeds that `make-book --time-control` can select exactly. Each element contains a speed and the range of its
-/// time for 40 moves, in seconds. The other speeds are missing, because the time control does not distinguish
-/// classical from correspondence games.
+/// The speeds that `make-book --time-control` can select exactly. Each element contains a speed and its range of times
+/// for 40 moves, in seconds. Classical and correspondence games are missing, because `--time-control` cannot tell them
+/// apart.
 const SPEED_RANGES: [(Speed, u32, u32); 4] = [
     (Speed::UltraBullet, 0, 29),
     (Speed::Bullet, 30, 179),
@@ -151,8 +152,8 @@ async fn answer_product(
     Ok(content?.answer_from_files(request.headers()))
 }
 
-/// A run of `make-book` that counts the games of a request again from their PGN files. It includes what is needed to
-/// check that the files still contain the games of the index.
+/// A planned run of `make-book`, which counts the games of a request again from their PGN files. It also contains the
+/// data for checking that the files still contain the games of the index.
 pub(super) struct Counting {
     pub(super) run: MakeBook,
     pub(super) variant: Variant,
@@ -168,8 +169,8 @@ impl Counting {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the run fails, if a PGN file has changed during the run, or if the number of games in the
-    /// files differs from that in the index.
+    /// Returns a refusal if the run fails, or if a PGN file has changed during the run. Also returns a refusal if the
+    /// number of games in the files differs from the number in the index.
     pub(super) fn report(self, what: &str, stop: &Arc<AtomicBool>) -> Result<Report, Refusal> {
         let report = self
             .run
@@ -192,8 +193,8 @@ impl Counting {
     }
 }
 
-/// The plan for making the book of a request: the run of `make-book`, the side and the format of the book, and the
-/// equivalent command.
+/// The plan for making the book that a request asks for. It contains the run of `make-book`, the side and the format of
+/// the book, and the equivalent command.
 struct BookPlan {
     counting: Counting,
     side: Option<Color>,
@@ -203,8 +204,8 @@ struct BookPlan {
 
 impl AppState {
     /// Answers `/book.bin` and `/book.pgn`: makes a book from the games that pass the filters, and returns its file.
-    /// With the parameter `count`, returns the size of the file and an equivalent command instead, and stores the
-    /// file for a later request. Setting `stop` cancels the work.
+    /// With the parameter `count`, stores the file for a later request instead, and returns its size and an equivalent
+    /// polybook command. Setting `stop` cancels the work.
     fn make(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -257,8 +258,8 @@ impl AppState {
         }))
     }
 
-    /// Plans the book that a request asks for. `as_pgn` requests a PGN instead of a Polyglot book. Setting `stop`
-    /// cancels the search for names.
+    /// Plans the book that a request asks for. The book is a PGN if `as_pgn` is `true`, otherwise a Polyglot book.
+    /// Setting `stop` cancels the check of the names in the filters.
     fn plan(
         &self,
         filters: &Filters,
@@ -326,13 +327,14 @@ impl AppState {
         })
     }
 
-    /// Creates the run that counts the games that pass the filters, up to `depth` half-moves of each. Adds the
-    /// equivalent options of `make-book` to `words`. Setting `stop` cancels the search for names.
+    /// Creates a run of `make-book` that counts the games that pass the filters, up to `depth` half-moves of each game.
+    /// Appends the equivalent options of `make-book` to `words`. Setting `stop` cancels the check of the names in the
+    /// filters.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if there are too many games, if their files cannot be read again, or if `make-book` cannot
-    /// apply the filters exactly.
+    /// Returns a refusal if there are too many games, or if their files cannot be read again. Also returns a refusal if
+    /// `make-book` cannot apply the filters exactly.
     pub(super) fn counting(
         &self,
         filters: &Filters,
@@ -410,7 +412,8 @@ impl AppState {
 ///
 /// # Errors
 ///
-/// Returns a refusal if one run of `make-book` cannot read all files as they were read for the index.
+/// Returns a refusal if a file was indexed with options that chose some of its games. Also returns a refusal if the
+/// files were indexed with different variants for games without a `Variant` tag, because `make-book` accepts only one.
 fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
     if let Some(file) = files.iter().find(|file| !file.options.is_empty()) {
         let name = file.path.file_name().unwrap_or_default().display();
@@ -431,21 +434,21 @@ fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
     Ok(untagged)
 }
 
-/// Returns the value of the parameter `depth`, the number of half-moves of each game that are counted. The default is
-/// 24.
+/// Returns the value of the parameter `depth`, or 24 if it is not given. The first `depth` half-moves of each game are
+/// counted.
 pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
     Ok(parameters.number("depth", 1..=MAX_DEPTH)?.unwrap_or(24))
 }
 
-/// Returns the number of moves and the number of positions in a Polyglot book, whose bytes are `book`.
+/// Returns the number of moves and the number of positions in the Polyglot book whose bytes are `book`.
 fn counts_of(book: &[u8]) -> (usize, usize) {
     let keys = book.chunks_exact(16).map(|record| &record[..8]);
     let keys: Vec<&[u8]> = keys.filter(|key| *key != [0; 8]).collect();
     (keys.len(), keys.chunk_by(|a, b| a == b).count())
 }
 
-/// The words of a polybook command that is equivalent to a request. The page shows the command, so that the user can
-/// run it in a terminal.
+/// The words of a polybook command that has the same effect as a request. The page shows the command, so that the user
+/// can run it in a terminal.
 #[derive(Default)]
 pub(super) struct OptionWords(Vec<String>);
 
@@ -484,8 +487,8 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Converts the explorer's filters to equivalent filters of `make-book`, and adds the options of the command to
-/// `words`.
+/// Converts the explorer's filters to equivalent filters of `make-book`. Also appends the options of `make-book` for
+/// these filters to `words`.
 ///
 /// # Errors
 ///
@@ -644,8 +647,8 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
 }
 
 /// Writes the lines of a book as PGN games with variations, in the format of `polybook tree`. Returns the path of the
-/// new file, which is `path` with the extension `.pgn`. If `side` is given, follows only lines in which this side
-/// plays moves of the book. Setting `stop` cancels the work.
+/// new file, which is `path` with the extension `.pgn`. If `side` is given, writes only lines in which this side plays
+/// moves of the book. Setting `stop` cancels the work.
 fn lines(
     book: Vec<u8>,
     path: &Path,
@@ -668,8 +671,8 @@ fn lines(
     Ok(path)
 }
 
-/// Loads a book or repertoire from the file in which the server has written it. Error messages call it `what`, and
-/// contain `advice` on how to make it smaller.
+/// Reads the file into which the server has written a book or repertoire. `what` is the name of the product in error
+/// messages, and `advice` says how to make the product smaller.
 ///
 /// # Errors
 ///

@@ -42,7 +42,7 @@ pub use self::{
     server::{IndexProgress, Indexing, Listening, ProgressFn, Server},
 };
 
-/// Returns a 64-bit hash of a value. Equal values have equal hashes as long as the program runs; another build may
+/// Returns a 64-bit hash of a value. Equal values have equal hashes in one build of the program. Another build may
 /// return other hashes.
 fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();

@@ -40,8 +40,8 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// Replacements that shorten punctuation in minified scripts. Each pair contains a string and its shorter equivalent.
 const PACKED: [(&str, &str); 4] = [(";}", "}"), (",}", "}"), (",)", ")"), (",]", "]")];
 
-/// Replacements that shorten keywords in scripts. Each pair contains a keyword and its shorter equivalent. `const`
-/// can become `let`, because the type checker of the scripts has already verified that constants are not assigned.
+/// Replacements that shorten keywords in scripts. Each pair contains a keyword and its shorter equivalent. Replacing
+/// `const` with `let` is safe, because the type checker has already verified that no constant is assigned.
 const WORDS: [(&str, &str); 4] = [
     ("const", "let"),
     ("false", "!1"),
@@ -109,8 +109,8 @@ const FILES: [File; 57] = files! {
     "/years.js" "years.js" SCRIPT;
 };
 
-/// The names of the custom properties that the style sheets use, sorted. Minification shortens these names in style
-/// sheets and in scripts.
+/// The names of the custom properties in the style sheets, sorted. Minification shortens these names in style sheets
+/// and scripts.
 static PROPERTIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let styles = FILES.iter().filter(|file| file.media_type == STYLE);
     let styles = styles.map(|file| String::from_utf8_lossy(file.bytes));
@@ -174,7 +174,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Minifies a script: removes comments and unnecessary spaces, and shortens the names of private members. Every
-/// statement must end with a semicolon, because lines are joined.
+/// statement of the script must end with a semicolon, because the function joins lines.
 fn packed_script(text: &str) -> String {
     let text = renamed(text, "#", &names(text, ".#"));
     let text = without_comments(&renamed(&text, "--", &PROPERTIES), "/**");
@@ -202,7 +202,7 @@ fn packed_script(text: &str) -> String {
 }
 
 /// Removes the comments from a style sheet or script. A comment begins with `begin`, which is `/*` or `/**`, and ends
-/// with `*/`. String literals must not contain `begin`, because they are not recognized.
+/// with `*/`. String literals must not contain `begin`, because the function does not recognize string literals.
 fn without_comments(text: &str, begin: &str) -> String {
     let mut parts = text.split(begin);
     let first = parts.next().unwrap_or_default();
@@ -213,8 +213,8 @@ fn without_comments(text: &str, begin: &str) -> String {
     [first].into_iter().chain(rest).collect()
 }
 
-/// Splits a script into pieces, each of which is code (`true`), or a string or regular expression (`false`). Only
-/// code may be minified.
+/// Splits a script into pieces. A piece is either code (`true`), or a string or regular expression (`false`). Only code
+/// may be minified.
 fn pieces(script: &str) -> Vec<(bool, String)> {
     let mut pieces = Vec::new();
     let mut code = String::new();
@@ -247,8 +247,8 @@ fn pieces(script: &str) -> Vec<(bool, String)> {
     pieces
 }
 
-/// Reads the rest of a string or template literal, including the final `end`, and returns it. In a template literal,
-/// stops after `${` and adds 0 to `open`, which counts the open braces in each `${...}`.
+/// Reads the rest of a string or template literal, up to and including `end`, and returns it. In a template literal,
+/// stops after `${` and pushes 0 onto `open`. Each element of `open` counts the open braces in one `${...}`.
 fn read_text(letters: &mut Chars<'_>, open: &mut Vec<usize>, end: &str) -> String {
     let mut text = String::new();
     for letter in letters {
@@ -289,7 +289,7 @@ fn read_expression(letters: &mut Chars<'_>) -> String {
     text
 }
 
-/// Finds all names that directly follow `mark` in a text. Returns them sorted and deduplicated.
+/// Finds all names in a text that directly follow the string `mark`. Returns them sorted and deduplicated.
 fn names(text: &str, mark: &str) -> Vec<String> {
     let names = text.split(mark).skip(1).map(|part| split_name(part).0);
     let mut names: Vec<String> = names.map(str::to_owned).collect();
@@ -298,8 +298,8 @@ fn names(text: &str, mark: &str) -> Vec<String> {
     names
 }
 
-/// Shortens names that directly follow `mark` in a text, and returns the new text. A name that is in `names` is
-/// replaced with a name made from its index: `a` to `z`, then `a1`, `b1` and so on.
+/// Shortens names in a text that directly follow the string `mark`, and returns the new text. Only names in `names` are
+/// shortened. Each of them becomes a name made from its index: `a` to `z`, then `a1`, `b1` and so on.
 fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     let mut parts = text.split(mark);
     let mut renamed = parts.next().unwrap_or_default().to_owned();
@@ -320,15 +320,15 @@ fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     renamed
 }
 
-/// Splits `text` into the name at its beginning and the rest. A name consists of letters, digits and hyphens, and may
-/// be empty.
+/// Splits `text` into the name with which it begins, and the rest. A name consists of letters, digits and hyphens, and
+/// may be empty.
 fn split_name(text: &str) -> (&str, &str) {
     let is_end = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
     text.split_at(text.find(is_end).unwrap_or(text.len()))
 }
 
-/// Minifies JavaScript code, which must not contain string literals: removes unnecessary spaces, shortens keywords,
-/// and removes the parentheses around single parameters.
+/// Minifies JavaScript code: removes unnecessary spaces, shortens keywords, and removes the parentheses around single
+/// parameters. The code must not contain string literals.
 fn tight_code(code: &str) -> String {
     let is_word = |letter: char| letter.is_alphanumeric() || "_$".contains(letter);
     let code = without_blanks(code);
@@ -358,7 +358,7 @@ fn tight_code(code: &str) -> String {
     packed.fold(shorter, |code, (whole, short)| code.replace(whole, short))
 }
 
-/// Removes the spaces next to punctuation from JavaScript code, which must not contain string literals. Line breaks
+/// Removes the spaces next to punctuation from JavaScript code. The code must not contain string literals. Line breaks
 /// count as spaces. In `a - -b`, the second space is kept, because `a--b` means something else.
 fn without_blanks(code: &str) -> String {
     let code = code.replace('\n', " ");

@@ -19,9 +19,9 @@ use crate::{
 const MAX_LINES: u32 = 50;
 
 impl AppState {
-    /// Answers `/prepare`: returns the opponent's moves in a position, the results of the player who prepares after
-    /// each of them, and the player's answers. The query parameter `player` names the opponent, `color` is the
-    /// opponent's color, and `me` names the player who prepares. Setting `stop` cancels the work.
+    /// Answers `/prepare`, which helps a player to prepare for an opponent. Returns the opponent's moves in a position.
+    /// For each move, returns the player's results after it and the player's answers to it. The parameter `player`
+    /// names the opponent, `color` is the opponent's color, and `me` names the player. Setting `stop` cancels the work.
     pub(super) fn prepare(
         &self,
         key: &CacheKey,

@@ -15,8 +15,8 @@ const TOO_SLOW: &str =
 
 const PANICKED: &str = "the server has a bug: please report this address";
 
-/// The response to a request that the server refuses or cannot fulfill: an HTTP status and an error message of one
-/// line.
+/// The response to a request that the server refuses or cannot fulfill. It consists of an HTTP status and an error
+/// message of one line.
 ///
 /// ```
 /// use polybook::serve::Refusal;
@@ -37,7 +37,7 @@ impl Refusal {
         Refusal { status, text }
     }
 
-    /// Creates a refusal with status 400, for a request that is malformed or cannot be fulfilled as it is.
+    /// Creates a refusal with status 400, for a request that is malformed or asks for something impossible.
     pub fn bad(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, text)
     }

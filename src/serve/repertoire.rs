@@ -21,7 +21,7 @@ use crate::{
     task,
 };
 
-/// The memory budget, in bytes, for reading a repertoire again to remove moves from it.
+/// The memory budget, in bytes, for reading a repertoire again without some of its moves.
 const MEMORY_BUDGET: usize = 64 << 20;
 
 /// A repertoire that the server shows, with its name, its side and its moves.
@@ -64,8 +64,8 @@ impl Hash for ServedRepertoire {
 }
 
 impl ServedRepertoire {
-    /// Creates a repertoire for the side `color` from its moves, `known`. `path` is the file of the repertoire. The
-    /// name of the repertoire is the name of the file up to the first dot, and the size and the time of the file
+    /// Creates a repertoire for the side `color` from the moves in `known`. `path` is the file of the repertoire. The
+    /// name of the file, up to the first dot, becomes the name of the repertoire. The size and the time of the file
     /// identify its content.
     ///
     /// # Errors
@@ -100,8 +100,8 @@ impl ServedRepertoire {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the edits cannot be read, if they remove moves of a file that is not a PGN, or if the file
-    /// has changed since the server was started and has to be read again.
+    /// Returns a refusal if the edits cannot be parsed. Edits that remove moves require reading the file again. They
+    /// are also refused if the file is not a PGN, or if it has changed since the server was started.
     pub(super) fn edited(
         &self,
         parameters: &Parameters,
@@ -137,8 +137,8 @@ impl ServedRepertoire {
         Ok(edited)
     }
 
-    /// Returns the repertoire of the file without the moves in `removed`. `directory` is for temporary files, and must
-    /// exist as long as the returned value. Setting `stop` cancels the reading of the file.
+    /// Reads the repertoire from its file again, and returns it without the moves in `removed`. `directory` is for
+    /// temporary files, and must exist as long as the returned value. Setting `stop` cancels the reading of the file.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl ServedRepertoire {
         Ok(without_moves(&self.known, removed, &options)?)
     }
 
-    /// Returns the PGN from which the repertoire was read.
+    /// Returns the PGN file from which the server read the repertoire.
     ///
     /// # Errors
     ///

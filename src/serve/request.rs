@@ -20,15 +20,15 @@ const DEFAULT_PAGE_LENGTH: u32 = 20;
 /// The maximum number of games in a response with a list of games.
 const MAX_PAGE_LENGTH: u32 = 200;
 
-/// The maximum number of games at the start of a list that a request may skip. All skipped games must be ranked,
-/// which takes time.
+/// The maximum number of games at the start of a list that a request may skip. The server must also rank the skipped
+/// games, which takes time.
 const MAX_SKIP: u32 = 10_000;
 
-/// The maximum value of the parameter `minPly`, the minimum number of half-moves of a game. An index stores no
-/// greater number.
+/// The maximum value of the parameter `minPly`, which filters games by their minimum number of half-moves. An index
+/// stores no greater number.
 const MAX_MIN_PLY: u32 = u16::MAX as u32;
 
-/// The maximum rating in the parameter `ratings`. A higher rating in a game is considered unknown.
+/// The maximum rating in the parameter `ratings`. If a game has a higher rating, its rating is considered unknown.
 const MAX_RATING: u32 = 4000;
 
 /// The values of the parameter `variant`, for messages.
@@ -103,7 +103,7 @@ const REPORT_PARAMETERS: [&str; 3] = ["repertoire", "side", "edits"];
 /// The names of the parameters for preparing for an opponent, besides those for a position and for filters.
 const PREPARATION_PARAMETERS: [&str; 4] = ["me", "lines", "repertoire", "edits"];
 
-/// A route of the server with parameters for a position or for filters.
+/// A route of the server whose parameters determine a position or filter games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Route {
     /// `/lichess`: the results of the moves in a position, with top games and recent games.
@@ -137,8 +137,8 @@ pub enum Route {
 }
 
 impl Route {
-    /// Returns the names of the parameters of this route. Returns `None` for a route of Lichess's API, because these
-    /// routes ignore unknown parameters.
+    /// Returns the names of the parameters of this route. Returns `None` for a route of Lichess's API, because such a
+    /// route ignores unknown parameters.
     fn parameters(self) -> Option<Vec<&'static str>> {
         let groups: &[&[&str]] = match self {
             Route::Lichess | Route::Masters | Route::Player => return None,
@@ -161,7 +161,7 @@ impl Route {
     }
 }
 
-/// A checked request about a position, with filters and with limits on the answer.
+/// A checked request about a position. It contains the filters and the limits on the answer.
 ///
 /// ```
 /// use polybook::serve::{Request, Route};
@@ -193,9 +193,8 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// Returns a refusal with status 400 if a parameter is malformed, or if a required parameter is missing. A
-    /// parameter that is given twice is refused, too. Routes that only polybook has refuse unknown parameters; the
-    /// routes of Lichess's API ignore them.
+    /// Returns a refusal with status 400 if a parameter is malformed or given twice, or if a required parameter is
+    /// missing. Unknown parameters are also refused, except on the routes of Lichess's API, which ignore them.
     pub fn parse(route: Route, query: &str) -> Result<Request, Refusal> {
         let all = match route.parameters() {
             None => Parameters::parse(query)?,
@@ -387,7 +386,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     Ok(filters)
 }
 
-/// Returns `true` if the parameter `duplicates` says that duplicates of a game are counted as one game.
+/// Returns `true` if the parameter `duplicates` says that duplicates of a game count as one game.
 pub(super) fn folds_duplicates(parameters: &Parameters) -> Result<bool, Refusal> {
     let once = parameters.choice("duplicates", "once or all", |name| match name {
         "once" => Some(true),
@@ -397,8 +396,8 @@ pub(super) fn folds_duplicates(parameters: &Parameters) -> Result<bool, Refusal>
     Ok(once.unwrap_or(false))
 }
 
-/// Returns all values of the parameter `parameter`, which are names. Returns a refusal if a name is blank, because it
-/// would match every name, or if there are more than 20 names.
+/// Returns all names in the parameter `parameter`, which may be given several times. Returns a refusal if there are
+/// more than 20 names, or if a name is blank. A blank name would match every name.
 pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<String>, Refusal> {
     let names = parameters.texts(parameter).map(|name| match name.trim() {
         "" => Err(Refusal::bad(format!(
@@ -412,8 +411,8 @@ pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<Stri
     Ok(names)
 }
 
-/// Returns the date in the parameter `name`: a month, as `YYYY-MM` or `YYYY.MM`, or a year, as `YYYY`. Returns `None`
-/// if the parameter is not given.
+/// Returns the date in the parameter `name`. The date is a month (`YYYY-MM` or `YYYY.MM`) or a year (`YYYY`). Returns
+/// `None` if the parameter is not given.
 fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
     let Some(text) = parameters.text(name) else {
         return Ok(None);
@@ -438,8 +437,8 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
 /// Returns the rating groups in the parameter `ratings`. The second value is `true` if the parameter also contains
 /// `unknown`, which selects games without a known rating.
 ///
-/// Returns `(None, false)` if the request does not filter by rating: if the parameter is missing, or if it contains
-/// all groups. Clients of Lichess's API send all groups in order to get all games.
+/// Returns `(None, false)` if the parameter is missing or contains all groups, because the request then does not filter
+/// by rating. Clients of Lichess's API send all groups in order to get all games.
 fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
     let is_rating = |text: &str| text.parse().is_ok_and(|rating: u32| rating <= MAX_RATING);
     let group = |text: &str| match text {
@@ -458,7 +457,7 @@ fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), 
     Ok((Some(named.into_iter().flatten().collect()), unrated))
 }
 
-/// Parses the name of a side. Returns `Some(None)` for `both`, and `None` for a text that names no side.
+/// Parses a side: `white`, `black` or `both`. Returns `Some(None)` for `both`, and `None` if the text is not a side.
 pub(super) fn side(name: &str) -> Option<Option<Color>> {
     match name {
         "both" => Some(None),
@@ -466,7 +465,8 @@ pub(super) fn side(name: &str) -> Option<Option<Color>> {
     }
 }
 
-/// A value of the parameter `result`: a result of the game, or a win or loss of the player whom the request names.
+/// A value of the parameter `result`. It is either a result of the game, or a win or loss of the player whom the
+/// request names.
 enum WantedResult {
     Game(GameResult),
     /// The player wins.
@@ -475,8 +475,8 @@ enum WantedResult {
     Loss,
 }
 
-/// Parses a value of the parameter `result`: `win`, `loss`, `draw`, or a result as in PGN. Returns `None` for any
-/// other text.
+/// Parses a value of the parameter `result`. The value is `win`, `loss`, `draw`, or a result as in PGN. Returns `None`
+/// for any other text.
 fn wanted_result(text: &str) -> Option<WantedResult> {
     Some(match text {
         "win" => WantedResult::Win,
@@ -486,8 +486,8 @@ fn wanted_result(text: &str) -> Option<WantedResult> {
     })
 }
 
-/// Returns the part of a list of games that a request asks for. On routes other than [`Route::Games`], this is the
-/// first page.
+/// Returns which part of a list of games a request asks for. On routes other than [`Route::Games`], this is the first
+/// page.
 fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     let mut page = Page {
         skip: 0,
@@ -511,11 +511,12 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     Ok(page)
 }
 
-/// The names of the parameters that may be given several times. The values of each of them are names of one player.
+/// The names of the parameters that may be given several times. All values of one such parameter are names of the same
+/// player.
 const REPEATABLE_PARAMETERS: [&str; 4] = ["player", "opponent", "me", "with"];
 
-/// The parsed parameters of a request, as names and values. Each name occurs at most once, except `player`,
-/// `opponent`, `me` and `with`, whose values are several names of one player.
+/// The parsed parameters of a request, as names and values. Only `player`, `opponent`, `me` and `with` may occur
+/// several times. All values of one such parameter are names of the same player.
 ///
 /// ```
 /// use polybook::serve::Parameters;
@@ -578,8 +579,8 @@ impl Parameters {
         Err(Refusal::bad(problem))
     }
 
-    /// Parses a query string, and divides its parameters into two groups: those whose names `is_known` accepts, and
-    /// the names of all others.
+    /// Parses a query string, and divides its parameters into two groups. Returns the parameters whose names `is_known`
+    /// accepts, and the names of all other parameters.
     fn split(
         query: &str,
         is_known: impl Fn(&str) -> bool,
@@ -605,8 +606,8 @@ impl Parameters {
         Parameters(others.cloned().collect())
     }
 
-    /// Returns the value of the parameter `name`, or `None` if the request does not contain this parameter. Of
-    /// several values, returns the first one.
+    /// Returns the value of the parameter `name`, or `None` if the request does not contain this parameter. If there
+    /// are several values, returns the first one.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts(name).next()
     }
@@ -675,7 +676,8 @@ impl Parameters {
     }
 
     /// Returns the value of the parameter `name` as a boolean, or `None` if the request does not contain this
-    /// parameter. Accepts `true`, `1`, `on` and `yes`, and `false`, `0`, `off` and `no`, in upper or lower case.
+    /// parameter. `true`, `1`, `on` and `yes` mean `true`. `false`, `0`, `off` and `no` mean `false`. The value may be
+    /// in upper or lower case.
     ///
     /// # Errors
     ///
@@ -702,9 +704,8 @@ impl Parameters {
             .transpose()
     }
 
-    /// Parses the value of the parameter `name` as a comma-separated list, each of whose elements is parsed with
-    /// `parse`. Returns `None` if the request does not contain this parameter, and an empty list if its value is
-    /// empty.
+    /// Parses each element of the comma-separated list in the parameter `name` with `parse`. Returns `None` if the
+    /// request does not contain this parameter, and an empty list if its value is empty.
     ///
     /// # Errors
     ///

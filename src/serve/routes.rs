@@ -37,7 +37,7 @@ use crate::explorer::{Filters, SuggestField, Suggestion};
 /// The maximum time that a request may spend on reading the texts of games.
 const READING: Duration = Duration::from_secs(10);
 
-/// The error message for a request whose edits take more time than [`READING`] allows.
+/// The error message for a request with edits if applying them takes more time than [`READING`] allows.
 const TOO_LONG: &str = "reading the repertoire again for these edits takes too long: save the edited repertoire, and \
                         start the server with it";
 
@@ -98,8 +98,8 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .layer(CompressionLayer::new())
 }
 
-/// Returns a layer that adds CORS headers to responses, so that pages of `origins` may read them. Without the layer,
-/// browsers let only the server's own page read them.
+/// Returns a layer that adds CORS headers to responses. The headers let pages of `origins` read the responses. Without
+/// the headers, browsers let only the server's own page read them.
 fn cors(origins: &[Origin]) -> CorsLayer {
     let allowed = origins.to_vec();
     let is_allowed =
@@ -121,8 +121,8 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_private_network(AllowPrivateNetwork::predicate(is_allowed))
 }
 
-/// A function that creates a response from the index. It must stop when its last argument, a flag, is set: the client
-/// has disconnected, or the time limit of a reader thread is exceeded.
+/// A function that creates a response from the index. Its last argument is a flag that cancels the work. The flag is
+/// set if the client has disconnected or the time limit of a reader thread is exceeded.
 trait IndexAnswer:
     FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal> + Send + 'static
 {
@@ -133,7 +133,7 @@ impl<T> IndexAnswer for T where
 {
 }
 
-/// Returns a `GET` route. `answer` creates the response from the index.
+/// Returns a `GET` route that calls `answer` to create the response from the index.
 fn index(answer: impl IndexAnswer + Copy + Sync) -> MethodRouter<Arc<AppState>> {
     get(
         async move |state: ServerState, client: Asker, request: Request| {
@@ -151,8 +151,8 @@ async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<
     of_index(state, client, request, |app, key, _| app.suggest(key)).await
 }
 
-/// Answers with the results of the moves in a position. If the request asks for the times that players took, reads
-/// them from the texts of the newest games.
+/// Answers with the results of the moves in a position. If the request asks for the mean times that players took, reads
+/// these times from the texts of the newest games.
 async fn position(
     state: ServerState,
     client: Asker,
@@ -174,7 +174,7 @@ async fn position(
     }
 }
 
-/// Answers `/games` with a page of a list of games: as PGN if the client prefers this format, otherwise as JSON.
+/// Answers `/games` with a page of a list of games. The page is PGN if the client prefers this format, otherwise JSON.
 async fn games(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     if CacheKey::of(&request).prefers(PGN, JSON) {
         of_texts(state, client, request, AppState::texts).await
@@ -183,7 +183,8 @@ async fn games(state: ServerState, client: Asker, request: Request) -> Result<Re
     }
 }
 
-/// Answers with a game: with its moves as JSON if the client prefers this format, otherwise with its text as PGN.
+/// Answers with a game. The response contains the moves as JSON if the client prefers JSON, otherwise the text of the
+/// game as PGN.
 async fn game(
     state: ServerState,
     client: Asker,
@@ -213,9 +214,9 @@ async fn book(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// Answers a request by calling `answer`, which reads the index. If the request has edits, a repertoire may have to be
-/// read again from its file, so a thread that reads the texts of games calls `answer`. Otherwise, a worker thread calls
-/// it.
+/// Answers a request by calling `answer`, which creates the response from the index. A request with edits may require
+/// reading a repertoire's file again. In this case, a thread that reads the texts of games calls `answer`. Otherwise, a
+/// worker thread calls it.
 async fn of_index(
     state: ServerState,
     client: Asker,
@@ -231,8 +232,9 @@ async fn of_index(
     answered(state, client, request, thread, answer).await
 }
 
-/// Answers a request by calling `answer`, which reads the index, on the thread that `thread` says. Does not call `answer`
-/// if the response that the client has cached is still valid, or if the server's cache contains the response.
+/// Answers a request by calling `answer` on the kind of thread that `thread` names. `answer` creates the response from
+/// the index. It is not called if the client's cached response is still valid, or if the server's cache contains the
+/// response.
 async fn answered(
     State(app): ServerState,
     Extension(client): Asker,
@@ -268,9 +270,9 @@ async fn answered(
     Ok(content.into_response(etag))
 }
 
-/// Answers a request for which texts of games must be read. `answer` creates the response, and is called on a worker
-/// thread. It must stop as soon as its last argument, a function, returns `false`: the client has disconnected or the
-/// time limit is exceeded. Only a few such requests run at the same time.
+/// Answers a request that requires the texts of games. Calls `answer` on a worker thread to create the response. The
+/// last argument of `answer` is a function. As soon as it returns `false`, `answer` must stop, because the client has
+/// disconnected or the time limit is exceeded. Only a few such requests run at the same time.
 async fn of_texts(
     State(app): ServerState,
     Extension(client): Asker,
@@ -297,7 +299,8 @@ const MOST_SUGGESTED: u32 = 50;
 /// The default number of names in a response of `/suggest`.
 const SUGGESTED: u32 = 8;
 
-/// A suggested player. The field `met` is the number of games against the players whom the parameter `with` names.
+/// A suggested player. The field `met` is the number of the player's games against the players whom the parameter
+/// `with` names.
 #[derive(Serialize)]
 struct CountedSuggestion {
     #[serde(flatten)]
@@ -376,9 +379,8 @@ impl AppState {
         self.cached(key, Content::json(&counted.collect::<Vec<_>>())?)
     }
 
-    /// Answers `/facets`: returns, for each filter and each of its values, the number of games that the value would
-    /// select.
-    /// `key` contains the path and the query of the request.
+    /// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that
+    /// pass the filters if the filter has this value. `key` contains the path and the query of the request.
     pub(super) fn facets(
         &self,
         key: &CacheKey,
@@ -390,7 +392,7 @@ impl AppState {
         self.answered(key, (&query.filters, has_games), &facets, stop)
     }
 
-    /// Returns the results in a position by rating group.
+    /// Answers `/scores`: returns the results in a position, separately for each rating group.
     pub(super) fn scores(
         &self,
         key: &CacheKey,

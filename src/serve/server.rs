@@ -105,9 +105,9 @@ impl Server {
     }
 }
 
-/// Starts the threads of a server with the routes `routes` on a bound listener. `allowed` contains the host names
-/// that requests may use, and `origins` the origins whose pages may read the responses. `log` is called for each
-/// request. `threads` is the number of threads that serve connections.
+/// Starts the threads of a server that answers the routes `routes`. `listener` must already be bound to an address.
+/// `allowed` contains the host names that requests may use, and `origins` the origins whose pages may read the
+/// responses. `log` is called for each request. `threads` is the number of threads that serve connections.
 pub(super) fn listening(
     listener: TcpListener,
     (allowed, origins): (Vec<String>, Vec<Origin>),
@@ -142,7 +142,7 @@ pub(super) fn listening(
     })
 }
 
-/// A server whose threads are running, but which does not accept connections until [`run`](Listening::run) is called.
+/// A server whose threads are already running. It accepts connections as soon as [`run`](Listening::run) is called.
 #[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
@@ -161,8 +161,8 @@ impl Listening {
         self.address
     }
 
-    /// Answers requests until `stop` is triggered. Then waits a short time for requests that are still being
-    /// answered, for a book that is being made, and for the log.
+    /// Answers requests until `stop` is triggered. Then waits a short time for work in progress: for requests, for a
+    /// book that is being made, and for the log.
     ///
     /// # Errors
     ///
@@ -243,8 +243,8 @@ impl Indexing {
     }
 }
 
-/// Returns the JSON document for `/about` while an index is being built: a description of the server and the progress
-/// of the index.
+/// Returns the JSON document for `/about` while an index is being built. It contains a description of the server and
+/// the progress of the index.
 fn about(sources: &[String], progress: IndexProgress) -> Value {
     let sources = sources
         .iter()
@@ -260,8 +260,8 @@ fn about(sources: &[String], progress: IndexProgress) -> Value {
     })
 }
 
-/// Creates the response to a request that cannot be answered until the index is complete. It asks the client to try
-/// again later.
+/// Creates the response to a request that the server cannot answer until the index is complete. The response asks the
+/// client to try again later.
 fn not_yet() -> Response {
     let refusal =
         Refusal::unavailable("the server is still making the index of the games: try again later");

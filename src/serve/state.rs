@@ -33,29 +33,27 @@ use crate::{
     task,
 };
 
-/// The number of threads that read the texts of games. These threads are separate, because reading a compressed file
+/// The number of threads that read the texts of games. These threads do nothing else, because reading a compressed file
 /// takes long and must not delay requests for results of moves.
 const READER_THREADS: usize = 4;
 
-/// The size, in bytes, at which a page of games in PGN ends: as soon as the page is this large, no further game is
-/// added.
+/// The size, in bytes, of a full page of games in PGN. As soon as a page has this size, no further game is added to it.
 const MAX_PGN_PAGE_BYTES: usize = 7 << 20;
 
-/// The maximum number of games whose texts are read to determine how long players thought about their moves. The
-/// newest games are read.
+/// The maximum number of games that are read to determine how long players thought about their moves. These are the
+/// newest games.
 const MAX_TIMED_GAMES: usize = 200;
 
-/// The maximum number of years whose results are added up on the thread of the connection. If there are more years, a
-/// worker thread does this.
+/// The maximum number of years whose results a connection's own thread adds up. If there are more years, a worker
+/// thread does this.
 const MAX_INLINE_YEARS: u16 = 100;
 
-/// A function that returns `false` if reading the texts of games should be cancelled. It is called repeatedly during
-/// the reading, which can take long.
+/// A function that returns `false` if reading the texts of games should be cancelled. Code that reads texts calls it
+/// repeatedly, because reading can take long.
 pub(super) type ShouldContinue<'a> = &'a dyn Fn() -> bool;
 
-/// Identifies a book or repertoire that the server has made. Two requests with equal identities receive the same
-/// file. The identity consists of the path and the parameters of the request, except `count`, and of the states of
-/// the PGN files.
+/// Identifies a book or repertoire that the server has made. Requests with equal identities receive the same file. The
+/// identity contains the path of the request, its parameters except `count`, and the states of the PGN files.
 #[derive(PartialEq)]
 pub(super) struct ContentIdentity {
     path: String,
@@ -87,7 +85,7 @@ fn state_of(path: &Path) -> Result<Option<FileState>> {
     Ok(state.map(FileState::renamed))
 }
 
-/// Checks that the states of `files` have not changed since `at_start`. Returns the current states.
+/// Checks that no file in `files` has changed since its state in `at_start` was recorded. Returns the current states.
 ///
 /// # Errors
 ///
@@ -152,8 +150,8 @@ struct WithBoard {
     polybook: Board,
 }
 
-/// An answer with an additional field, `unknown_name`: if no game passes the filters because of a name that occurs in
-/// no game, the field contains this name.
+/// An answer with the additional field `unknown_name`. If no game passes the filters because they contain a name that
+/// occurs in no game, the field contains this name.
 #[derive(Serialize)]
 struct WithUnknownName<'a, T> {
     #[serde(flatten)]
@@ -164,8 +162,8 @@ struct WithUnknownName<'a, T> {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A pool of worker threads that may block while they read files. All threads are started in advance. A semaphore
-/// permit for each thread ensures that work begins only when a thread is idle.
+/// A pool of worker threads that may block while they read files. All threads are started in advance. The pool has one
+/// semaphore permit for each thread, so that work begins only when a thread is idle.
 pub(super) struct Workers {
     /// The senders to the idle threads. The thread that became idle last is at the end. Each thread waits on a
     /// channel of its own, so that idle threads do not contend for this lock.
@@ -186,11 +184,11 @@ pub(super) enum Thread {
     Reader,
 }
 
-/// Returns `true` if a request to an index of counts needs only few of the stored sums. Such a request is answered
-/// without a worker thread. `years` contains the first and the last year of the games.
+/// Returns `true` if an index of counts can answer a request from few of its stored sums. Such a request needs no
+/// worker thread. `years` contains the first and the last year of the games.
 ///
 /// A history needs a sum for each month. Transpositions need the sums of the positions after all moves. A filter by
-/// date needs a sum for each year, which is too many for more than [`MAX_INLINE_YEARS`] years.
+/// date needs a sum for each year, and [`MAX_INLINE_YEARS`] says how many years are few.
 fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     let has = |name| parameters.text(name).is_some();
     let many_years = years.is_some_and(|[first, last]| last - first > MAX_INLINE_YEARS);
@@ -221,13 +219,13 @@ impl Workers {
         })
     }
 
-    /// Waits for an idle worker thread, calls `work` on it, and returns the response that `work` creates. Does not
-    /// call `work` if the client has disconnected in the meantime.
+    /// Waits for an idle worker thread, calls `work` on it, and returns the response that `work` creates. Does not call
+    /// `work` if the client has disconnected in the meantime.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if no thread becomes idle within ten seconds, if the client has disconnected, or if `work`
-    /// returns a refusal or panics.
+    /// Returns a refusal if no thread becomes idle within ten seconds, or if the client has disconnected. Also returns
+    /// a refusal if `work` returns one or panics.
     pub(super) async fn content(
         &self,
         client: &Client,
@@ -272,10 +270,10 @@ impl Workers {
 }
 
 impl AppState {
-    /// Creates the state of a server, and starts its worker threads. The server shows `books`, `repertoires` and
-    /// `evals` (evaluations of positions) besides the games. `me` contains the names of the user. `threads` is the
-    /// number of threads that answer from the index, and `book_games` the maximum number of games from which a book
-    /// is made. `names` is closed when the names for suggestions have been read.
+    /// Creates the state of a server, and starts its worker threads. Besides the games, the server shows `books`,
+    /// `repertoires` and `evals` (evaluations of positions). `me` contains the names of the user. `threads` is the
+    /// number of threads that answer from the index. `book_games` is the maximum number of games from which a book is
+    /// made. The channel `names` is closed as soon as the names for suggestions have been read.
     ///
     /// # Errors
     ///
@@ -325,15 +323,14 @@ impl AppState {
         })
     }
 
-    /// Returns the validator (`ETag`) of a response from the index. It is a hash of the request and of everything
-    /// that responses depend on.
+    /// Returns the validator (`ETag`) of a response from the index. It is a hash of the request and of everything else
+    /// that determines the response.
     pub(super) fn etag(&self, key: &CacheKey) -> HeaderValue {
         etag_of(&(self.identity, key))
     }
 
-    /// Returns the thread on which a request for a position is answered. If an index of counts can answer from few
-    /// stored sums, the thread of the connection does so, because this takes very little time. Otherwise, a worker
-    /// thread does.
+    /// Returns the kind of thread that answers a request for a position. This is the thread of the connection if an
+    /// index of counts can answer from few stored sums, which takes very little time. Otherwise, it is a worker thread.
     pub(super) fn thread_for(&self, parameters: &Parameters) -> Thread {
         let source = parameters.text("source");
         match self.explorer.lacks_games(source, "games") {
@@ -395,7 +392,7 @@ impl AppState {
     }
 
     /// Answers `/games` with a page of the games that reach a position, as PGN. If the games are long, the page
-    /// contains fewer games than requested. Reading is cancelled when `should_continue` returns `false`.
+    /// contains fewer games than requested. Reading stops when `should_continue` returns `false`.
     pub(super) fn texts(
         &self,
         key: &CacheKey,
@@ -418,8 +415,8 @@ impl AppState {
         Ok(Content::pgn(text))
     }
 
-    /// Returns the game with the id `id`: its moves as JSON if the client prefers JSON, otherwise its text as PGN.
-    /// `key` contains the path, the query string and the `Accept` header of the request. Reading is cancelled when
+    /// Returns the game with the id `id`. Returns its moves as JSON if the client prefers JSON, otherwise its text as
+    /// PGN. `key` contains the path, the query string and the `Accept` header of the request. Reading stops when
     /// `should_continue` returns `false`.
     pub(super) fn game(
         &self,
@@ -452,8 +449,8 @@ impl AppState {
         Content::json(&BTreeMap::from([("books", books)]))
     }
 
-    /// Answers `/about`: returns a description of the server's games, books and repertoires, as JSON. The request,
-    /// which `key` describes, must not have parameters.
+    /// Answers `/about`: returns a description of the server's games, books and repertoires, as JSON. `key` describes
+    /// the request, which must not have parameters.
     pub(super) fn about(&self, key: &CacheKey) -> Result<Content, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
         let mut about = json!(self.about);
@@ -471,8 +468,8 @@ impl AppState {
         Content::json(&Moves::of_text(request::variant(&parameters)?, text))
     }
 
-    /// Parses a request to `route`. Returns a refusal if the request is invalid, if its source (an index of the
-    /// explorer) does not exist, or if the source lacks the games that the answer requires.
+    /// Parses a request to `route`. Returns a refusal if the request is invalid. Also returns a refusal if its source
+    /// (an index of the explorer) does not exist or lacks the games that the answer requires.
     pub(super) fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
         let filters = &request.query.filters;
@@ -498,8 +495,8 @@ impl AppState {
         }
     }
 
-    /// Checks that a source (an index of the explorer) has the name `source`. `None` means all sources and is always
-    /// accepted.
+    /// Checks that the name `source` belongs to a source, which is an index of the explorer. `None` means all sources
+    /// and is always accepted.
     ///
     /// # Errors
     ///
@@ -537,8 +534,8 @@ impl AppState {
         })
     }
 
-    /// Returns the current states (identity, size and modification time) of the PGN files of the sources that
-    /// `filters` select.
+    /// Returns the current states of the PGN files of the sources that `filters` select. A state consists of the
+    /// identity, the size and the modification time of a file.
     ///
     /// # Errors
     ///
@@ -556,7 +553,7 @@ impl AppState {
         Ok(states)
     }
 
-    /// Removes the stored book or repertoire and returns it if it has the identity `of`. Otherwise returns `None`.
+    /// Removes the stored book or repertoire. Returns it if it has the identity `of`, otherwise `None`.
     pub(super) fn take_content(&self, of: &ContentIdentity) -> Option<Content> {
         let last = task::lock(&self.last_content).take();
         last.filter(|(content_identity, _)| content_identity == of)
@@ -569,9 +566,9 @@ impl AppState {
         *task::lock(&self.last_content) = Some((of, content));
     }
 
-    /// Returns the response `answer` as JSON with keys in camel case, and stores it in the cache. `has_games` is `true`
-    /// if one or more games pass `filters`. Otherwise, if the names in `filters` explain why no game passes, the
-    /// response also contains the unknown name and similar names. Setting `stop` cancels the search for names.
+    /// Converts `answer` to a JSON response with keys in camel case, and stores the response in the cache. `has_games`
+    /// is `true` if at least one game passes `filters`. If none passes because of a name that occurs in no game, the
+    /// response also contains this name and similar names. Setting `stop` cancels the search for names.
     pub(super) fn answered(
         &self,
         key: &CacheKey,
@@ -583,9 +580,9 @@ impl AppState {
         self.cached(key, content)
     }
 
-    /// Creates the response `answer` as JSON with keys in camel case, but does not store it in the cache. If no game
-    /// passes the filters because a name in them occurs in no game, the response also contains this name and similar
-    /// names.
+    /// Converts `answer` to a JSON response with keys in camel case. Does not store the response in the cache.
+    /// `has_games` is `true` if at least one game passes `filters`. If none passes because of a name that occurs in no
+    /// game, the response also contains this name and similar names. Setting `stop` cancels the search for names.
     pub(super) fn with_unknown_name(
         &self,
         (filters, has_games): (&Filters, bool),
@@ -605,7 +602,7 @@ impl AppState {
         })
     }
 
-    /// Stores a response from the index in the cache, and returns the response.
+    /// Stores the response `content` in the cache, and returns the response. `content` comes from the index.
     pub(super) fn cached(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)

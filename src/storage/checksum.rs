@@ -10,7 +10,7 @@ use std::{fmt, str::FromStr};
 pub(crate) struct Checksum(u64);
 
 impl Checksum {
-    /// Includes a record in the checksum. The order in which records are added does not matter.
+    /// Adds a record to the checksum. The order of the records does not matter.
     #[inline]
     pub(crate) fn add(&mut self, record: &[u8]) {
         self.0 = self.0.wrapping_add(crc32c::crc32c(record).into());
@@ -21,8 +21,8 @@ impl Checksum {
         Checksum(self.0.wrapping_add(other.0))
     }
 
-    /// Returns the checksum of the records of `self` without the records of `other`. All records of `other` must be
-    /// included in `self`.
+    /// Removes the records of another checksum, `other`: returns the checksum of the remaining records. All records of
+    /// `other` must be included in `self`.
     pub(crate) fn minus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_sub(other.0))
     }

@@ -8,15 +8,15 @@ use std::{borrow::Cow, io};
 
 use crate::storage::positioned::StoredFile;
 
-/// The number of consecutive records that a search reads at once. For a book, whose records have 16 bytes, this is 4
-/// KiB, the page size of most disks and of the page cache.
+/// The number of consecutive records that a search reads at once. The 16-byte records of a book then take 4 KiB, the
+/// page size of most disks and of the page cache.
 const RECORDS_PER_READ: u64 = 256;
 
-/// The maximum number of interpolation steps of a search. After these steps, the search bisects the remaining range.
+/// The maximum number of interpolation steps of a search. After these steps, the search continues with bisection.
 const MAX_INTERPOLATIONS: usize = 6;
 
-/// An array of records of `SIZE` bytes each, sorted by key, in memory or in a file. `File` contains the file and the
-/// number of records at its start, because other data may follow them.
+/// An array of records of `SIZE` bytes each, in memory or in a file. The records are sorted by key. `File` contains the
+/// file and the number of records at its start, because other data may follow the records.
 #[derive(Debug)]
 pub(crate) enum Storage<const SIZE: usize> {
     Memory(Vec<u8>),
@@ -32,7 +32,7 @@ impl<const SIZE: usize> Storage<SIZE> {
         }
     }
 
-    /// Loads the records into memory if they take at most `memory` bytes. Otherwise, returns the storage unchanged.
+    /// Loads the records into memory if they have at most `memory` bytes. Otherwise, returns the storage unchanged.
     pub(crate) fn load_if_fits(self, memory: u64) -> io::Result<Storage<SIZE>> {
         let len = self.len();
         if len > memory / SIZE as u64 {
@@ -50,7 +50,7 @@ impl<const SIZE: usize> Storage<SIZE> {
     ///
     /// # Panics
     ///
-    /// Panics if the records are in memory and there are fewer than `start + count`.
+    /// Panics if the records are in memory and there are fewer than `start + count` records.
     pub(crate) fn bytes(&self, start: u64, count: u64) -> io::Result<Cow<'_, [u8]>> {
         match self {
             Storage::Memory(bytes) => {
@@ -71,7 +71,7 @@ impl<const SIZE: usize> Storage<SIZE> {
         Ok(is_found.then_some(number))
     }
 
-    /// Returns the index of the first record whose key is greater than or equal to `key`, and `true` if its key equals
+    /// Returns the index of the first record whose key is at least `key`, and `true` if the key of this record equals
     /// `key`. If all keys are less than `key`, the index is the number of records.
     pub(crate) fn lower_bound(&self, key: u64) -> io::Result<(u64, bool)> {
         let len = self.len();
@@ -113,8 +113,8 @@ impl<const SIZE: usize> Storage<SIZE> {
     }
 }
 
-/// Estimates how many of `len` records have keys below `key`, by linear interpolation between `low_key` and
-/// `high_key`. `key` must be between `low_key` and `high_key`, inclusive.
+/// Estimates how many of `len` records have keys less than `key`. Interpolates linearly between `low_key` and
+/// `high_key`, the least and the greatest possible key. `key` must be between them, inclusive.
 #[inline]
 fn estimate_rank(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
     let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);

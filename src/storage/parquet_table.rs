@@ -19,7 +19,8 @@ use parquet::{
 
 use crate::error::{Error, Result};
 
-/// The number of rows in a row group of a Parquet file. It is small because every thread keeps a row group in memory.
+/// The number of rows in a row group of a Parquet file. It is small because every thread keeps a whole row group in
+/// memory.
 pub(crate) const ROWS_PER_GROUP: usize = 1 << 16;
 
 /// A writer of a Parquet file that appends one row group at a time.
@@ -38,9 +39,8 @@ pub(crate) fn properties() -> WriterPropertiesBuilder {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// Creates a writer that writes a Parquet file to `out`. `target` is the path of the file in error messages,
-    /// `schema` is a message type in Parquet's schema language, and `properties` contains settings such as the
-    /// compression.
+    /// Creates a writer that writes a Parquet file to `out`. `target` is the path that error messages name. `schema` is
+    /// a message type in Parquet's schema language. `properties` contains settings such as the compression.
     ///
     /// # Errors
     ///
@@ -60,8 +60,8 @@ impl<W: Write + Send> TableWriter<W> {
         })
     }
 
-    /// Appends a row group to the file. The function `write` receives the new row group and must write all of its
-    /// columns, in the order of the schema.
+    /// Appends a row group to the file. Calls `write` with the new row group. `write` must write all columns of the row
+    /// group, in the order of the schema.
     ///
     /// # Errors
     ///
@@ -90,8 +90,8 @@ impl<W: Write + Send> TableWriter<W> {
     }
 }
 
-/// Writes the next column of a row group. The column must be required, and `T` must be its physical type. `values`
-/// contains the value of every row.
+/// Writes the next column of a row group. It must be a required column with the physical type `T`. `values` contains
+/// the value of every row.
 pub(crate) fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: impl Iterator<Item = T::T>,
@@ -102,8 +102,8 @@ pub(crate) fn write_column<T: DataType>(
     column.close()
 }
 
-/// Writes the next column of a row group. The column must be an optional column of 32-bit integers. `values` contains
-/// the value of every row, where `None` is written as null.
+/// Writes the next column of a row group. It must be an optional column of 32-bit integers. `values` contains the value
+/// of every row. `None` is written as null.
 pub(crate) fn write_optional(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: impl Iterator<Item = Option<i16>> + Clone,

@@ -9,11 +9,11 @@ use std::{
     time::SystemTime,
 };
 
-/// The number of files that all [`StoredFile`]s of the process currently keep open.
+/// The number of files that the [`StoredFile`]s of this process currently keep open.
 static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
 
-/// The maximum number of files that [`StoredFile`]s keep open. It is low because some systems allow a process only 256
-/// open files.
+/// The maximum number of files that the [`StoredFile`]s of a process keep open. It is low because some systems allow a
+/// process only 256 open files.
 const MAX_OPEN_FILES: usize = 64;
 
 /// A file that is read at arbitrary offsets. The file is kept open unless the process already keeps [`MAX_OPEN_FILES`]
@@ -32,13 +32,13 @@ pub(crate) enum StoredFile {
     Named(PathBuf, FileStamp),
 }
 
-/// A stamp that changes if a file is modified or replaced: two numbers that identify the file, its size in bytes, and
-/// its modification time, if known.
+/// A stamp of a file, which changes if the file is modified or replaced. It consists of two numbers that identify the
+/// file, the size in bytes, and the modification time if it is known.
 type FileStamp = ([u64; 3], Option<SystemTime>);
 
 impl StoredFile {
     /// Creates a file that can be read at arbitrary offsets. `path` must be the path of `file`. If too many files are
-    /// open, `file` is closed, and reopened by its path for each read.
+    /// open, closes `file`. In this case, each read opens the file again by its path.
     ///
     /// # Errors
     ///

@@ -33,8 +33,9 @@ pub enum SuiteFormat {
 }
 
 impl SuiteFormat {
-    /// Detects the format of a suite from its text. The suite consists of positions if the first word is the board of
-    /// a FEN, otherwise of lines. Blank lines of text and comments that begin with `#` are skipped.
+    /// Detects the format of a suite from its text. If the first word is the board of a FEN, the suite consists of
+    /// positions. Otherwise, it consists of lines of moves in PGN. Skips blank lines of text and comments that begin
+    /// with `#`.
     pub fn of_text(text: &str) -> SuiteFormat {
         let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
         let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'));
@@ -46,11 +47,11 @@ impl SuiteFormat {
     }
 }
 
-/// Creates the output file of a suite. An existing file may be replaced if it is empty, or if it is a suite of
-/// lines that has not been changed since polybook wrote it. With `force`, any file may be replaced.
+/// Creates the output file of a suite. An existing file may be replaced if it is empty. A suite of lines may also be
+/// replaced if it has not been changed since polybook wrote it. With `force`, any file may be replaced.
 ///
-/// A suite of positions is never replaced without `force`. It contains no checksum that would show changes,
-/// because other programs sort and join its lines of text, which would move the checksum.
+/// A suite of positions is never replaced without `force`, because it contains no checksum that would show changes. It
+/// has no checksum because other programs sort and join the lines of such suites.
 ///
 /// # Errors
 ///
@@ -146,8 +147,8 @@ pub(super) fn note_of_games(results: GameStats) -> String {
     note("game", results)
 }
 
-/// Returns a comment with the number of times that games reached a position, and White's score. A game that
-/// reached the position twice counts twice.
+/// Returns a comment that says how many times games reached a position, and White's score. A game that reached the
+/// position twice counts twice.
 pub(super) fn note_of_times(stats: Wdl) -> String {
     let without_result = 0;
     note(
@@ -226,9 +227,8 @@ impl std::fmt::Display for SuiteFault {
     }
 }
 
-/// Returns the evaluation in the EPD operation `ce` of `line`, a line of text, in centipawns from White's view.
-/// The operation itself is from the view of `turn`, the side to move. Returns `None` if there is no such
-/// operation.
+/// Reads an evaluation from the EPD operation `ce` in `line`, and returns it in centipawns from White's view. The
+/// operation itself is from the view of `turn`, the side to move. Returns `None` if `line` contains no such operation.
 pub(super) fn evaluation(line: &str, turn: Color) -> Option<i32> {
     let operations = line.split_once(" ce ")?.1;
     let own: i32 = operations.split(';').next()?.trim().parse().ok()?;

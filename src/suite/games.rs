@@ -30,12 +30,12 @@ use crate::{
 /// and a 64-bit hash.
 const PREFIX_SIZE: usize = 1 + size_of::<u64>();
 
-/// The line of moves with which a game begins, or with which it continues from a chosen position, encoded as
-/// bytes.
+/// The opening line of a game, encoded as bytes. It contains the first moves of the game, or the moves that follow a
+/// chosen starting position.
 ///
-/// The bytes are: the variant; the identity of the last position, which is a 64-bit hash; the FEN or EPD of the
-/// starting position, which is empty for the starting position of the variant; a null byte; the moves; the
-/// result.
+/// The bytes contain, in this order: the variant, the identity (a 64-bit hash) of the last position, the FEN or EPD of
+/// the starting position, a null byte, the moves, and the result. The FEN or EPD is empty if the line begins in the
+/// starting position of the variant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct GameLine(Vec<u8>);
 
@@ -79,7 +79,7 @@ impl GameLines {
         }
     }
 
-    /// Adds opening lines to the suite, one for each game.
+    /// Adds opening lines to this collection, one for each game.
     ///
     /// # Errors
     ///
@@ -94,9 +94,9 @@ impl GameLines {
         task::lock(&self.sorter).spilled_bytes()
     }
 
-    /// Writes a suite to `file`. The suite contains the lines that at least `min_game` games played or, if `format`
-    /// is [`SuiteFormat::Epd`], the positions that at least `min_game` games reached. Returns the file, which the
-    /// caller must commit, and the numbers of lines.
+    /// Writes a suite to `file`. The suite contains the lines that occur in at least `min_game` games. If `format` is
+    /// [`SuiteFormat::Epd`], it contains the positions that at least `min_game` games reached. Returns the file, which
+    /// the caller must commit, and statistics about the lines.
     ///
     /// # Errors
     ///
@@ -130,7 +130,8 @@ impl GameLines {
     }
 }
 
-/// The numbers of lines or positions that were found and left out while a suite was made from games.
+/// Statistics about a suite that was made from games. They say how many lines or positions were found, how many of them
+/// became entries, and how many were left out for each reason.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct LineCounts {
     /// The number of entries of the suite.
@@ -184,7 +185,8 @@ impl LineCounts {
     }
 }
 
-/// Groups sorted lines by their last position, and adds the lines that the suite accepts to a ranking.
+/// Groups sorted lines by their last position, and adds them to the ranking of a suite. Leaves out lines that the suite
+/// does not accept.
 struct Ranker<'a> {
     format: SuiteFormat,
     suite: &'a Suite,
@@ -213,9 +215,8 @@ impl Ranker<'_> {
         open.map_or(Ok(()), |ending| self.rank_ending(ending))
     }
 
-    /// Adds `ending`, a group of lines that lead to the same position, to the ranking. If the suite consists of
-    /// positions, adds this position instead of the lines. Lines and positions that the suite does not accept are
-    /// only counted.
+    /// Adds the lines of `ending`, a group of lines with the same last position, to the ranking. If the suite consists
+    /// of positions, adds this position instead. If the suite does not accept a line or a position, only counts it.
     fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.results.stats));
@@ -264,9 +265,8 @@ impl Ranker<'_> {
         })
     }
 
-    /// Compares the evaluation of the position in which the lines of `ending` end with the range that the suite
-    /// accepts. Returns [`RangeCheck::Kept`] if the suite accepts every evaluation, and `None` if the game is over
-    /// after every line.
+    /// Checks whether the suite accepts the evaluation of the last position of the lines in `ending`. Returns
+    /// [`RangeCheck::Kept`] if the suite accepts every evaluation, and `None` if the game is over after every line.
     fn evaluated(&self, ending: &LineEnd) -> Result<Option<RangeCheck>> {
         if self.suite.evals.is_none() {
             return Ok(Some(RangeCheck::Kept(String::new())));
@@ -276,8 +276,8 @@ impl Ranker<'_> {
             .transpose()
     }
 
-    /// Adds a line to the ranking, unless the game is over after it. `all` counts the games that reached the last
-    /// position of the line by any line.
+    /// Adds a line to the ranking, unless the game is over after it. `all` counts all games that reached the last
+    /// position of the line, including games with other lines.
     fn add_line(&mut self, line: &CountedLine<'_>, all: GameStats) -> Result<()> {
         let Some(replayed) = line.replay(self.suite) else {
             return Ok(());
@@ -345,7 +345,7 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Ends the current line, and appends it and its numbers of games to `lines`.
+    /// Ends the current line: appends it and the numbers of its games to the field `lines`.
     fn end_line(&mut self) -> Result<()> {
         let GameStats {
             stats,
@@ -357,7 +357,8 @@ impl LineEnd {
         self.lines.append_text(&text)
     }
 
-    /// Calls `f` with each line of the group and its numbers of games. The group must be complete.
+    /// Calls `f` with each line of the group and the numbers of its games. Leaves out the current line, so call
+    /// [`end_line`](LineEnd::end_line) first.
     fn for_each_line(&self, mut f: impl FnMut(&CountedLine<'_>) -> Result<()>) -> Result<()> {
         let mut texts = self.lines.reader(0);
         while let Some(text) = texts.read_text()? {
@@ -377,9 +378,9 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Returns the position in which all lines of the group end, and its opening. The position gets the smallest move
-    /// counters of all lines, and the opening of the line with the most games. Returns `None` if the game is over
-    /// after every line, for example by repetition.
+    /// Returns the last position of the lines in this group, and its opening. Takes the smallest move counters of all
+    /// lines, and the opening of the line with the most games. Returns `None` if the game is over after every line, for
+    /// example by repetition.
     fn position(&self, suite: &Suite) -> Result<Option<(Keyed<VariantPosition>, String)>> {
         let counters = |pos: &Keyed<VariantPosition>| {
             let pos = pos.position();
@@ -402,7 +403,7 @@ impl LineEnd {
     }
 }
 
-/// An encoded opening line that is split into its fields, with the numbers of games in which it was played.
+/// The fields of an encoded opening line, and the results of the games in which it was played.
 struct CountedLine<'a> {
     /// All bytes except the result. Two lines are equal if these bytes are equal.
     bytes: &'a [u8],
@@ -413,8 +414,8 @@ struct CountedLine<'a> {
 }
 
 impl<'a> CountedLine<'a> {
-    /// Splits the bytes of a [`GameLine`], the encoded line of one game, into fields. The returned line counts this
-    /// game only.
+    /// Splits `bytes`, the encoded line of one game, into fields. The numbers of games in the result count only this
+    /// game. See [`GameLine`].
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
         let mut results = GameStats::default();
@@ -441,9 +442,9 @@ impl<'a> CountedLine<'a> {
         Variant::ALL[usize::from(self.end[0])]
     }
 
-    /// Returns bytes that identify the starting position of the line: eight null bytes for the starting position of
-    /// standard chess, otherwise the number of the variant and the FEN or EPD. A [`SourceSuite`](super::SourceSuite)
-    /// also uses eight null bytes for its first starting position.
+    /// Returns bytes that identify the starting position of the line. They are eight null bytes for the starting
+    /// position of standard chess. Otherwise, they contain the number of the variant and the FEN or EPD. A
+    /// [`SourceSuite`](super::SourceSuite) also uses eight null bytes for its first starting position.
     fn start_bytes(&self) -> Vec<u8> {
         match (self.variant(), self.start) {
             (Variant::Standard, []) => vec![0; 8],

@@ -108,8 +108,8 @@ impl Suite {
             && is_within(self.draw_rate, |stats| 2 * stats.draws)
     }
 
-    /// Looks up the evaluation of a position, and compares it with the range that the suite accepts. Every position
-    /// is accepted if no range is set.
+    /// Looks up the evaluation of a position, and checks whether it lies in the range that the suite accepts. If no
+    /// range is set, the suite accepts every position.
     fn evaluated(&self, pos: &VariantPosition) -> Result<RangeCheck> {
         let range = self.evals.as_ref();
         range.map_or(Ok(RangeCheck::Kept(String::new())), |range| {
@@ -123,8 +123,8 @@ impl Suite {
         balance.or(self.draw_rate.map(|_| "--draw-rate"))
     }
 
-    /// Returns the names of the options that restrict entries to a range, joined by "and". Messages about entries
-    /// that were left out contain them.
+    /// Returns the names of the options that restrict entries to a range, joined by "and". Used in messages about
+    /// entries that were left out.
     pub(crate) fn ranges(&self) -> String {
         let options = [
             self.balance.map(|_| "--balance"),
@@ -153,13 +153,13 @@ impl Suite {
         )
     }
 
-    /// Returns `true` if the suite consists of a limited number of entries with the most games. A search may stop
-    /// once it has found these entries.
+    /// Returns `true` if the suite contains only a limited number of entries, and these are the ones with the most
+    /// games. A search may then stop when it has found these entries.
     fn takes_the_commonest(&self) -> bool {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
 
-    /// Returns the message for the user if the suite would be empty. The message contains the most likely reason.
+    /// Returns the message for the user about a suite that would be empty. The message contains the most likely reason.
     ///
     /// - `advice`: how the user gets other lines from the source
     /// - `longest`: the length of the longest line in half-moves
@@ -261,8 +261,8 @@ fn is_over(identities: &[u64], pos: &VariantPosition) -> bool {
 /// The number of half-moves without a capture or a pawn move after which a game is drawn by the 75-move rule.
 const SEVENTY_FIVE_MOVES: u32 = 150;
 
-/// Returns `true` if `epd` can be a starting position of Chess960: all pawns are on their initial squares, all
-/// pieces are behind them, and all castling rights exist.
+/// Returns `true` if `epd` can be a starting position of Chess960. In such a position, all pawns are on their initial
+/// squares, all pieces are behind them, and all castling rights exist.
 pub(crate) fn is_chess960_start(epd: &str) -> bool {
     epd.contains("/pppppppp/8/8/8/8/PPPPPPPP/") && epd.ends_with(" w KQkq -")
 }
@@ -289,7 +289,7 @@ impl EvalRange {
         }
     }
 
-    /// Looks up the evaluation of a position, and compares it with the range.
+    /// Looks up the evaluation of a position, and checks whether it lies in this range.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ pub(super) struct Ranked {
 /// The maximum number of entries of a suite. A larger suite is an error, because no match needs that many.
 pub(super) const MAX_ENTRIES: usize = 4_000_000;
 
-/// Sorts the candidates for a suite, and selects those that come first, up to the limits of the suite. Candidates
+/// Sorts the candidates for a suite, and selects the first ones as entries, up to the limits of the suite. Candidates
 /// that exceed the memory budget are spilled to temporary files.
 pub(super) struct Ranking<'a> {
     suite: &'a Suite,
@@ -66,7 +66,8 @@ pub(super) struct Ranking<'a> {
     by_position: Option<TextSorter>,
 }
 
-/// The length in bytes of the identity that precedes each encoded candidate in `by_position`.
+/// The length in bytes of a position's identity, which precedes each encoded candidate in the field `by_position` of a
+/// [`Ranking`].
 const IDENTITY_SIZE: usize = size_of::<u64>();
 
 /// The length in bytes of the rank that precedes an encoded candidate.
@@ -99,8 +100,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns the evaluation of a position as EPD operations. Returns `None` if the position cannot be an entry of
-    /// the suite, and increments the counter for the reason: `over` if the game is over, `unevaluated` if the
+    /// Returns the evaluation of a position as EPD operations, or `None` if the position cannot be an entry of the
+    /// suite. In this case, increments the counter for the reason: `over` if the game is over, `unevaluated` if the
     /// position has no evaluation, or `outside` if the evaluation is out of range.
     pub(super) fn evaluation_operations(
         &mut self,
@@ -183,8 +184,9 @@ impl<'a> Ranking<'a> {
         }))
     }
 
-    /// Returns the sort key of a candidate: the complement of its number of games or, for a random order, a seeded
-    /// hash. Candidates are sorted in ascending order of this key.
+    /// Returns the sort key of a candidate. Candidates are sorted in ascending order of this key, which is a seeded
+    /// hash for a random order. Otherwise, it is the complement of the number of games, so that candidates with many
+    /// games come first.
     fn rank(&self, candidate: &Candidate<'_>) -> u64 {
         match self.suite.seed {
             None => u64::MAX - candidate.games,
@@ -209,7 +211,7 @@ fn too_many(path: &Path, suite: &Suite) -> Error {
     Error::too_large(path, problem)
 }
 
-/// Decodes an entry of the suite. `ranked` contains the bytes of an encoded candidate after its rank.
+/// Decodes an entry of the suite. `ranked` contains an encoded candidate without the rank that precedes it.
 fn read(ranked: &[u8]) -> Ranked {
     let mut parts = ranked.splitn(2, |byte| *byte == 0);
     let (text, rest) = (parts.next(), parts.next());

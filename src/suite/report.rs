@@ -62,8 +62,8 @@ pub struct SuiteFile {
     longest: usize,
 }
 
-/// A key that identifies a line of a suite: the length in half-moves, the identity (a hash) of the first
-/// position, and the identity of the last position.
+/// A key that identifies a line of a suite. It consists of the length in half-moves and the identities (hashes) of the
+/// first and the last position, in this order.
 type LineKey = (usize, u64, u64);
 
 #[derive(Debug)]
@@ -177,8 +177,8 @@ impl SuiteFile {
         });
     }
 
-    /// Checks the suite. Finds the entries after which the game is over, and the entries that are equal to an earlier
-    /// one. Two lines are equal if they have the same start and the same moves.
+    /// Checks the suite. Finds entries after which the game is over, and entries that are equal to an earlier entry.
+    /// Two lines are equal if they have the same starting position and the same moves.
     pub fn check(&self) -> SuiteCheck {
         let mut faults = Vec::new();
         for (number, entry) in (1..).zip(&self.entries) {
@@ -218,10 +218,10 @@ impl SuiteFile {
     ///
     /// The exit of a game is the first of these that exists:
     ///
-    /// 1. If the first moves of the game have the comment `book` or `book/...`, as match programs write it: the
-    ///    position after the last of them, if it is an exit.
+    /// 1. The position after the last book move, if it is an exit. Book moves are the first moves of the game that
+    ///    have the comment `book` or `book/...`, which match programs write.
     /// 2. The exit of the longest line of the suite with which the game begins.
-    /// 3. The position in which the game starts by its `FEN` tag, if it is an exit.
+    /// 3. The position in the `FEN` tag of the game, if it is an exit.
     ///
     /// Two games with the same exit form a pair if the same two players played them in the same round with swapped
     /// colors. The tag `Round` contains a round (`7`), or a round and the number of a game (`7.1`). Games 1 and 2 of
@@ -314,9 +314,11 @@ impl SuiteFile {
         game
     }
 
-    /// Writes a copy of the suite without one-sided entries to `file`, and commits the file. An entry is one-sided
-    /// if, according to `report`, the same color won all games from its last position.
-    /// [`begin_suite`](super::begin_suite) creates `file`. Returns the number of entries that were written.
+    /// Writes a copy of the suite without one-sided entries to `file`, and commits the file. An entry is one-sided if
+    /// the same color won all games in `report` that were played from its last position. Returns the number of entries
+    /// that were written.
+    ///
+    /// Create `file` with [`begin_suite`](super::begin_suite).
     ///
     /// # Errors
     ///
@@ -379,9 +381,8 @@ impl Default for ReportOptions {
     }
 }
 
-/// Returns the number of book moves at the start of a game, which are moves with a comment whose first word is
-/// `book`. `ends` contains the offset in `text` at which each move ends, and `end` is the offset at which the
-/// game ends.
+/// Returns the number of book moves at the start of a game. A book move has a comment whose first word is `book`.
+/// `ends` contains the offsets in `text` at which the moves end, and `end` is the offset at which the game ends.
 fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
     let is_of_book = |at: usize| {
         let next = ends.get(at + 1).copied().unwrap_or(end);
@@ -509,8 +510,8 @@ impl Pentanomial {
     }
 }
 
-/// The results of a match, for each two players who met and for each exit. An exit is the position in which an
-/// entry of the suite ends.
+/// The results of a match that was played from a suite, for each pair of players and for each exit. An exit is the
+/// position in which an entry of the suite ends.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MatchReport {
     /// The number of games that belong to an exit and have a result.
@@ -596,8 +597,8 @@ struct EncounterGame {
 }
 
 /// Forms pairs of games between two players. Pairs each game with the first earlier game that has the same `key`,
-/// swapped colors and no partner yet. Games whose key is `None` are not paired. If `is_self_play` is `true`, the
-/// two players are one, and colors are ignored.
+/// swapped colors and no partner yet. Does not pair games whose key is `None`. If `is_self_play` is `true`, a player
+/// played against itself, and colors are ignored.
 fn paired<K: Hash + Eq>(
     games: &[EncounterGame],
     is_self_play: bool,
@@ -630,15 +631,15 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     }
 }
 
-/// An upper bound on the memory in bytes for one game of a match. The game has an entry in a list, which grows by
-/// doubling, and in the tables that find pairs.
+/// An upper bound on the memory in bytes for one game of a match. Each game has an entry in a list, which grows by
+/// doubling. It also has entries in the tables that are used to find pairs.
 const BYTES_PER_GAME: usize = 160;
 
-/// An upper bound on the memory in bytes for the table entry of two players who have played each other, without
+/// An upper bound on the memory in bytes for the table entry of two players who played each other. Does not include
 /// their games.
 const BYTES_PER_PAIR: usize = 384;
 
-/// An upper bound on the memory in bytes for one player, without the two copies of the player's name.
+/// An upper bound on the memory in bytes for one player. Does not include the two copies of the player's name.
 const BYTES_PER_PLAYER: usize = 128;
 
 /// The results of one exit in the games that were read so far. An exit is the position in which an entry of a
@@ -719,9 +720,9 @@ impl MatchCounts {
         });
     }
 
-    /// Forms pairs of games between two players: games from the same exit with opposite colors. Adds the results of
-    /// the pairs to the exits, and returns the results of the two players. Pairs with an unfinished game are not
-    /// counted.
+    /// Forms pairs of games between two players, and returns the results of the two players. A pair consists of two
+    /// games from the same exit with swapped colors. Also adds the results of the pairs to their exits. Does not count
+    /// pairs with an unfinished game.
     fn encounter(&mut self, players: [usize; 2], games: &[EncounterGame]) -> Encounter {
         let is_self_play = players[0] == players[1];
         let mut found = paired(games, is_self_play, |game| Some((game.exit, game.round?)));

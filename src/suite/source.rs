@@ -28,11 +28,11 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// A function that returns White's results in all games that reached a position, or `None` if the source contains
-/// no results.
+/// A function that receives a position, and returns White's results in all games that reached it. Returns `None` if the
+/// source contains no results.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
 
-/// Advice for messages: how the user can get more or fewer moves from the source of a suite. Each text is an
+/// Advice for messages that says how the user can get more or fewer moves from the source of a suite. Each text is an
 /// imperative without a full stop.
 #[derive(Debug)]
 pub(crate) struct SourceAdvice {
@@ -93,11 +93,11 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// The maximum number of lines that a search extends. Because of transpositions, there may be too many lines for
-/// a search to finish.
+/// The maximum number of lines that a search extends before it stops. Without a limit, a search might never finish,
+/// because transpositions multiply the number of lines.
 const MAX_EXTENDED_LINES: u64 = if cfg!(test) { 8_000 } else { 8_000_000 };
 
-/// A line of moves in a search for the lines of a suite. The search extends it until it has the length that the
+/// A line of moves in a search for the lines of a suite. The search extends each line until it has the length that the
 /// suite requires.
 struct SuiteLine {
     pos: Keyed<VariantPosition>,
@@ -114,9 +114,8 @@ struct SuiteLine {
 }
 
 impl SuiteLine {
-    /// Returns a copy of this line that is extended by the move `mv`. `portion` is the estimated share of all lines
-    /// that begin with the copy, from 0 to 1, which measures progress. `suite` decides whether the opening is looked
-    /// up.
+    /// Returns a copy of this line, extended by the move `mv`. `portion` is used to show progress: it estimates which
+    /// share of all lines begins with the extended line, from 0 to 1. `suite` decides whether the opening is looked up.
     fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> SuiteLine {
         let pos = self.pos.position();
         let mut text = self.text.clone();
@@ -157,7 +156,7 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 
     /// Returns the error for a search that stopped after [`MAX_EXTENDED_LINES`] lines. `found` is the number of lines
-    /// of the suite that it found, and `longest` is the length in half-moves of the longest line that it examined.
+    /// that it found for the suite. `longest` is the length in half-moves of the longest line that it examined.
     fn search_stopped(&self, path: &Path, found: u64, longest: usize) -> Error {
         let plies = self.suite.plies;
         let fewer = self.advice.fewer;
@@ -180,9 +179,9 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// A range of numbers of games. The search for the most played lines makes several passes, each of which finds
-/// the lines whose number of games is in one range. It begins with the highest range, so that rare lines need not
-/// be examined.
+/// A range of numbers of games, used in the search for the most played lines. The search makes several passes, and each
+/// pass finds the lines whose number of games is in one range. The highest range comes first, so that rare lines need
+/// not be examined.
 #[derive(Copy, Clone, Debug)]
 struct GamesRange {
     /// The minimum, inclusive.
@@ -201,16 +200,15 @@ impl GamesRange {
         is_one_number: false,
     };
 
-    /// A range that accepts no line. The first pass uses it to find the highest number of games of a line, before a
-    /// range is known.
+    /// A range that accepts no line. The first pass uses it only to find the highest number of games of any line.
     const NONE: GamesRange = GamesRange {
         least: u64::MAX,
         ..GamesRange::ALL
     };
 
-    /// Returns the range for the next pass, which ends where this range begins. `next` is the highest number of games
-    /// of a line below this range, and lies in the new range. Ranges of large numbers are wider, which keeps the
-    /// number of passes small.
+    /// Returns the range for the next pass, which lies directly below this range. It contains `next`, the highest
+    /// number of games that a line below this range has. Ranges of large numbers are wider, which keeps the number of
+    /// passes small.
     fn after(self, next: u64) -> GamesRange {
         let least = match self.least {
             u64::MAX => next,
@@ -265,9 +263,10 @@ impl<S: Source> LineSearch<'_, S> {
         }
     }
 
-    /// Searches for lines that were played in a number of games that the current pass accepts. If `wanted` lines
-    /// are found from one starting position, the search may go on with the next one. Returns `false` if the search
-    /// stopped early because it had examined [`MAX_EXTENDED_LINES`] lines.
+    /// Makes one pass of the search, from all starting positions. Finds the lines whose number of games lies in the
+    /// range of this pass, which is the field `band`. The pass may leave a starting position as soon as it has found
+    /// `wanted` lines from there. Returns `false` if the search stopped early because it had examined
+    /// [`MAX_EXTENDED_LINES`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -279,9 +278,9 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Searches for lines that begin in the position `start`, and may stop after `wanted` lines. `number` contains
-    /// the bytes that identify `start` in the ranking. `portion` is the share of `start` in the progress. Returns
-    /// `false` if the search stopped early because it had examined [`MAX_EXTENDED_LINES`] lines.
+    /// Searches for lines that begin in the position `start`. The search may stop after `wanted` lines. `number`
+    /// contains the bytes that identify `start` in the ranking. `portion` is the share of the progress that `start`
+    /// accounts for. Returns `false` if the search stopped early because it had examined [`MAX_EXTENDED_LINES`] lines.
     fn find_from(
         &mut self,
         number: &[u8],
@@ -324,8 +323,9 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Pushes the lines that are one move longer than `line` onto the stack, so that they are popped in the order of
-    /// their texts. Skips moves that repeat a position, and lines with too few games for the current pass.
+    /// Extends `line` by each move of its last position, and pushes the new lines onto the stack. They will be popped
+    /// in the order of their texts. Skips moves that repeat a position, and lines with too few games for the current
+    /// pass.
     fn push_continuations(&mut self, line: &SuiteLine, stack: &mut Vec<SuiteLine>) -> Result<()> {
         let moves = self.of.source.moves(&line.pos)?;
         let portion = line.portion / moves.len() as f64;
@@ -348,8 +348,8 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(())
     }
 
-    /// Adds `line`, which has the required length, to the ranking if its last position passes the filters of the
-    /// suite. `start` contains the bytes that identify its first position.
+    /// Adds `line`, which has the required length, to the ranking. Leaves it out if its last position does not pass the
+    /// filters of the suite. `start` contains the bytes that identify its first position.
     fn take(&mut self, start: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);
@@ -378,13 +378,13 @@ impl<S: Source> LineSearch<'_, S> {
     }
 }
 
-/// The maximum number of paths to one position that are stored. For further paths, only the weight is added.
+/// The maximum number of stored paths to one position. If there are more paths, only the sum of all weights includes
+/// them.
 const MAX_PATHS: usize = 64;
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Searches for the positions that are the suite's number of half-moves away from a starting position. Returns a
-    /// ranking of these positions, which is empty if all lines are shorter. `path` is the file that error messages
-    /// name.
+    /// Searches for the positions in which the lines of the suite end, and returns a ranking of them. The ranking is
+    /// empty if all lines are shorter than the suite requires. `path` is the file that error messages name.
     pub(super) fn rank_positions(&self, path: &Path) -> Result<Ranking<'_>> {
         let (suite, starts) = (self.suite, self.starts);
         let mut done = FractionalProgress::new(self.meter);
@@ -486,8 +486,8 @@ impl PositionPaths {
         &self.paths[0].pos
     }
 
-    /// Adds a path that leads to the position. Paths must be added in ascending order of the number of earlier
-    /// positions that a continuation may not repeat.
+    /// Adds a path that leads to the position. Paths must be added in ascending order of the length of their field
+    /// `before`, which contains the earlier positions that a continuation may not repeat.
     ///
     /// Stores only the weight of the path if a stored path already allows every continuation that the new path
     /// allows.
@@ -506,8 +506,8 @@ impl PositionPaths {
         }
     }
 
-    /// Extends each path to this position by the move `mv`, and returns the extended paths that do not repeat a
-    /// position. `moves` is the number of moves in the position, which share its part of the progress.
+    /// Extends each path to this position by the move `mv`, and returns the extended paths. Leaves out paths that
+    /// repeat a position. `moves` is the number of moves in the position, which share its part of the progress.
     fn after(&self, mv: &TreeMove, moves: usize, suite: &Suite) -> Vec<LinePath> {
         let mut paths: Vec<LinePath> = Vec::new();
         for path in &self.paths {

@@ -19,15 +19,15 @@ use crate::{
     walk::{Branch, Order, Source, Tree, TreeEvent},
 };
 
-/// Returns the move number to write before the next move of a position, for example `12.` if White is to move and
+/// Returns the move number to write before a move that is played in `pos`. Examples are `12.` if White is to move and
 /// `12...` if Black is to move.
 pub(crate) fn move_number(pos: &VariantPosition) -> String {
     let dots = if pos.turn().is_white() { "." } else { "..." };
     format!("{}{dots}", pos.fullmoves())
 }
 
-/// Appends a move to movetext such as `1. e4 c5 2. Nf3`. Writes a move number before the first move and before each
-/// move of White.
+/// Appends the move `mv`, which is played in the position `pos`, to movetext such as `1. e4 c5 2. Nf3`. Writes a move
+/// number before each move of White, and before the first move of the text.
 pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
     if !text.is_empty() {
         text.push(' ');
@@ -43,9 +43,9 @@ impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out` as text with one move per line, and returns the number of moves. `path` is the path of
     /// the output in error messages.
     ///
-    /// A line is indented by two spaces for each preceding half-move. It contains the move, its evaluation if known,
-    /// its weight or results, and its percentage of the total weight of the position. The word `transposition` follows
-    /// if the resulting position is continued after another move.
+    /// A line is indented by two spaces for each earlier half-move. It contains the move, its evaluation if known, its
+    /// weight or results, and its percentage of the position's total weight. The word `transposition` means that the
+    /// moves of the resulting position are written elsewhere, after another move.
     ///
     /// # Errors
     ///
@@ -63,8 +63,8 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Formats a move as a line of the text output. The line is indented, and contains the evaluation of the move, its
-/// weight or results, and a note if it leads to a transposition.
+/// Formats a move as an indented line of the text output. The line contains the move, its evaluation, its weight or
+/// results, and a note if the move leads to a transposition.
 fn line(branch: &Branch<'_>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -79,10 +79,10 @@ fn line(branch: &Branch<'_>) -> String {
     format!("{:indent$}{number} {san}{eval}  {remark}{mark}", "")
 }
 
-/// Formats the weight or the results of a move and its percentage of the total weight of the position. Examples are
-/// `weight 12, 8.5%` and `+8 =20 -14, 30.0%`, where the latter contains the wins, draws and losses of the side to
-/// move. The number of unfinished games follows an asterisk, as in `+8 =20 -14 *3, 32.1%`. Returns `any reply` for a
-/// move that the source of moves does not contain.
+/// Formats the weight or the results of a move, and its percentage of the position's total weight. With a weight, the
+/// text is for example `weight 12, 8.5%`. With results, it is `+8 =20 -14, 30.0%`, which are the wins, draws and losses
+/// of the side to move. If there are unfinished games, their number follows an asterisk, as in `+8 =20 -14 *3, 32.1%`.
+/// Returns `any reply` for a move that the source of moves does not contain.
 pub(super) fn remark(branch: &Branch<'_>) -> String {
     let mv = branch.mv;
     let share = format!("{:.1}%", branch.share);
@@ -102,7 +102,7 @@ pub(super) fn remark(branch: &Branch<'_>) -> String {
     }
 }
 
-/// A line of the output of `tree --json`: a JSON document with a position of the tree and its moves.
+/// A line of the output of `tree --json`. It is a JSON document that contains a position of the tree and its moves.
 #[derive(Serialize)]
 struct TextLine {
     key: String,
@@ -168,8 +168,8 @@ impl TextMove {
 }
 
 impl<S: Source> Tree<'_, S> {
-    /// Writes the tree to `out` as JSON lines, and returns the number of moves. Each position that has moves becomes a
-    /// document. `path` is the path of the output in error messages.
+    /// Writes the tree to `out` as JSON lines, and returns the number of moves. Each position that has moves becomes
+    /// one line. `path` is the path of the output in error messages.
     ///
     /// # Errors
     ///
@@ -201,27 +201,28 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// The maximum nesting depth of variations in a game. Deeper variations become separate games, because PGN readers
-/// limit the depth.
+/// The maximum nesting depth of variations in a game, because PGN readers limit the depth. Deeper variations are
+/// written as separate games.
 const MAX_NESTING: usize = 16;
 
-/// The maximum number of moves in a game. The remaining moves become separate games. Scid limits a game to about 128
-/// KiB, and a move with a comment takes about 25 bytes there.
+/// The maximum number of moves in a game. The writer then ends the game, and continues the tree in another game. Scid
+/// limits a game to about 128 KiB, in which a move with a comment takes about 25 bytes.
 const MAX_MOVES_PER_GAME: u64 = 2000;
 
-/// The value of the `Event` tag in each game written for a tree.
+/// The value of the `Event` tag in each game that is written for a tree.
 const EVENT: &str = "Opening tree";
 
 impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out` as PGN games with variations, and returns the number of moves. `path` is the path of
     /// the output in error messages.
     ///
-    /// After each move, a comment contains its weight or results and its percentage of the total weight. It also
-    /// contains `transposition` if the resulting position is continued after another move.
+    /// After each move, a comment contains its weight or results, its percentage of the total weight, and its
+    /// evaluation if known. The word `transposition` means that the moves of the resulting position are written
+    /// elsewhere, after another move.
     ///
-    /// A game contains at most 2000 moves, and its variations are nested at most 16 deep. The remaining moves become
-    /// separate games, which begin with the moves that lead to their first position. The returned number does not
-    /// include these repeated moves.
+    /// A game contains at most 2000 moves, and its variations are nested at most 16 deep. The rest of the tree follows
+    /// in further games. Each of them begins with the moves that lead to its first new position. The returned number
+    /// does not include these repeated moves.
     ///
     /// # Errors
     ///
@@ -230,8 +231,8 @@ impl<S: Source> Tree<'_, S> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, false)
     }
 
-    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), and adds a placeholder for a checksum of the file
-    /// to the first game, as a tag. The checksum is filled in when the file is finished.
+    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), and adds a tag to the first game. The tag contains
+    /// a placeholder for a checksum of the file. The caller must replace the placeholder when the file is finished.
     ///
     /// # Errors
     ///
@@ -243,9 +244,9 @@ impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), and returns the number of moves. `path`
     /// is the path of the output in error messages. `event` is the value of the `Event` tag.
     ///
-    /// `comment` returns the text of the comment after a move. If it returns `None`, the default comment is written;
-    /// if the text is empty, none is written. If `is_sealed` is `true`, the first game gets a tag with a placeholder
-    /// for a checksum of the file.
+    /// `comment` returns the text with which the comment after a move begins. If it returns `None`, the comment begins
+    /// with the weight or the results of the move. A note about a transposition and the evaluation of the move follow.
+    /// If `is_sealed` is `true`, the first game gets a tag with a placeholder for a checksum of the file.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
@@ -289,8 +290,8 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Writes the moves of `line`, starting from the position `start`, without comments. They lead to the first move of a
-/// game that earlier games do not contain.
+/// Writes the moves of `line`, which begin in the position `start`, without comments. Used for a game that continues an
+/// earlier game: these moves lead to its first new move.
 fn lead<W: Write>(
     games: &mut GameWriter<W>,
     start: &VariantPosition,
@@ -305,8 +306,9 @@ fn lead<W: Write>(
     Ok(())
 }
 
-/// Formats a move as movetext: move number, move and comment. If `comment` is `None`, the comment is the weight or
-/// the results of the move.
+/// Formats a move as movetext: the move number, the move and a comment. The comment begins with the text `comment`. If
+/// `comment` is `None`, it begins with the weight or the results of the move. It ends with a note about a transposition
+/// and the evaluation of the move, if there are any.
 fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -329,10 +331,10 @@ fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     }
 }
 
-/// The maximum width of a line of movetext in bytes. A longer word gets a line of its own.
+/// The maximum number of bytes in a line of movetext. Only a single word may be longer.
 const MAX_LINE_WIDTH: usize = 80;
 
-/// A writer of PGN games that wraps movetext into lines.
+/// A writer of PGN games. It breaks movetext into lines.
 #[derive(Debug)]
 pub(crate) struct GameWriter<W> {
     out: W,
@@ -386,8 +388,8 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n")
     }
 
-    /// Appends words of movetext to the output. The words are separated by spaces. A line can be broken between any
-    /// two words.
+    /// Appends the words of `text` to the movetext of the game, separated by spaces. The writer may break the line
+    /// between two words.
     pub(crate) fn words(&mut self, text: &str) -> io::Result<()> {
         for word in text.split(' ') {
             // An opening bracket is followed directly by the next word.
@@ -409,8 +411,8 @@ impl<W: Write> GameWriter<W> {
         self.word.push(')');
     }
 
-    /// Completes the current game: writes its result `*` and a blank line. Must be called once after the moves of each
-    /// game.
+    /// Ends the current game: writes its result, `*`, and a blank line. The caller must call this function once after
+    /// the moves of each game.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         self.words("*")?;
         self.flush_word()?;
@@ -428,7 +430,7 @@ impl<W: Write> GameWriter<W> {
         self.out
     }
 
-    /// Writes the pending word. Begins a new line first if the word does not fit on the current line.
+    /// Writes the pending word to the output. If the word does not fit on the current line, begins a new line first.
     fn flush_word(&mut self) -> io::Result<()> {
         if self.word.is_empty() {
             return Ok(());
@@ -449,7 +451,8 @@ impl<W: Write> GameWriter<W> {
 
 const CHESS960: &str = "Chess960";
 
-/// Returns the value of the `Variant` tag for a game that starts from `start`. Returns `None` for standard chess.
+/// Returns the value of the `Variant` tag for a game that begins in the position `start`. Returns `None` for standard
+/// chess.
 fn variant_tag(start: &VariantPosition) -> Option<&'static str> {
     Some(match start {
         VariantPosition::Chess(pos) if pos.castles().mode().is_chess960() => CHESS960,

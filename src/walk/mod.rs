@@ -42,8 +42,9 @@ pub struct TreeMove {
 }
 
 impl TreeMove {
-    /// Creates a move without an evaluation. `weight` is its weight in the source that contains it. `stats` are its
-    /// results from the perspective of the side that moves, or `None` if the source stores only weights.
+    /// Creates a move that the source contains, without an evaluation. `weight` is the weight of the move in the
+    /// source. `stats` contains its results from the perspective of the side that moves, or `None` if the source
+    /// stores only weights.
     pub(crate) fn without_evaluation(mv: Move, weight: u64, stats: Option<Wdl>) -> TreeMove {
         TreeMove {
             mv,
@@ -65,31 +66,33 @@ impl TreeMove {
 
 /// A source of opening moves, such as a book, a database or an index. It returns the moves of a given position.
 pub trait Source {
-    /// Returns the legal moves that the source contains for a position, the best moves first and each move only once.
+    /// Returns the legal moves that the source contains for the position `pos`. The best moves come first, and no
+    /// move occurs twice.
     ///
     /// # Errors
     ///
     /// Returns an error if a file cannot be read.
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>>;
 
-    /// Returns a number that identifies a position, by which a walk recognizes positions that it has visited.
-    /// Default: the [identity](Keyed::identity), which is equal for all positions that differ only in an en passant
-    /// right that no legal move uses.
+    /// Returns a number that identifies the position `pos`. A walk uses it to recognize positions that it has already
+    /// visited. By default, returns the [identity](Keyed::identity), which ignores an en passant right that no legal
+    /// move uses.
     ///
-    /// Such positions can have different Polyglot keys. A source that stores moves by Polyglot key can contain other
-    /// moves for each of them, so it returns the [exact identity](Keyed::exact_identity) instead.
+    /// Two positions that differ only in such a right can have different Polyglot keys. A source that stores moves by
+    /// Polyglot key may contain different moves for them. Such a source returns the [exact
+    /// identity](Keyed::exact_identity) instead.
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.identity()
     }
 
-    /// Returns `true` if the source is known to contain no move for positions with this Polyglot key. Returns `false`
-    /// if it may contain one, or if a file would have to be read to find out. Default: `false`.
+    /// Returns `true` if the source certainly contains no move for positions with this Polyglot key. Never reads a
+    /// file to find out: it returns `false` in doubt. By default, returns `false`.
     fn lacks(&self, _key: u64) -> bool {
         false
     }
 
-    /// Checks that no other program has changed the source's file since it was opened, because a walk may otherwise
-    /// mix old and new moves. Default: no check, for sources that cannot change or whose reads fail after a change.
+    /// Checks that no other program has changed the file of the source since it was opened. Otherwise a walk could
+    /// mix old and new moves. By default, does nothing.
     ///
     /// # Errors
     ///
@@ -99,8 +102,8 @@ pub trait Source {
     }
 }
 
-/// A source that returns the moves of the inner source `S`. In a position without such moves, it returns every
-/// legal move after which the inner source has a move. A walk through a book for one side can thus continue after
+/// A source that adds missing moves to the inner source `S`. In a position without moves of `S`, it returns every
+/// legal move that leads to a position with moves of `S`. A walk through a book for one side can thus continue after
 /// any reply of the opponent.
 #[derive(Debug)]
 pub struct Replies<S>(pub S);
@@ -124,9 +127,9 @@ impl<S: Source> Source for Replies<S> {
     }
 }
 
-/// A source of the lines that a player of one color prepares. If this color is to move, it returns the moves of
-/// the inner source `S`. If the opponent is to move, it returns every legal reply after which the inner source
-/// has a move.
+/// A source of the lines that a player of one color prepares. If this color is to move, it returns the moves of the
+/// inner source `S`. If the opponent is to move, it returns every legal reply that leads to a position with moves of
+/// `S`.
 #[derive(Debug)]
 pub struct LinesOf<S>(pub S, pub Color);
 
@@ -149,9 +152,9 @@ impl<S: Source> Source for LinesOf<S> {
     }
 }
 
-/// Creates three sources from `source`: [`Replies`], and [`LinesOf`] for White and for Black. Walks through these
-/// three sources together reach every position that the moves of `source` cover. A walk through `source` alone
-/// would end after one move if `source` contains the moves of only one side.
+/// Creates three sources from `source`: [`Replies`], and [`LinesOf`] for White and for Black. Walks through all three
+/// together reach every position that the lines of `source` can reach. A book for one side needs this, because it
+/// contains no replies of the opponent.
 pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3] {
     [
         Box::new(Replies(source)),
@@ -160,8 +163,8 @@ pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Sour
     ]
 }
 
-/// Calls `visit` with each position that can be reached from `starts` by moves of `source`, or by replies after
-/// which `source` has a move. Stops when `visit` returns `false`.
+/// Calls `visit` with each position that can be reached from `starts`. The walk follows the moves of `source`, and
+/// also replies that lead to a position with moves of `source`. It stops when `visit` returns `false`.
 ///
 /// A position may be visited several times. `memory` is the memory budget, and `meter` receives the progress.
 pub(crate) fn each_position(
@@ -214,8 +217,7 @@ impl<S: Source> Source for UntilDone<'_, S> {
     }
 
     /// Returns the exact identity of the position, which differs between positions with different Polyglot keys. The
-    /// inner source looks up moves by Polyglot key, so it may contain different moves for such positions even if they
-    /// are otherwise equal.
+    /// inner source stores moves by Polyglot key, so it may contain different moves for such positions.
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
@@ -225,9 +227,9 @@ impl<S: Source> Source for UntilDone<'_, S> {
     }
 }
 
-/// Returns the legal moves of `pos` after which `source` has a move. `known` are the moves of `source` in `pos`.
-/// Moves in `known` come first, sorted by their number of games in descending order. The remaining moves follow,
-/// sorted in descending order by the number of games of all replies to them.
+/// Returns the legal moves of `pos` that lead to a position with moves of `source`. `known` contains the moves of
+/// `source` in `pos`. These moves come first, sorted by number of games in descending order. Each other move is
+/// sorted by the total number of games of the replies to it, also in descending order.
 fn replies_with_answers(
     source: &impl Source,
     pos: &Keyed<VariantPosition>,
@@ -263,8 +265,8 @@ fn replies_with_answers(
     Ok(replies.into_iter().map(|(_, reply)| reply).collect())
 }
 
-/// A source that returns the moves of the inner source `S`, and adds to each move the stored evaluation of the
-/// position after it.
+/// A source that returns the moves of the inner source `S` with evaluations. The evaluation of a move is the stored
+/// evaluation of the position after it.
 #[derive(Debug)]
 pub struct EvaluatedSource<S>(pub S, pub Evals);
 
@@ -291,7 +293,7 @@ impl<S: Source> Source for EvaluatedSource<S> {
     }
 }
 
-/// A source that returns the moves of both inner sources. If both contain a move, it returns the move of the
+/// A source that returns the moves of two inner sources. If both contain the same move, it returns the move of the
 /// first one.
 #[derive(Debug)]
 pub struct Union<A, B>(pub A, pub B);
@@ -377,8 +379,8 @@ pub struct Limits {
     pub memory: Memory,
 }
 
-/// A move that is within the limits of a tree, with its share in the total weight of its position, and an
-/// estimate of the part of the tree that follows it.
+/// A move that is within the limits of a tree. Also stores two shares: the share of the move in the total weight of
+/// its position, and the estimated share of the whole tree that follows the move.
 #[derive(Clone, Debug)]
 struct KeptMove {
     pub mv: TreeMove,
@@ -389,10 +391,10 @@ struct KeptMove {
 }
 
 impl Limits {
-    /// The greatest possible length of a line in half-moves. It applies if [`Limits::max_ply`] is greater or not set.
+    /// The maximum length of any line, in half-moves. It applies if [`Limits::max_ply`] is greater or not set.
     pub const MAX_PLIES: usize = 4096;
 
-    /// Returns the greatest length of a line in half-moves that these limits allow.
+    /// Returns the maximum length of a line that these limits allow, in half-moves.
     fn plies(&self) -> usize {
         self.max_ply
             .unwrap_or(Limits::MAX_PLIES)
@@ -400,7 +402,7 @@ impl Limits {
     }
 
     /// Returns the moves of a position that are within the limits. `portion` is the estimated share of the whole tree
-    /// that follows the position, from 0 to 1. It is divided among the returned moves.
+    /// that follows the position, from 0 to 1. The function divides it among the returned moves.
     fn choices(
         &self,
         source: &impl Source,
@@ -427,11 +429,10 @@ impl Limits {
         Ok(admitted.into_iter().map(choice).collect())
     }
 
-    /// Returns `true` if the limits allow a walk to follow a move. `share` is the percentage of the move in the
-    /// total weight of all moves in its position.
+    /// Returns `true` if the limits allow a walk to follow the move `mv`. `share` is the share of the move in the
+    /// total weight of its position, in percent.
     ///
-    /// A move that the source does not contain is always allowed. It has no weight. A walk meets such a move only
-    /// if other moves of the source lead to the position after it.
+    /// A move that [`Replies`] or [`LinesOf`] added is always allowed, because it has no weight.
     fn admits(&self, mv: &TreeMove, share: f64) -> bool {
         let has_games = mv.stats.is_none() || mv.games() >= self.min_game;
         !mv.is_in_source || (mv.weight >= self.min_weight && share >= self.min_share && has_games)

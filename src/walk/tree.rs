@@ -35,7 +35,7 @@ pub enum Order {
     Positions,
 }
 
-/// A move that a walk through a tree visits, with the position before the move.
+/// A move that a walk through a tree visits. Also contains the position before the move.
 #[derive(Clone, Debug)]
 pub struct Branch<'a> {
     /// The position before the move.
@@ -71,8 +71,8 @@ pub enum TreeEvent<'a> {
     Close,
 }
 
-/// A tree of opening moves: everything that can be reached from a starting position by the moves of a [`Source`],
-/// within [`Limits`]. The tree is not stored, but generated during a walk.
+/// A tree of opening moves: all lines from a starting position that consist of moves of a [`Source`] and are within
+/// [`Limits`]. The tree is not stored. A walk through it reads the moves from the source.
 #[derive(Clone, Debug)]
 pub struct Tree<'a, S> {
     source: S,
@@ -82,8 +82,8 @@ pub struct Tree<'a, S> {
 }
 
 impl<'a, S: Source> Tree<'a, S> {
-    /// Creates a tree of the moves of `source` from the position `start`, without reading any moves yet. A walk
-    /// through the tree estimates its progress from the weights of the moves, and reports it to `meter`.
+    /// Creates a tree of the moves of `source` from the position `start`. Reads no moves yet. A walk through the tree
+    /// estimates its progress from the weights of the moves and reports it to `meter`.
     pub fn new(source: S, start: VariantPosition, limits: Limits, meter: &'a Meter) -> Tree<'a, S> {
         Tree {
             source,
@@ -142,8 +142,7 @@ impl<'a, S: Source> Tree<'a, S> {
     }
 }
 
-/// A position on the current path of a walk through a tree of moves. It links to the previous position on the
-/// path, so that the moves of the path can be listed.
+/// A position on the current path of a walk through a tree of moves. It refers to the previous position on the path.
 #[derive(Clone)]
 struct TreeNode {
     pos: Keyed<VariantPosition>,
@@ -170,7 +169,7 @@ impl TreeNode {
     }
 }
 
-/// A task on the stack of a walk. The stack replaces recursion, because lines may be very long.
+/// A task on the stack of a walk. The walk uses a stack instead of recursion, because lines may be very long.
 enum Task {
     /// Visit the moves of a position.
     Expand(Rc<TreeNode>),
@@ -197,8 +196,8 @@ struct TreeWalk<'a, S> {
 }
 
 impl<S: Source> TreeWalk<'_, S> {
-    /// Performs `task` and all tasks that result from it. The moves that they visit form one game. Tasks that are
-    /// deferred to a separate game are not performed.
+    /// Performs `task` and all tasks that result from it. The moves that they visit form one game. Does not perform
+    /// tasks that belong to a later game.
     fn game(&mut self, task: Task) -> Result<()> {
         let line = match &task {
             Task::Expand(node) => node.line(),
@@ -309,8 +308,8 @@ impl<S: Source> TreeWalk<'_, S> {
         Ok(())
     }
 
-    /// Returns the moves of a position that are within the limits. Returns no moves if the tree has reached its
-    /// maximum number of moves, or if the line to the position has reached its maximum length.
+    /// Returns the moves after which the tree may continue in the position `node`. Returns no moves if the tree
+    /// already has its maximum number of moves, or if the line to the position has its maximum length.
     fn choices(&self, node: &TreeNode) -> Result<Vec<KeptMove>> {
         if self.left == 0 || node.ply >= self.limits.plies() {
             return Ok(Vec::new());
@@ -318,11 +317,10 @@ impl<S: Source> TreeWalk<'_, S> {
         self.limits.choices(self.source, &node.pos, node.portion)
     }
 
-    /// Visits the move `choice` of the position `node`. `nesting` is the number of nested variations that contain the
-    /// move.
+    /// Visits the move `choice` of the position `node`. `nesting` is the number of variations that enclose the move.
     ///
-    /// Returns the resulting position if the walk is to continue there. Returns `None` if a limit is reached, or if
-    /// the walk continues this position after another move.
+    /// Returns the position after the move if the walk continues there. Returns `None` if a limit is reached, or if
+    /// the walk continues in that position after a different move.
     fn visit(
         &mut self,
         node: &Rc<TreeNode>,
@@ -361,11 +359,11 @@ impl<S: Source> TreeWalk<'_, S> {
     }
 }
 
-/// The number of bytes of memory for the positions of one level of a breadth-first walk. Further positions are
-/// spilled to a temporary file.
+/// The memory in bytes for the positions of one level of a breadth-first walk. Further positions of the level are
+/// written to a temporary file.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
-/// A move that the breadth-first walk visits, with the positions before and after it.
+/// A move that a breadth-first walk visits. Also contains the positions before and after the move.
 pub(crate) struct Arrival<'a> {
     pub before: &'a Keyed<VariantPosition>,
     pub mv: Move,
@@ -374,11 +372,11 @@ pub(crate) struct Arrival<'a> {
     pub is_new: bool,
 }
 
-/// Walks breadth first from `starts` and calls `f` with each move, so that each position is first reached by a
-/// shortest line. The moves of a position are visited only once. A line has at most `limits.plies() - 1`
+/// Walks breadth first from `starts` and calls `f` with each move. A breadth-first walk reaches each position first
+/// by a shortest line. Visits the moves of each position only once. A line has at most `limits.plies() - 1`
 /// half-moves. `done` receives the progress.
 ///
-/// Returns the [fingerprints](position_fingerprint) of all positions that were reached.
+/// Returns the [fingerprints](position_fingerprint) of all positions that the walk has reached.
 pub(crate) fn walk_breadth_first(
     source: &impl Source,
     starts: &[VariantPosition],
@@ -434,7 +432,7 @@ pub(crate) fn walk_breadth_first(
     Ok(met)
 }
 
-/// The decision of a walk how to continue after a move.
+/// The decision of a walk after a move: to continue there, to mark a transposition, or to end the line.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AfterMove {
     /// The tree continues the position after the move.
@@ -445,8 +443,8 @@ pub(super) enum AfterMove {
     End,
 }
 
-/// The rule that decides where a walk continues if several moves lead to the same position. The walk continues
-/// after one of these moves, and marks all others as transpositions.
+/// The rule that decides where a walk continues if several moves lead to the same position. The walk continues after
+/// one of these moves, and marks the others as transpositions.
 pub(super) enum Expansion {
     /// The walk continues after the first of these moves that it visits.
     First { met: SpillingSet, plies: usize },
@@ -485,9 +483,9 @@ impl Expansion {
         Ok(Expansion::Shortest { met, moves })
     }
 
-    /// Decides whether a walk ends after the move `mv` from the position `before` to the position `after`, continues
-    /// there, or marks a transposition because it continues `after` elsewhere. `source` defines which positions are
-    /// equal. `ply` is the number of half-moves from the start of the tree to `after`.
+    /// Decides how a walk continues after the move `mv` from the position `before` to the position `after`. It may
+    /// continue there, end the line, or mark a transposition because it continues `after` elsewhere. `source` defines
+    /// which positions are equal. `ply` is the number of half-moves from the start of the tree to `after`.
     pub(super) fn after(
         &mut self,
         source: &impl Source,
@@ -520,28 +518,28 @@ impl Expansion {
     }
 }
 
-/// Returns a number that identifies a position in a set of positions. Its low 64 bits are 0, so that
-/// [`move_fingerprint`] can put a move there.
+/// Returns a number that identifies the position `pos` in a set of positions. The low 64 bits of the number are 0, so
+/// that [`move_fingerprint`] can store a move in them.
 fn position_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>) -> u128 {
     u128::from(source.position_id(pos)) << 64
 }
 
-/// Returns a number that identifies a move in a position: the fingerprint of the position, with the Polyglot
-/// number of the move in the low 16 bits.
+/// Returns a number that identifies the move `mv` in the position `pos`. It is the fingerprint of the position, with
+/// the Polyglot number of the move in the low 16 bits.
 fn move_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
     position_fingerprint(source, pos) | u128::from(BookMove::from(mv).0)
 }
 
-/// Appends the position `pos` to `level`, which collects the positions of the next level of a breadth-first walk.
-/// `portion` is the estimated share of the tree that follows the position.
+/// Appends the position `pos` as text to `level`, which collects the positions of the next level of a breadth-first
+/// walk. `portion` is the estimated share of the tree that follows the position.
 fn push_waiting(level: &mut ByteRun, pos: &VariantPosition, portion: f64) -> Result<()> {
     let mut text = portion.to_le_bytes().to_vec();
     text.extend_from_slice(stored(pos).as_bytes());
     level.append_text(&text)
 }
 
-/// Parses the text that [`push_waiting`] wrote for a position. Returns the position and the share of the tree
-/// that follows it. The position is `None` if the text is malformed. `start` is any position of the same variant.
+/// Parses a text that [`push_waiting`] wrote. Returns the position, and the share of the tree that follows it. The
+/// position is `None` if the text is malformed. `start` is any position of the same variant.
 fn read_waiting(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
     let (portion, pos) = text.split_first_chunk().expect("a portion comes first");
     let pos = restored(&String::from_utf8_lossy(pos), start);

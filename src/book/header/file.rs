@@ -21,8 +21,8 @@ use crate::{
 /// The comment that [`update`] gives to a new header if the caller passes no comment.
 pub const DEFAULT_COMMENT: &str = "(default comment created by polybook pgheader)";
 
-/// Returns an error if the file at `path` cannot be a Polyglot book: if its size is not a multiple of 16, or if
-/// the keys of its first ten records do not ascend.
+/// Returns an error if the file at `path` cannot be a Polyglot book. The size of a book is a multiple of 16, and the
+/// keys of its first ten records ascend.
 fn refuse_other(path: &Path) -> Result<()> {
     let bad = |what| Err(Error::format(path, HeaderError::BadFormat(what)));
     let file = File::open(path).at(path, "open")?;
@@ -80,8 +80,8 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
 /// Replaces the variants, the comment, or both in the header of a book file. The file is replaced as a whole; if
 /// an error occurs, it is unchanged.
 ///
-/// If `variants` or `comment` is `None`, the book keeps its old value. If it has no header, the variant `normal`
-/// and [`DEFAULT_COMMENT`] are used instead. The checksum of a comment that is kept is renewed.
+/// If `variants` or `comment` is `None`, the old value is kept. If the book has no header, the values are the variant
+/// `normal` and [`DEFAULT_COMMENT`]. If the comment is kept, its checksum is renewed.
 ///
 /// # Errors
 ///
@@ -135,8 +135,8 @@ pub fn remove(path: impl AsRef<Path>) -> Result<()> {
     rewrite(&[], path.as_ref(), out)
 }
 
-/// Returns an error if the book at `path` has a checksum that does not match its records. Must be called before a
-/// change that removes the checksum, because damage cannot be detected afterwards.
+/// Returns an error if the book at `path` has a checksum that does not match its records. Call this function before a
+/// change that removes the checksum. Damage could not be detected afterwards.
 fn refuse_changed(path: &Path) -> Result<()> {
     refuse_other(path)?;
     Book::open(path)?.refuse_changed()

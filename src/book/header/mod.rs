@@ -110,7 +110,7 @@ pub fn known_variant(name: &str) -> bool {
     KNOWN_VARIANTS.contains(&name)
 }
 
-/// Creates the text of a header that lists `variants` and ends with `comment`.
+/// Creates the text of a header. It lists the names of `variants` and ends with `comment`.
 ///
 /// # Errors
 ///
@@ -221,7 +221,7 @@ fn is_variant(name: &str) -> bool {
 /// The maximum length of a header that polybook reads, in bytes: 1 MiB. A longer header is an error.
 pub const MAX_HEADER_LENGTH: usize = 1 << 20;
 
-/// Encodes the text of a header as records with the key 0, which must precede all other records of a book.
+/// Encodes the text of a header as records with the key 0. In a book, these records must precede all others.
 ///
 /// ```
 /// use polybook::book::header::create_raw;
@@ -240,7 +240,7 @@ pub fn create_raw(header: &str) -> Vec<u8> {
     raw
 }
 
-/// The records with the key 0 (null records) at the start of a book, which contain the header.
+/// The null records of a book: the records with the key 0 at its start, which contain the header.
 pub(super) struct NullRecords {
     /// The header bytes of the records, which follow their keys. Bytes after about [`MAX_HEADER_LENGTH`] are not
     /// stored.
@@ -271,7 +271,8 @@ impl NullRecords {
         Ok(null)
     }
 
-    /// Returns `true` if bytes other than null bytes follow the text of the header.
+    /// Returns `true` if the null records contain further data after the text of the header. Null bytes after the text
+    /// do not count as data.
     pub(super) fn has_more_than_text(&self) -> bool {
         let end = self.data.iter().position(|byte| *byte == 0);
         let rest = &self.data[end.unwrap_or(self.data.len())..];
@@ -282,8 +283,8 @@ impl NullRecords {
     ///
     /// # Errors
     ///
-    /// Returns [`HeaderError::NoHeader`] if there are no null records, and [`HeaderError::BadHeader`] if no null byte
-    /// ends the text or if the text is not UTF-8.
+    /// Returns [`HeaderError::NoHeader`] if there are no null records. Returns [`HeaderError::BadHeader`] if no null
+    /// byte ends the text, or if the text is not UTF-8.
     pub(super) fn text(&self) -> Result<&str, HeaderError> {
         if self.size == 0 {
             return Err(HeaderError::NoHeader);
@@ -302,8 +303,7 @@ impl NullRecords {
     }
 }
 
-/// The text that precedes the checksum in the comment of a header. The line of the checksum is the last line of
-/// the comment.
+/// The text before the checksum in the comment of a header. The checksum is on the last line of the comment.
 const CHECKSUM_LINE_START: &str = "\nChecksum: ";
 
 /// Returns `comment` with an additional last line for the checksum. [`BookWriter`](super::writer::BookWriter)
@@ -312,8 +312,8 @@ pub(crate) fn with_checksum(comment: &str) -> String {
     format!("{comment}{CHECKSUM_LINE_START}{}", Checksum::default())
 }
 
-/// Splits a header text or a comment into the text before the line of the checksum and the digits of the
-/// checksum. The digits are `None` if there is no such line.
+/// Splits a header text or a comment at the line of the checksum. Returns the text before this line and the digits of
+/// the checksum. The digits are `None` if there is no such line.
 pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(CHECKSUM_LINE_START) {
         Some((before, digits)) if !digits.contains('\n') => (before, Some(digits)),
@@ -321,8 +321,9 @@ pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns the header text `text` with its checksum filled in. The checksum covers the text and all records;
-/// `records` is the checksum of the records alone. Returns the text unchanged if it has no line for the checksum.
+/// Computes the checksum of a book and returns the header text `text` with this checksum filled in. The checksum covers
+/// the text and all records; `records` is the checksum of the records alone. Returns `text` unchanged if it has no line
+/// for the checksum.
 pub(super) fn renewed(text: &str, records: Checksum) -> String {
     match split_checksum(text) {
         (before, Some(_)) => format!(
@@ -333,7 +334,7 @@ pub(super) fn renewed(text: &str, records: Checksum) -> String {
     }
 }
 
-/// Returns the checksum that the records of a book must have according to the book's header text `text`.
+/// Returns the checksum that the records of a book must have. It is derived from `text`, the text of the book's header.
 ///
 /// Returns `None` if the header has no checksum, and `Some` with an error if the digits of the checksum are
 /// malformed.
@@ -343,7 +344,7 @@ pub(super) fn of_records(text: &str) -> Option<Result<Checksum, InvalidChecksum>
     Some(checksum.map(|checksum| checksum.minus(sum_of(before))))
 }
 
-/// Returns the checksum of `before`, the part of a header text before the line of the checksum.
+/// Returns the checksum of `before`, which is the part of a header text before the line of the checksum.
 fn sum_of(before: &str) -> Checksum {
     let mut sum = Checksum::default();
     sum.add(before.as_bytes());

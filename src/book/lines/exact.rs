@@ -22,8 +22,8 @@ use crate::{
     walk::{LinesOf, Source},
 };
 
-/// The numbers of book positions that each side can reach if it plays any legal moves, and its opponent plays
-/// only replies after which the book has a move.
+/// The number of book positions that White can reach, and the number that Black can reach. A side may play any legal
+/// move. Its opponent plays only replies after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Reachable {
     /// The number of positions that can be reached if White plays any legal moves. Includes the positions on White's
@@ -34,9 +34,9 @@ pub struct Reachable {
     pub black: u64,
 }
 
-/// Counts, for each side, the positions of a book that the side can reach if it plays any legal moves and its
-/// opponent plays moves that the book answers. The numbers equal the output of `polyglot info-book -exact`.
-/// Positions that exceed `memory` are written to temporary files. `meter` shows the progress.
+/// Counts the positions of a book that White can reach, and those that Black can reach. A side may play any legal move.
+/// Its opponent plays only moves after which the book has an answer. The numbers equal the output of `polyglot
+/// info-book -exact`. Positions that exceed `memory` are written to temporary files. `meter` shows the progress.
 ///
 /// # Errors
 ///
@@ -67,16 +67,16 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     })
 }
 
-/// The moves that a search follows for the side whose lines it counts. For the opponent, a search always follows
-/// every reply after which the book has a move.
+/// The moves that a search for lines of one side follows for this side. For the opponent, a search always follows every
+/// reply after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum FollowedMoves {
     OfTheBook,
     Any,
 }
 
-/// A position with two lists of squares, one for the pieces of each side, in the order in which polyglot lists
-/// the pieces.
+/// A position with the squares of its pieces, in one list for each side. The lists are in the order in which the
+/// program polyglot lists pieces, because its move generator depends on this order.
 #[derive(Clone)]
 struct ListedPosition {
     pos: Keyed<VariantPosition>,
@@ -136,7 +136,7 @@ impl ListedPosition {
         self.pos.play(mv);
     }
 
-    /// Returns all legal moves in the order of polyglot's move generator.
+    /// Returns all legal moves, in the order in which the program polyglot generates them.
     fn moves(&self) -> Vec<Move> {
         let pieces = self.pieces.get(self.pos.position().turn());
         let mut moves: Vec<Move> = self.pos.position().legal_moves().into_iter().collect();
@@ -145,9 +145,9 @@ impl ListedPosition {
     }
 }
 
-/// Returns a key that sorts moves in the order in which the program polyglot generates them: by the index of the
-/// moving piece in `pieces`, then by direction, distance and promotion. A pawn's captures come before its steps,
-/// and castling comes last.
+/// Returns a sort key for moves, by which moves are in the order in which the program polyglot generates them. The
+/// order is by the index of the moving piece in `pieces`, then by direction, distance and promotion. A pawn's captures
+/// come before its steps, and castling comes last.
 fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     if let Some(side) = mv.castling_side() {
         return (pieces.len(), i32::from(side.is_queen_side()), 0, 0);
@@ -178,8 +178,8 @@ fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     )
 }
 
-/// A position on the current path, with its moves that have not been followed yet. The next move to follow is the
-/// last element of `moves`.
+/// A position on the current path of a depth-first search, with the moves that the search has not followed yet. The
+/// last element of `moves` is followed next.
 struct WalkNode {
     at: ListedPosition,
     moves: Vec<Move>,
@@ -226,13 +226,13 @@ impl LineWalk<'_> {
         Ok(())
     }
 
-    /// Enters the position `at`, which is `ply` half-moves from the start, in a depth-first search for the lines of
-    /// `side`. Returns the moves to follow from the position, in reverse order, so that the next one is last.
+    /// Enters a position in a depth-first search for the lines of `side`. The position `at` is `ply` half-moves from
+    /// the start. Returns the moves to follow from it, in reverse order, so that the next move is last.
     ///
-    /// For `side`, the search follows all legal moves or only the moves of the book, as `own` says. For the opponent,
-    /// it follows the moves after which the book has an answer. Returns no moves if the position is on the current
-    /// line. Also returns no moves if `seen`, the keys of the positions that the search has entered, contains the
-    /// position.
+    /// `own` says whether the search follows all legal moves of `side` or only the moves of the book. For the opponent,
+    /// it follows the moves after which the book has an answer. Returns no moves if the position is already on the
+    /// current line, or if `seen` contains its key. The search adds keys to `seen` so that it does not enter positions
+    /// twice.
     fn enter(
         &mut self,
         at: &ListedPosition,
@@ -270,8 +270,8 @@ impl LineWalk<'_> {
         Ok(moves)
     }
 
-    /// Returns the legal moves of the opponent after which the book has a move. The moves are in the order of
-    /// polyglot's move generator.
+    /// Returns the legal moves of the opponent after which the book has a move. The moves are in the order in which the
+    /// program polyglot generates them.
     fn replies(&self, at: &ListedPosition) -> Result<Vec<Move>> {
         let ours = !at.pos.position().turn();
         let replies = LinesOf(&self.moves, ours).moves(&at.pos)?;

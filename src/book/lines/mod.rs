@@ -29,8 +29,8 @@ use crate::{
 
 pub use self::exact::{Reachable, reachable};
 
-/// The numbers of lines and positions of a book. On a line, one side plays moves of the book, and the opponent plays
-/// replies after which the book has a move.
+/// The number of lines in a book, and the number of positions on them, for each side. On a line, the side plays moves
+/// of the book, and its opponent plays replies after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Lines {
     /// The number of lines with White's moves from the book.
@@ -72,10 +72,10 @@ pub fn count(book: &Book, memory: &Memory, meter: &Meter) -> Result<Lines> {
     })
 }
 
-/// Counts the lines of `side`, as `info-book` reports them. On such a line, `side` plays moves of the book, and
-/// the opponent plays any move after which the book has an answer. Returns the number of lines, and the number of
-/// positions on them in which `side` is to move and the book has moves. Positions that exceed `memory` are written to
-/// temporary files. `done` receives the progress.
+/// Counts the lines of `side`, as `info-book` reports them. On such a line, `side` plays moves of the book, and the
+/// opponent plays any move after which the book has an answer. Returns two numbers: the number of lines, and the number
+/// of positions on them. Only positions in which `side` is to move and the book has moves are counted. Positions that
+/// exceed `memory` are written to temporary files. `done` receives the progress.
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,
@@ -105,8 +105,7 @@ fn count_lines(
     Ok((lines, positions))
 }
 
-/// Returns the keys of the positions that can be reached from `starts` in fewer than `plies` half-moves by the
-/// moves of `source`.
+/// Returns the keys of the positions that can be reached from `starts` by fewer than `plies` moves of `source`.
 ///
 /// If `side` is given, only the positions in which this side is to move are returned. The keys spill to temporary
 /// files if they exceed `memory`. `done` receives the progress.
@@ -161,14 +160,14 @@ pub(super) struct PlayableMoves<'a> {
 }
 
 impl<'a> PlayableMoves<'a> {
-    /// Creates a source of the moves of `book`, like [`within`](PlayableMoves::within). The filter of the book's keys
-    /// takes at most [`KeyFilter::MAX_BYTES`] bytes of memory.
+    /// Creates a source of the moves of `book`, like [`within`](PlayableMoves::within). Limits the filter of the book's
+    /// keys to [`KeyFilter::MAX_BYTES`] bytes of memory.
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
         PlayableMoves::within(book, meter, KeyFilter::MAX_BYTES)
     }
 
-    /// Creates a source of the moves of `book`. Reads all records once to build a filter of their keys, so that most
-    /// look-ups of keys that the book does not contain need not read the book.
+    /// Creates a source of the moves of `book`. Reads all records once to build a filter of their keys. The filter
+    /// saves reading the book in most look-ups of keys that the book does not contain.
     ///
     /// The filter takes at most `memory` bytes, but at least 512. The smaller the filter is, the more look-ups read
     /// the book in vain.
@@ -243,19 +242,20 @@ fn playable(pos: &VariantPosition, entry: Entry) -> Option<Move> {
     (entry.weight > 0 && BookMove::from(mv) == entry.mv).then_some(mv)
 }
 
-/// A filter that rejects most position keys that a book does not contain. It is a set of bits, indexed by the low
-/// bits of the keys.
+/// A filter that rejects most position keys that a book does not contain. It accepts all keys of the book. It is a set
+/// of bits, indexed by the low bits of the keys.
 struct KeyFilter {
     bits: Vec<u64>,
 }
 
 impl KeyFilter {
-    /// The number of bits in the filter for each record. At most one in 32 absent keys passes a filter of this size,
-    /// unless [`MAX_BYTES`](KeyFilter::MAX_BYTES) limits the size.
+    /// The number of bits in the filter for each record of the book. With this number, at most one in 32 keys that the
+    /// book does not contain passes the filter. The filter of a large book has fewer bits, because
+    /// [`MAX_BYTES`](KeyFilter::MAX_BYTES) limits its size.
     const BITS_PER_RECORD: u64 = 32;
 
-    /// The maximum size of a filter in bytes: 256 MiB. For a book of 20 GB, half of the absent keys pass a filter of
-    /// this size.
+    /// The maximum size of a filter in bytes: 256 MiB. For a book of 20 GB, a filter of this size rejects half of the
+    /// keys that the book does not contain.
     const MAX_BYTES: usize = 1 << 28;
 
     /// Creates an empty filter for a book of `records` records. It takes at most `memory` bytes, but at least 512.
@@ -267,7 +267,8 @@ impl KeyFilter {
         }
     }
 
-    /// Returns the location of a key's bit in the filter: the index of its word, and a mask of the bit.
+    /// Returns the location of a key's bit in the filter: the index of the word that contains the bit, and a mask of
+    /// the bit.
     fn bit(&self, key: u64) -> (usize, u64) {
         let word = (key >> 6) as usize & (self.bits.len() - 1);
         (word, 1 << (key & 63))
@@ -316,7 +317,7 @@ pub fn write(
     .write(start)
 }
 
-/// A position on the current line, with its moves that have not been followed yet.
+/// A position on the current line, with the moves that the walk has not followed yet.
 struct PathNode {
     pos: Keyed<VariantPosition>,
     /// The moves that have not been followed yet; the next move is the last element. Each has the probability that it
@@ -392,8 +393,8 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Removes the last position from the current line. First writes the line if it ends with this position, because
-    /// the book has no answer to any reply of the opponent.
+    /// Removes the last position from the current line. If the line is complete, because the book has no answer to any
+    /// reply of the opponent, first writes the line.
     fn leave(&mut self) -> Result<()> {
         let Some(node) = self.path.pop() else {
             return Ok(());
@@ -406,8 +407,8 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Writes the current line, followed by the text `note`. `portion` is the estimated share of the whole work that
-    /// this line completes, for the progress display.
+    /// Writes the current line, followed by the text `note`. `portion` is used to show the progress: it is the
+    /// estimated share of the whole work that this line completes.
     fn write_line(&mut self, note: &str, portion: f64) -> Result<()> {
         self.done.add(portion);
         let written = self.try_write_line(note);

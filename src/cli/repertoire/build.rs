@@ -97,8 +97,8 @@ pub struct Args {
     filter: GameFilterArgs,
 }
 
-/// The help text of `--player`. Here the option selects only games in which the player has the color of the
-/// repertoire; in other commands, it selects all games of the player.
+/// The help text of `--player` in this command. Here the option keeps only games in which the player has the color of
+/// the repertoire. In other commands, it keeps all games of the player.
 const PLAYER: &str = "Keep games in which the player with the color of the repertoire has a name that contains NAME. \
                       If the option is given several times, games that match any of the names are kept";
 

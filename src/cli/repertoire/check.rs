@@ -100,8 +100,8 @@ pub struct Args {
 /// The number of bytes of PGN that [`has_finished_games`] reads at a time.
 const BYTES_PER_READ: usize = 1 << 16;
 
-/// The default maximum length of each printed list: the list of checked games, and the list of moves with which games
-/// left the repertoire.
+/// The default maximum length of each printed list. One list contains the checked games, and another the moves with
+/// which games left the repertoire.
 const DEFAULT_LIMIT: usize = 20;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -207,9 +207,9 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns an error if the user seems to have swapped the repertoire and the games. This is assumed if `repertoire`
-/// contains finished games and a file in `games` contains none, because the games of a repertoire usually have no
-/// results. `color` is the side of the repertoire; the error message mentions it.
+/// Returns an error if the user seems to have swapped the repertoire and the games. Usually, the games of a repertoire
+/// have no results. The function therefore checks whether `repertoire` contains finished games and a file in `games`
+/// contains none. `color` is the side of the repertoire. The error message mentions it.
 fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow::Result<()> {
     if has_finished_games(repertoire)? != Some(true) {
         return Ok(());
@@ -227,11 +227,11 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
     Ok(())
 }
 
-/// Checks whether a file contains a finished game, that is, a game with a result other than `*` in its tags or after
-/// its moves. Returns `Some(false)` for a PGN file without such a game, and for a book or an OOBS database.
+/// Checks whether a file contains a finished game. A game is finished if its tags or the end of its moves contain a
+/// result other than `*`. Returns `Some(false)` for a PGN file without such a game, and for a book or an OOBS database.
 ///
-/// Returns `None` if the answer is unknown: for a file without games, for other kinds of files, and for a pipe,
-/// because its data can be read only once.
+/// Returns `None` if the answer is unknown. This is the case for a file without games, for other kinds of files, and
+/// for a pipe. The data of a pipe can be read only once.
 fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
     if !is_regular_file(path)? || path.metadata()?.len() == 0 {
         return Ok(None);
@@ -315,8 +315,8 @@ fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(out.commit()?)
 }
 
-/// Returns the path of the repertoire for each side (`None` for a side without one), and the paths of the games to
-/// check. Returns an error if the user named no repertoire, no side of the repertoire, or no games.
+/// Returns the path of the repertoire for each side, and the paths of the games to check. The path is `None` for a side
+/// without a repertoire. Returns an error if the user named no repertoire, no side of the repertoire, or no games.
 fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), Usage> {
     let usage = |text: &str| Usage(text.to_owned());
     let mut repertoires = ByColor {
@@ -340,7 +340,7 @@ fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), U
     }
 }
 
-/// Formats the result of checking a game as one line: which side left the repertoire, and where.
+/// Formats the result of checking a game as one line. It says which side left the repertoire, and where.
 fn checked_line(game: &CheckedGame) -> String {
     let mut line = format!(
         "{:>7} {:<7} {} - {}: ",
@@ -369,8 +369,8 @@ fn name_of(side: Side) -> &'static str {
     }
 }
 
-/// Returns the move with which a game left the repertoire, with its move number, such as `12. Nf3`. Returns `the
-/// start` if the repertoire has no move in the game's first position.
+/// Returns the move with which a game left the repertoire. The text includes the move number, as in `12. Nf3`. Returns
+/// `the start` if the repertoire has no move in the game's first position.
 fn numbered(departure: &Departure) -> String {
     match (&departure.number, &departure.mv) {
         (Some(number), Some(mv)) => format!("{number} {mv}"),
@@ -378,8 +378,7 @@ fn numbered(departure: &Departure) -> String {
     }
 }
 
-/// Returns a text that lists `moves`, the moves of the repertoire in the position in which `side` left the
-/// repertoire.
+/// Formats `moves` as text. They are the moves of the repertoire in the position in which `side` left it.
 fn known_moves(side: Side, moves: &[String]) -> String {
     match (side, moves) {
         (_, []) => "no move is known".to_owned(),

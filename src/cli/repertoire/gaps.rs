@@ -188,7 +188,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a copy of the repertoire to `out`, to which the answers in `found` are added.
+/// Writes a copy of the repertoire to `out`, and adds the answers in `found` to the copy.
 fn write(
     args: &Args,
     out: RepertoireFile,
@@ -223,9 +223,9 @@ fn write(
     })
 }
 
-/// Prints a message if the source has no more games after a line that is likelier than every gap of the repertoire.
-/// Prints another message if some of the first `add` gaps got no answer. A gap is an opponent's move that the
-/// repertoire does not answer.
+/// Prints up to two messages about the search for gaps. A gap is an opponent's move that the repertoire does not
+/// answer. The first message says that the games of the source end after a line that is likelier than every gap. The
+/// second message says how many of the first `add` gaps got no answer.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
     if let Some(end) = found
@@ -248,9 +248,9 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     }
 }
 
-/// Formats the report on the gaps of a repertoire. The report first states the share of games that are still in the
-/// repertoire after each half-move, as far as this share changes. Then it lists the gaps, which are the opponent's
-/// moves without an answer in the repertoire.
+/// Formats the report on the gaps of a repertoire. A gap is an opponent's move that the repertoire does not answer. The
+/// report first states which share of games is still in the repertoire after each half-move, as far as this share
+/// changes. Then it lists the gaps.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
     let mut last = None;

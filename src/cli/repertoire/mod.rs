@@ -63,7 +63,8 @@ enum RepertoireCommand {
     New(new_moves::Args),
 }
 
-/// The rules for choosing a repertoire's moves for its own side, with their names on the command line.
+/// The rules for choosing the repertoire's moves for its own side. Each element contains the name of a rule on the
+/// command line, and the rule.
 const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
     ("score", OwnMoveRule::Score),
     ("games", OwnMoveRule::Games),
@@ -156,13 +157,13 @@ impl Opener {
         })
     }
 
-    /// Creates an opener that uses the default memory budget and all cores, and accepts files of every variant.
+    /// Creates an opener that uses the default memory budget and all cores. It accepts files of every variant.
     /// `untagged` is the variant of games without a `Variant` tag.
     pub fn with_defaults(untagged: &UntaggedArg, context: Context) -> polybook::Result<Opener> {
         Opener::with_resources((None, untagged), Memory::default(), 0, context)
     }
 
-    /// Opens a repertoire for the side `color`. Prints a warning if its moves seem to be those of the other side.
+    /// Opens a repertoire for the side `color`. Prints a warning if the repertoire seems to be for the other side.
     pub fn repertoire(&self, argument: &Path, color: Color) -> anyhow::Result<MoveSource> {
         let known = self.open(argument, None, MoveSource::repertoire)?;
         if let Some(warning) = known.color_warning(color)? {
@@ -171,8 +172,8 @@ impl Opener {
         Ok(known)
     }
 
-    /// Opens files as one source of moves. One file can be of any kind; several files must be PGN. `filter` selects
-    /// the games that are used.
+    /// Opens files as one source of moves. A single file can be of any kind, but several files must all be PGN.
+    /// `filter` selects the games to use.
     pub fn sources(
         &self,
         arguments: &[PathBuf],
@@ -187,7 +188,7 @@ impl Opener {
         }
     }
 
-    /// Opens a file or directory as a source of moves. `filter` selects the games that are used.
+    /// Opens a file or directory as a source of moves. `filter` selects the games to use.
     pub fn source(
         &self,
         argument: &Path,
@@ -199,7 +200,7 @@ impl Opener {
     }
 
     /// Opens the file or directory `argument` by calling `open_source` with its path and the settings of this opener.
-    /// `filter` selects the games that are used. Prints warnings about games that could not be read.
+    /// `filter` selects the games to use. Prints warnings about games that could not be read.
     fn open(
         &self,
         argument: &Path,
@@ -214,8 +215,8 @@ impl Opener {
         self.open_as(filter, |options| open_source(&path, options))
     }
 
-    /// Opens a source of moves by calling `open_source` with the settings of this opener. `filter` selects the games
-    /// that are used. Prints warnings about games that could not be read.
+    /// Opens a source of moves by calling `open_source` with the settings of this opener. `filter` selects the games to
+    /// use. Prints warnings about games that could not be read.
     fn open_as(
         &self,
         filter: Option<&GameFilter>,
@@ -250,8 +251,8 @@ pub fn with_side(text: &str) -> Result<(PathBuf, Color), &'static str> {
     of_side.ok_or("give the side after the file, as in my.pgn:white")
 }
 
-/// Parses the value N of `--reach`, which means "one game in N". Returns an error message if the text is not a number
-/// of at least 1.
+/// Parses the value N of the option `--reach`, which means "one game in N". Returns an error message if the text is not
+/// a number of at least 1.
 fn one_in(text: &str) -> Result<f64, &'static str> {
     match text.parse::<f64>() {
         Ok(number) if number >= 1.0 && number.is_finite() => Ok(number),
@@ -259,13 +260,13 @@ fn one_in(text: &str) -> Result<f64, &'static str> {
     }
 }
 
-/// Returns the title of a repertoire for the side `color`. It is written into the `Event` tag of games, or into the
-/// comment of a book's header.
+/// Returns the title of a repertoire for the side `color`. A PGN file contains the title in the `Event` tags of its
+/// games, and a book in the comment of its header.
 fn title_of(color: Color) -> String {
     format!("Repertoire for {color}")
 }
 
-/// Returns an error if `out` is standard output. The command already prints its list there.
+/// Returns an error if `out` is standard output, because the command already prints its list there.
 fn refuse_printed(out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
         let usage = "the list and the output of --out would both go to standard output: give a file with --out";
@@ -274,15 +275,15 @@ fn refuse_printed(out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Formats a game as an element of a JSON list. `comma` is written before the element and then set to `,`, so it must
-/// be empty for the first element.
+/// Formats a game as an element of a JSON list, preceded by `comma`. Then sets `comma` to `,`, so that a comma precedes
+/// the next element. The caller passes an empty `comma` for the first element.
 fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     let game = json::to_string(game).expect("texts and numbers are JSON");
     std::mem::replace(comma, ",").to_owned() + &game
 }
 
-/// Creates an output for PGN games with comments. If the output is a file, its first line will contain a checksum of
-/// the file; PGN readers skip this line.
+/// Creates an output for PGN games with comments. An output file begins with a line that contains a checksum of the
+/// file. PGN readers skip this line.
 pub fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     let mut out = Output::create(path, force)?;
     if out.is_sealed() {
@@ -291,7 +292,7 @@ pub fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     Ok(out)
 }
 
-/// Returns the text of a game with a blank line after it. Returns an empty text if the game is blank.
+/// Appends a blank line to the text of a game, and returns the new text. Returns an empty text if the game is blank.
 fn pgn_text(text: &[u8]) -> Vec<u8> {
     match text.trim_ascii_end() {
         [] => Vec::new(),

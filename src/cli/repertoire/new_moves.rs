@@ -192,7 +192,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Formats the new move of a game as one line. A move is new if the reference does not contain the position after it.
+/// Formats the new move of a game as one line. A move is new if the position after it does not occur in the reference.
 fn new_line(found: &NewMove) -> String {
     let NewMove {
         game, white, black, ..

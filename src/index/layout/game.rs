@@ -7,11 +7,11 @@ use shakmaty::Color;
 use super::{parse_number, put_number};
 use crate::pgn::{GameReader, GameResult, Tags, rating, tag_text};
 
-/// The value that the offset field contains in the record of a game without tags.
+/// The value of the offset field in the record of a game without tags.
 const NO_OFFSET: i64 = -1;
 
-/// The byte offset of a game in the decompressed PGN text. The variants tell whether the game begins with tags or
-/// with moves.
+/// The byte offset in the decompressed PGN text at which a game begins. A game begins with its first tag
+/// ([`Tags`](GameOffset::Tags)), or with its first move if it has no tags ([`Moves`](GameOffset::Moves)).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GameOffset {
     /// The offset of the opening bracket of the game's first tag.
@@ -28,8 +28,8 @@ impl GameOffset {
         }
     }
 
-    /// Appends the value of the offset field of a game record: the offset of the byte after the bracket of the first
-    /// tag, or -1 for a game without tags.
+    /// Appends the offset field of a game record to `out`. For a game with tags, the field contains the offset of the
+    /// byte after the first tag's opening bracket. For a game without tags, it contains -1.
     pub(in crate::index) fn put_field(self, out: &mut Vec<u8>) {
         match self {
             // The format stores the offset of the byte after the bracket.
@@ -39,9 +39,8 @@ impl GameOffset {
     }
 }
 
-/// The 14 fields of a game record in their order. Each element is a pair of the PGN tag that the field contains
-/// and the name of the field. The tenth field contains the offset of the game instead of a tag, so its tag is
-/// empty.
+/// The 14 fields of a game record, in their order. Each element is a pair: the PGN tag whose value the field contains,
+/// and the name of the field. The tenth field contains the offset of the game, so its tag is empty.
 pub(in crate::index) const FIELDS: [(&str, &str); 14] = [
     ("White", "white"),
     ("WhiteElo", "white_rating"),
@@ -62,9 +61,9 @@ const RESULT_FIELD: usize = 4;
 pub(in crate::index) const OFFSET_FIELD: usize = 9;
 pub(in crate::index) const FEN_FIELD: usize = 10;
 
-/// Appends the record of a game to `out`: the values of 13 tags, and the offset `place` of the game, separated by
-/// vertical bars. A missing tag is written as `*`, except that a missing `FEN` tag is left empty. Vertical bars
-/// and line breaks in tags are replaced by slashes.
+/// Appends the record of a game to `out`. The record contains the values of 13 tags and the offset of the game
+/// (`place`), separated by vertical bars. A missing tag is written as `*`, but a missing `FEN` tag is left empty.
+/// Vertical bars and line breaks in tags are replaced by slashes.
 pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GameOffset) {
     for (i, (tag, _)) in FIELDS.iter().enumerate() {
         if i > 0 {
@@ -111,8 +110,8 @@ impl GameHeader {
         (bars + 1 >= FIELDS.len() && offset >= NO_OFFSET).then_some(header)
     }
 
-    /// Creates a header from the record of a game. `place` is the offset at which the game begins. `result` is the
-    /// result with which the game is counted; it replaces a missing or unknown `Result` tag.
+    /// Creates a header from the encoded record of a game. `place` is the offset at which the game begins. polybook
+    /// counts the game with the result `result`, which replaces a missing or unknown `Result` tag.
     pub(in crate::index) fn of_game(
         record: Vec<u8>,
         place: GameOffset,
@@ -147,8 +146,8 @@ impl GameHeader {
             .is_none_or(|tag| tag == GameResult::Unknown)
     }
 
-    /// Returns the offset at which the game begins in its PGN file, or `None` if the offset is unknown. An index made
-    /// with `make-book --leveldb` does not store the offsets of games without tags.
+    /// Returns the offset at which the game begins in its PGN file. Returns `None` for a game without tags in an index
+    /// made by `make-book --leveldb`, because such an index does not store the offset.
     pub(in crate::index) fn offset_of_text(&self) -> Option<GameOffset> {
         self.place
     }
@@ -168,14 +167,15 @@ impl GameHeader {
         tag_text(self.field(number))
     }
 
-    /// Returns the value of the tag `name`, such as `White`. Returns an empty text if game records do not contain this
-    /// tag.
+    /// Returns the value of the tag `name`, such as `White`. Returns an empty string if game records do not contain
+    /// this tag.
     pub fn tag(&self, name: &str) -> Cow<'_, str> {
         let number = FIELDS.iter().position(|(tag, _)| *tag == name);
         number.map_or_else(Cow::default, |number| self.text(number))
     }
 
-    /// Returns an iterator over pairs of the name and the value of a field, in the order of the record.
+    /// Returns an iterator over the fields of the record, in their order. Each item is the name of a field and its
+    /// value.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
         let fields = FIELDS.iter().enumerate();
         fields.map(|(number, (_, name))| match number {

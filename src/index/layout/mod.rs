@@ -88,7 +88,7 @@ pub fn parse_file_value(value: &[u8]) -> Option<(u64, &[u8])> {
     Some((parse_number(&value[..bar])?, &value[bar + 1..]))
 }
 
-/// Parses a decimal number. Returns `None` if `value` is not the text of a number of the type `N`.
+/// Parses a decimal number. Returns `None` if `value` is not a decimal number that fits into `N`.
 pub fn parse_number<N: std::str::FromStr>(value: &[u8]) -> Option<N> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
@@ -99,28 +99,27 @@ pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Returns `true` if the LevelDB key `next` does not begin with the digits `number`. While keys are visited in
-/// ascending order, starting at the key `number`, this means that no further key begins with these digits.
+/// Returns `true` if the LevelDB key `next` does not begin with the digits `number`. If keys are visited in ascending
+/// order from the key `number` on, no later key begins with these digits either.
 #[inline]
 pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)
 }
 
-/// The greatest length in bytes of a value that lists the game ids of a position. The LevelDB block that contains
-/// the value must be smaller than 4 GiB, and contains up to 64 KiB before the value.
+/// The greatest length in bytes of a value that lists the game ids of a position. A LevelDB block must be smaller than
+/// 4 GiB, and up to 64 KiB of a block can precede such a value.
 pub const MAX_LIST_BYTES: u64 = u32::MAX as u64 - (1 << 16);
 
 /// The error message for a position whose list of games is too long for one value.
 pub const TOO_LONG: &str =
     "an index can list at most about 440 million games of one position: make several indexes";
 
-/// Returns the length in bytes of a game id as it is written in a list of game ids: its decimal digits and a
-/// comma.
+/// Returns the number of bytes that a game id takes in a list of game ids: its decimal digits and a comma.
 pub fn id_len(id: u32) -> u64 {
     u64::from(id.checked_ilog10().unwrap_or(0)) + 2
 }
 
-/// Appends a game id, as it is written in a list of game ids: its decimal digits and a comma.
+/// Appends a game id to a list of game ids, as its decimal digits and a comma.
 #[inline]
 pub fn write_id(out: &mut Vec<u8>, id: u32) {
     put_number(out, id);
@@ -138,8 +137,7 @@ pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
     reader.is_done().then_some(ids)
 }
 
-/// A parser for a list of the game ids of a position. The text of the list may be passed to the parser in several
-/// parts.
+/// A parser for the list of a position's game ids. The text of the list can be passed to the parser in several parts.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct IdReader {
     /// The number formed by the digits of an id whose comma has not been read yet, or `None` if there are no such
@@ -170,7 +168,7 @@ impl IdReader {
         Some(())
     }
 
-    /// Returns `true` if the list of game ids is complete, that is, if the last part did not end within an id.
+    /// Returns `true` if the text that was parsed so far ends with a complete game id, so that the list may end there.
     pub fn is_done(&self) -> bool {
         self.open.is_none()
     }

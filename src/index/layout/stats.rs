@@ -54,8 +54,8 @@ impl PositionStats {
         u64::try_from((decided + i128::from(score)) / 2).unwrap_or(0)
     }
 
-    /// Parses the value of one statistic and stores it. `name` is the suffix of its key, such as `_draws`. Returns
-    /// `None` if the value is malformed or the suffix is unknown.
+    /// Parses one statistic of a position and stores it in `self`. `name` is the suffix of the statistic's LevelDB key,
+    /// such as `_draws`. Returns `None` if the value is malformed or the suffix is unknown.
     pub(in crate::index) fn read(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         match name {
             DRAWS => self.draws = super::parse_number(value)?,
@@ -67,8 +67,8 @@ impl PositionStats {
         Some(())
     }
 
-    /// Returns `true` if the statistics are consistent. White's wins minus Black's wins must be possible for the
-    /// numbers of games and draws, and the moves must be sorted and deduplicated.
+    /// Returns `true` if the statistics are consistent. White's score (wins minus losses) must be possible for the
+    /// numbers of games and draws. The moves must be sorted, without duplicates.
     pub(in crate::index) fn is_possible(&self) -> bool {
         let decided = i128::from(self.games) - i128::from(self.draws);
         let score = i128::from(self.white_score);
@@ -77,8 +77,8 @@ impl PositionStats {
             && self.moves.is_sorted_by(|a, b| a < b)
     }
 
-    /// Appends the four entries of a position's statistics (draws, games, moves and White's score) to `out`, sorted by
-    /// key. Each key begins with `number`, the position key in decimal digits.
+    /// Appends the four entries of a position's statistics to `out`, sorted by key: draws, games, moves and White's
+    /// score. Each key begins with `number`, the position key in decimal digits.
     pub(in crate::index) fn write(&self, number: &[u8], out: &mut Entries) {
         for name in PositionStats::NAMES {
             out.begin(number);
@@ -101,9 +101,9 @@ fn put_moves(value: &mut Vec<u8>, moves: &[BookMove]) {
     }
 }
 
-/// Combines the values of one statistic from several indexes: adds up numbers, and merges lists of moves. `key`
-/// is the LevelDB key of the statistic. Returns `None` if `key` belongs to no statistic, or if a value is
-/// malformed.
+/// Combines the values that several indexes store for one statistic of a position. Numbers are added up, and lists of
+/// moves are merged. `key` is the LevelDB key of the statistic. Returns `None` if `key` belongs to no statistic, or if
+/// a value is malformed.
 pub(in crate::index) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec<u8>> {
     let mut joined = Vec::new();
     if key.ends_with(MOVES) {
@@ -129,7 +129,7 @@ pub(in crate::index) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec
     Some(joined)
 }
 
-/// Parses a list of moves, written as 16-bit decimal numbers with a comma after each. Returns `None` if the list is
+/// Parses a list of moves. Each move is written as a 16-bit decimal number and a comma. Returns `None` if the list is
 /// malformed.
 fn parse_moves(mut value: &[u8]) -> Option<Vec<BookMove>> {
     let mut moves = Vec::new();

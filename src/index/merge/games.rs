@@ -14,16 +14,15 @@ use crate::{
     storage::sort::{ByteRun, Memory, Record, SHARDS, Sealed, Shards},
 };
 
-/// The inclusive start of the range of LevelDB keys that belong to game records.
+/// The lower limit (inclusive) of the LevelDB keys of game records.
 const START: &[u8] = b"game_";
-/// The exclusive end of the range of LevelDB keys that belong to game records. The backtick follows the
-/// underscore in ASCII.
+/// The upper limit (exclusive) of the LevelDB keys of game records. The backtick follows the underscore in ASCII.
 const END: &[u8] = b"game`";
 
 /// The greatest number of decimal digits of a 32-bit game id.
 const MAX_ID_DIGITS: usize = 10;
 
-/// The number of list records of player and event names that are collected in memory before they are sorted.
+/// The number of list records of player and event names that are sorted together in memory.
 const NAME_RECORDS_PER_SORT: usize = 1 << 16;
 
 /// Reads the game records of all indexes in `plan`, and returns them in the order of their ids in the merged
@@ -70,8 +69,8 @@ pub(super) fn merged_records(
     Ok(merged)
 }
 
-/// The games of all explorer's indexes that are being merged. Their player and event names are numbered as in the
-/// merged index.
+/// The games of all explorer's indexes that are being merged. The players and events in them have the name numbers of
+/// the merged index.
 pub(super) struct MergedGames {
     pub games: StoredGames,
     /// The list records of the names that the base input does not contain.
@@ -131,9 +130,9 @@ impl MergedGames {
         })
     }
 
-    /// Returns the list records of new names, which are names that the base index (the first one with games) does not
-    /// contain. The records assign numbers of names to lists. Only records whose list keys are at least `from` and
-    /// less than `until` are returned. If `until` is `None`, there is no upper limit.
+    /// Returns the list records of new names whose list keys are at least `from` and less than `until`. If `until` is
+    /// `None`, there is no upper limit. A new name does not occur in the base index, which is the first index with
+    /// games. A list record of a name adds the number of the name to a list.
     ///
     /// # Errors
     ///

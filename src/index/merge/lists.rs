@@ -28,15 +28,13 @@ use crate::{
     task,
 };
 
-/// The inclusive start of the range of LevelDB keys that belong to lists. A list contains, for example, the games
-/// of a position.
+/// The lower limit (inclusive) of the LevelDB keys of lists. A list contains, for example, the games of a position.
 const START: &[u8] = b"xp";
-/// The exclusive end of the range of LevelDB keys that belong to lists. A list contains, for example, the games
-/// of a position.
+/// The upper limit (exclusive) of the LevelDB keys of lists. A list contains, for example, the games of a position.
 const END: &[u8] = b"xq";
 
-/// A merge of the lists of several explorer's indexes. A list contains the games of one position, player or
-/// Lichess id, or the numbers of all names that are equal after normalization.
+/// A merge of the lists of several explorer's indexes. A list contains the games of one position, one player or one
+/// Lichess id. Other lists contain the numbers of all names that are equal after normalization.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
     merge: &'a MergedGames,
@@ -47,8 +45,8 @@ pub(super) struct ListMerge<'a> {
 }
 
 impl<'a> ListMerge<'a> {
-    /// Creates a merge of the lists of all indexes in `plan`. `contents` are the descriptions of the indexes, `merge`
-    /// contains their merged games, and `items` is the total number of items in the merged lists.
+    /// Creates a merge of the lists of all indexes in `plan`. `contents` contains the descriptions of the indexes, and
+    /// `merge` contains their games. `items` is the total number of items in the merged lists.
     pub(super) fn new(
         plan: &'a MergePlan<'a>,
         contents: &[Contents],
@@ -63,15 +61,15 @@ impl<'a> ListMerge<'a> {
         }
     }
 
-    /// Divides the lists into key ranges that can be merged in parallel. Each range begins with the first list of a
-    /// page, which is an entry that contains several lists of the merged index.
+    /// Divides the lists into key ranges that can be merged in parallel. The merged index stores several lists together
+    /// in an entry, called a page. Each range begins with the first list of a page.
     pub(super) fn ranges(&self) -> Vec<KeyRange> {
         self.plan.ranges(START, END, |key| {
             Some(subject_start(self.paging.first_of(list_subject(key)?)).to_vec())
         })
     }
 
-    /// Merges all lists whose keys are in `range`, and returns the entries of the merged index.
+    /// Merges all lists whose keys are in `range`. Returns the resulting entries of the merged index.
     ///
     /// # Errors
     ///
@@ -101,7 +99,7 @@ impl<'a> ListMerge<'a> {
     }
 }
 
-/// The merge of the lists in one range of keys, which runs on one thread.
+/// The merge of the lists in one key range. It runs on one thread.
 struct RangeMerge<'p> {
     base: usize,
     /// Whether the base input assigns lists to pages in the same way as the output, so that its pages can be copied.
@@ -114,7 +112,7 @@ struct RangeMerge<'p> {
 }
 
 impl RangeMerge<'_> {
-    /// Merges all lists in the range of keys, and returns the merged entries.
+    /// Merges all lists in the key range, and returns the entries of the merged index.
     fn join(mut self) -> Result<EntryBatch> {
         loop {
             let named = self.names.first().map(|record| record.subject());
@@ -149,9 +147,9 @@ impl RangeMerge<'_> {
         }
     }
 
-    /// Copies pages (entries that contain several lists) of the base index unchanged, as long as no other index has
-    /// lists in them. The base index is the first index with games. Its pages can be copied because its game ids do
-    /// not change.
+    /// Copies pages of the base index to the merged index, as long as no other index has lists in them. A page is an
+    /// entry that contains several lists. The base index is the first index with games. Its game ids do not change, so
+    /// its pages can be copied.
     ///
     /// `other` is the smallest list key of the other indexes, or `None` if they have no more lists.
     fn pass_pages(&mut self, other: Option<ListKey>) -> Result<()> {
@@ -173,9 +171,9 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Adds the merged list with the key `subject`, which is the concatenation of all indexes' lists with this key.
-    /// Lists that belong to new names are added by [`add_named`](Self::add_named) instead, because new names get
-    /// other numbers.
+    /// Concatenates the lists that the indexes have for the key `subject`, and adds the result to the merged index.
+    /// Lists with numbers of new names are left to [`add_named`](Self::add_named), because the merge assigns new
+    /// numbers to these names.
     fn add(&mut self, subject: ListKey) -> Result<()> {
         // The new ids of each input follow those of the previous one, so concatenation keeps the order.
         for input in &mut self.inputs {
@@ -186,9 +184,9 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Adds the merged list with the key `subject`, which belongs to a new name. A new name is one that the base
-    /// index does not contain, so its number is assigned by the merge. The list consists of the records with this key
-    /// in all indexes and in `self.names`, sorted by id.
+    /// Merges the lists with the key `subject`, which contain numbers of new names, and adds the result to the merged
+    /// index. A new name does not occur in the base index, so the merge assigns its number. The result contains the
+    /// records with this key from all indexes and from `self.names`, sorted by id.
     fn add_named(&mut self, subject: ListKey) -> Result<()> {
         let named = self.names.partition_point(|name| name.subject() == subject);
         let (named, rest) = self.names.split_at(named);
@@ -219,9 +217,8 @@ impl RangeMerge<'_> {
 
 /// A reader of the lists of one index in a range of list keys.
 ///
-/// A merge assigns new numbers to the names of all indexes except the base index, the index with the first games.
-/// Lists that contain numbers of names are therefore read only from the base index, and skipped in all other
-/// indexes.
+/// The base index is the first index with games. A merge keeps the numbers of its names, and assigns new numbers to the
+/// names of all other indexes. The reader of such an index therefore skips the lists that contain numbers of names.
 struct ListStream<'p> {
     index: &'p Index,
     entries: TablesCursor<'p>,
@@ -251,11 +248,11 @@ struct PageList {
 }
 
 impl<'p> ListStream<'p> {
-    /// Creates a reader of the lists of `input` whose list keys are at least `from` and less than `until`. If `until`
-    /// is `None`, there is no upper limit. `paging` says how `input` assigns lists to pages.
+    /// Creates a reader of the lists of `input`. It reads lists whose keys are at least `from` and less than `until`.
+    /// If `until` is `None`, there is no upper limit. `paging` says how `input` assigns lists to pages.
     ///
-    /// `has_first_games` is `true` if `input` is the base index, which contains the first games of the merged index.
-    /// The names of the base index keep their numbers, so the lists that contain numbers of names are read, too.
+    /// `has_first_games` is `true` if `input` contains the first games of the merged index. Its names then keep their
+    /// numbers, so lists that contain numbers of names are also read.
     fn new(
         input: &MergeInput<'p>,
         has_first_games: bool,
@@ -280,15 +277,14 @@ impl<'p> ListStream<'p> {
         })
     }
 
-    /// Returns the key of the next list in the current page (an entry that contains several lists), or `None` if the
-    /// page has no more lists.
+    /// Returns the key of the next list in the current page, or `None` if the page has no more lists. A page is an
+    /// entry that contains several lists.
     fn subject(&self) -> Option<ListKey> {
         self.lists.front().map(|list| list.subject)
     }
 
-    /// Removes lists from the front of the current page (an entry that contains several lists). Stops at the first
-    /// list that is stored in chunks, or whose key is at least `other`. If `other` is `None`, there is no limit for
-    /// keys.
+    /// Removes lists from the front of the current page, which is an entry with several lists. Stops at the first list
+    /// that is stored in chunks, or whose key is at least `other`. If `other` is `None`, keys have no limit.
     ///
     /// Returns the key of the last removed list, and the encoding of all removed lists. Returns `None` if no list was
     /// removed.
@@ -303,8 +299,8 @@ impl<'p> ListStream<'p> {
         Some((last.subject, &self.page[first.start..last.list.end]))
     }
 
-    /// Removes the first remaining list from the current page (an entry that contains several lists), and calls `f`
-    /// with each record of this list. The records contain the ids that the games have in the merged index.
+    /// Removes the next list from the current page, and calls `f` with each record of the list. The records contain the
+    /// ids that the games have in the merged index.
     fn take(&mut self, mut f: impl FnMut(ListRecord) -> Result<()>) -> Result<()> {
         let Some(next) = self.lists.pop_front() else {
             return Ok(());
@@ -322,11 +318,11 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Calls `f` with the records of `list`, which is a list or one chunk of a list. The records contain the ids that
-    /// the games have in the merged index.
+    /// Calls `f` with each record in `list`, which is a whole list or one chunk of a long list. The records contain the
+    /// ids that the games have in the merged index.
     ///
-    /// `least` is the smallest id that `list` may contain. It is set to the last id plus 1, for the next chunk of the
-    /// list.
+    /// `least` is the smallest id that `list` may contain. The function sets it to the smallest id that the next chunk
+    /// may contain.
     fn pass_records(
         &self,
         subject: ListKey,
@@ -355,9 +351,9 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Returns the LevelDB key of the next entry, and the smallest list key that belongs to the page of this entry. A
-    /// page is an entry that contains several lists with neighboring keys. Returns `None` if no entry in the range is
-    /// left.
+    /// Returns the LevelDB key of the next entry in the range, or `None` if no entry is left. Also returns the smallest
+    /// list key that belongs to the page of this entry. A page is an entry that contains several lists with neighboring
+    /// keys.
     fn next_key(&self) -> Result<Option<(&[u8], ListKey)>> {
         let Some(key) = self.entries.key_before(END) else {
             return Ok(None);
@@ -370,8 +366,8 @@ impl<'p> ListStream<'p> {
             .then_some((key, first)))
     }
 
-    /// Reads pages (entries that contain several lists) until a page contains a list of this reader's range. Does
-    /// nothing if the current page still has lists.
+    /// Reads pages until a page contains a list of this reader's range. A page is an entry that contains several lists.
+    /// Does nothing if the current page still has lists.
     fn read_to_lists(&mut self) -> Result<()> {
         while self.lists.is_empty()
             && let Some((key, _)) = self.next_key()?
@@ -392,9 +388,8 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Locates the lists in the current page (an entry that contains several lists) whose keys are in the range of
-    /// this reader. `last` is the greatest list key that belongs to the page. Also checks that the chunks that were
-    /// read before the page are the chunks of its long lists.
+    /// Locates the lists in the current page whose keys are in the range of this reader. `last` is the greatest list
+    /// key that belongs to the page. Also checks that the chunks before the page belong to the long lists of the page.
     fn read_page(&mut self, last: ListKey) -> Result<()> {
         let (mut start, mut chunks) = (0, 0);
         let lists = &mut self.lists;

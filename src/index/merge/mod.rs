@@ -72,8 +72,8 @@ impl MergeIndexes {
         }
     }
 
-    /// Sets whether an existing index may be replaced. If not, [`run`](MergeIndexes::run) fails if the output exists.
-    /// Default: `false`.
+    /// Sets whether [`run`](MergeIndexes::run) may replace an existing index. Otherwise, `run` fails if the output
+    /// exists. Default: `false`.
     pub fn force(mut self, force: bool) -> MergeIndexes {
         self.force = force;
         self
@@ -103,7 +103,7 @@ impl MergeIndexes {
         Arc::clone(&self.meter)
     }
 
-    /// Merges the indexes into a new index at `out`. The index appears there only when it is complete.
+    /// Merges the indexes into a new index at the path `out`. The index appears at this path only when it is complete.
     ///
     /// # Errors
     ///
@@ -129,8 +129,8 @@ impl MergeIndexes {
         Ok(summary)
     }
 
-    /// Writes the merged index with the threads of the current rayon pool. Returns the size of the index, and the
-    /// finished output, which still has to be renamed to its target.
+    /// Writes the merged index with the threads of the current rayon pool. Returns the size of the index and the
+    /// finished output. The caller must still rename the output to its target.
     fn write(&self, plan: &MergePlan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
         let mut files = Vec::new();
         for input in &plan.inputs {
@@ -164,9 +164,9 @@ impl MergeIndexes {
         writer.write_batches(groups, last, plan.games, &self.stop, &self.meter)
     }
 
-    /// Calls `join` with each key range of `ranges` and returns an iterator over the batches of entries that `join`
-    /// returns. A group contains the batches of the ranges that are processed in parallel. The memory budget and
-    /// the indexes in `plan` limit their number.
+    /// Calls `join` with each range in `ranges`. Returns an iterator over groups of the batches that `join` returns.
+    /// The ranges of a group are processed in parallel. The memory budget and the number of indexes in `plan` limit the
+    /// number of ranges in a group.
     fn joined<F: Fn(&KeyRange) -> Result<EntryBatch> + Send + Sync>(
         &self,
         plan: &MergePlan<'_>,
@@ -180,12 +180,11 @@ impl MergeIndexes {
     }
 }
 
-/// The number of bytes of entries with game records, game rows or names that are written to the merged index at a
-/// time.
+/// Entries with game records, game rows or names are written to the merged index in groups of about this many bytes.
 const BYTES_PER_WRITE: usize = 4 << 20;
 
-/// Creates the description of the merged index. The number of positions is 0 until it is known. `contents` are
-/// the descriptions of the inputs, and `merge` contains the merged names.
+/// Creates the description of the merged index. `contents` contains the descriptions of the inputs, and `merge`
+/// contains the merged names. The number of positions is not known yet, so it is set to 0.
 fn merged_contents(contents: &[Contents], merge: &MergedGames) -> Contents {
     let names = contents.iter().map(|contents| u64::from(contents.names));
     let items: u64 = contents.iter().map(|contents| contents.items).sum();

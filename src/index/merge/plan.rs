@@ -9,18 +9,18 @@ use crate::{
     position::VariantChoice,
 };
 
-/// The greatest size in bytes of a LevelDB block that is held in memory as a whole. If a block is larger, its
-/// last value is streamed.
+/// The greatest size in bytes of a LevelDB block that is held in memory as a whole. In a larger block, the last value
+/// is streamed instead.
 pub(super) const MAX_BLOCK_IN_MEMORY: usize = 256 << 10;
 
-/// The minimum number of LevelDB tables that begin in one key range. A merge is divided into key ranges, each of
-/// which is processed by one thread.
+/// The minimum number of LevelDB tables in one key range. A merge is divided into key ranges, and one thread processes
+/// each range.
 const MIN_TABLES_PER_RANGE: usize = 2;
-/// The maximum number of LevelDB tables that begin in one key range. A merge of `n` indexes is divided into key
-/// ranges in which about `n` tables begin, but at least [`MIN_TABLES_PER_RANGE`] and at most this number.
+/// The maximum number of LevelDB tables in one key range. A merge is divided into key ranges. A merge of `n` indexes
+/// puts `n` tables into each range, but at least [`MIN_TABLES_PER_RANGE`] and at most this number.
 const MAX_TABLES_PER_RANGE: usize = 8;
 
-/// The plan of a merge: the indexes to be merged, and the properties that they share.
+/// The plan of a merge: the indexes that will be merged, and the properties that they share.
 pub(super) struct MergePlan<'a> {
     pub inputs: Vec<MergeInput<'a>>,
     /// The number of games in all inputs.
@@ -44,11 +44,11 @@ pub(super) struct MergeInput<'a> {
 }
 
 impl<'a> MergeInput<'a> {
-    /// Returns a cursor at the first entry whose key is at least `start`. The cursor reaches all entries whose keys
-    /// are less than `end`, and possibly further entries.
+    /// Returns a cursor at the first entry whose key is at least `start`. The cursor reaches all entries whose keys are
+    /// less than `end`, and possibly further entries.
     ///
-    /// If a block has more than `longest` bytes and ends with a long value, the cursor returns the location of this
-    /// value instead of its bytes.
+    /// Blocks of more than `longest` bytes are not held in memory as a whole. If such a block ends with a long value,
+    /// the cursor returns the location of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -87,8 +87,8 @@ pub(super) struct KeyRange {
 }
 
 impl<'a> MergePlan<'a> {
-    /// Checks that `indexes` can be merged, and plans their merge. `out` is the path of the merged index, for error
-    /// messages. Long values are spilled to `temp_dir`.
+    /// Checks that `indexes` can be merged, and plans their merge. `out` is the path of the merged index; it is only
+    /// used in error messages. Long values are spilled to `temp_dir`.
     ///
     /// # Errors
     ///
@@ -168,9 +168,11 @@ impl<'a> MergePlan<'a> {
         Ok(plan)
     }
 
-    /// Divides the keys from `start` up to but excluding `end` into ranges of a few megabytes. Each range except the
-    /// first begins near the first key of a table. `align` receives this key and returns the greatest key up to it at
-    /// which a range may begin, or `None` if there is none.
+    /// Divides the keys that are at least `start` and less than `end` into ranges of a few megabytes. Each range except
+    /// the first begins at or before the first key of a table.
+    ///
+    /// `align` receives the first key of a table. It returns the greatest key up to this one at which a range may
+    /// begin, or `None` if there is none.
     pub(super) fn ranges(
         &self,
         start: &[u8],
@@ -205,15 +207,15 @@ impl<'a> MergePlan<'a> {
         ranges
     }
 
-    /// Returns how many key ranges are merged in parallel so that their entries take at most about `bytes` bytes of
-    /// memory in total. The result is at least 1, and at most twice the number of threads.
+    /// Returns the number of key ranges to merge in parallel. The entries of these ranges then take about `bytes` bytes
+    /// of memory in total. The result is at least 1, and at most twice the number of threads.
     pub(super) fn ranges_at_once(&self, bytes: usize) -> usize {
         let ranges = bytes / (self.tables_in_range() * TABLE_SIZE);
         ranges.clamp(1, 2 * rayon::current_num_threads())
     }
 
-    /// Returns the number of input tables after which the plan begins a new key range. The number equals the
-    /// number of inputs, but is at least [`MIN_TABLES_PER_RANGE`] and at most [`MAX_TABLES_PER_RANGE`].
+    /// Returns the number of input tables in one key range of the plan. This is the number of inputs, but at least
+    /// [`MIN_TABLES_PER_RANGE`] and at most [`MAX_TABLES_PER_RANGE`].
     fn tables_in_range(&self) -> usize {
         self.inputs
             .len()

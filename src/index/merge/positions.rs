@@ -13,15 +13,14 @@ use crate::{
     task,
 };
 
-/// The inclusive start of the range of LevelDB keys that belong to positions. These keys begin with decimal
-/// digits.
+/// The lower limit (inclusive) of the LevelDB keys of positions. These keys begin with decimal digits.
 pub(super) const START: &[u8] = b"0";
-/// The exclusive end of the range of LevelDB keys that belong to positions. The colon follows the digit 9 in
-/// ASCII.
+/// The upper limit (exclusive) of the LevelDB keys of positions. These keys begin with decimal digits, and the colon
+/// follows the digit 9 in ASCII.
 pub(super) const END: &[u8] = b":";
 
-/// Returns the number of commas in `value`, a part of a list of game ids. This is the number of ids that end in
-/// the part, because a comma follows each id.
+/// Counts the game ids that end in `value`, which is a part of a list of game ids. A comma follows each id, so the
+/// function counts commas.
 fn count(value: &[u8]) -> u64 {
     memchr::memchr_iter(b',', value).count() as u64
 }
@@ -42,9 +41,9 @@ impl MergeInput<'_> {
         Ok(Some(self.index.stats(key)?.is_some()))
     }
 
-    /// Converts game ids of this index to ids of the merged index, and appends them to `out`. `value` is a part of a
-    /// list of game ids. If the part ends within an id, `ids` keeps the digits for the next call. Returns `None` if
-    /// the list is malformed.
+    /// Converts game ids of this index to ids of the merged index, and appends them to `out` as text. `value` is a part
+    /// of a list of game ids. If this part ends within an id, `ids` keeps its digits for the next call. Returns `None`
+    /// if the list is malformed.
     fn shift(&self, ids: &mut IdReader, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let games = self.index.game_count();
         ids.read(value, |id| {
@@ -53,8 +52,9 @@ impl MergeInput<'_> {
         })
     }
 
-    /// Converts the game ids in `value`, a position's list of games, to ids of the merged index. Appends them to the
-    /// open entry of `made`, whose key is `key`. Long lists are spilled to `temp_dir`.
+    /// Adds a position's games in this index to the merged list of the position. `value` is the list of game ids in
+    /// this index. The ids are converted to ids of the merged index, and appended to the open entry of `made`, whose
+    /// key is `key`. A long list is spilled to `temp_dir`.
     ///
     /// # Errors
     ///
@@ -90,7 +90,8 @@ impl MergeInput<'_> {
 }
 
 impl MergePlan<'_> {
-    /// Merges the entries of all positions whose keys are in `range`, and returns the merged entries.
+    /// Merges the entries of all positions whose keys are in `range`. Returns the resulting entries of the merged
+    /// index.
     ///
     /// # Errors
     ///
@@ -134,8 +135,8 @@ impl MergePlan<'_> {
         }
     }
 
-    /// Copies entries from `base` to `made`, up to but excluding the key `end`. No other index may have entries
-    /// before `end`. `base` reads the first index with games, whose game ids do not change.
+    /// Copies the next entries of the cursor `base` to `made`, up to but excluding the key `end`. Used when no other
+    /// index has entries before `end`. `base` reads the first index with games, whose game ids do not change.
     fn pass_base(
         &self,
         base: &mut TablesCursor<'_>,
@@ -156,8 +157,8 @@ impl MergePlan<'_> {
         Ok(())
     }
 
-    /// Adds an entry to `made` that lists all games of a position. `key` is the key of the entry. `values` are the
-    /// lists of all inputs that contain the position, in the order of the inputs.
+    /// Merges the lists of games that several inputs contain for one position, and adds the resulting entry to `made`.
+    /// `key` is the key of the entry. `values` contains these inputs with their lists, in the order of the inputs.
     #[inline]
     fn join_ids<'p>(
         &self,
@@ -174,14 +175,15 @@ impl MergePlan<'_> {
     }
 }
 
-/// Returns `true` if `key` is the key of a position's list of games, and `false` if it is the key of a statistic, such
-/// as `10_freq`.
+/// Returns `true` if `key` is the LevelDB key of a position's list of games. Returns `false` if it is the key of a
+/// statistic, such as `10_freq`.
 fn is_of_games(key: &[u8]) -> bool {
     key.last().is_some_and(u8::is_ascii_digit)
 }
 
-/// Adds an entry to `made` that contains one statistic of a position, such as the number of draws. `key` is the
-/// key of the entry. `values` are the values of all inputs that contain the position.
+/// Combines the values that several inputs contain for one statistic of a position, and adds the resulting entry to
+/// `made`. An example of a statistic is the number of draws. `key` is the key of the entry. `values` contains these
+/// inputs with their values.
 ///
 /// # Errors
 ///

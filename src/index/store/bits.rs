@@ -3,14 +3,14 @@
 /// The greatest number of bits that [`BitWriter`] writes in one step.
 const MAX_BITS_PER_WRITE: u32 = 32;
 
-/// The number of bits that [`BitReader`] can read in one step: 64 bits, minus up to 7 bits of the first byte that
+/// The number of bits that [`BitReader`] can read in one step. A step reads 64 bits, but up to 7 bits of the first byte
 /// may have been read before.
 const WINDOW: u32 = 57;
 
-/// The greatest number of leading zeros of an exponential Golomb code.
+/// The greatest number of leading zero bits of an exponential Golomb code.
 const MOST_ZEROS: u32 = 56;
 
-/// A writer of integers of any number of bits, most significant bits first.
+/// A writer of numbers with any number of bits each. The most significant bit of a number comes first.
 #[derive(Default, Debug)]
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
@@ -21,7 +21,7 @@ pub(super) struct BitWriter {
 }
 
 impl BitWriter {
-    /// Appends the lowest `width` bits of `number`. All higher bits must be 0.
+    /// Appends the lowest `width` bits of `number`. Its higher bits must be 0.
     pub(super) fn put(&mut self, number: u64, width: u32) {
         debug_assert!(width == u64::BITS || number >> width == 0);
         if width > MAX_BITS_PER_WRITE {
@@ -49,7 +49,7 @@ impl BitWriter {
         self.put(number & ((1 << k) - 1), k);
     }
 
-    /// Pads the last byte with zeros and returns the bytes.
+    /// Pads the last byte with zero bits, and returns all bytes.
     pub(super) fn finish(mut self) -> Vec<u8> {
         if self.len > 0 {
             self.put(0, 8 - self.len);
@@ -58,7 +58,7 @@ impl BitWriter {
     }
 }
 
-/// A reader of integers of any number of bits, most significant bits first.
+/// A reader of numbers with any number of bits each. The most significant bit of a number comes first.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
@@ -72,8 +72,8 @@ impl<'a> BitReader<'a> {
         BitReader { bytes, at: 0 }
     }
 
-    /// Returns the next bits of the input as the highest bits of a 64-bit word. At least 57 bits of the word are
-    /// valid. Bits after the end of the input are 0.
+    /// Returns the next bits of the input as the highest bits of a 64-bit word. At least the highest 57 bits of the
+    /// word are valid. Bits after the end of the input are 0.
     #[inline]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
@@ -88,7 +88,7 @@ impl<'a> BitReader<'a> {
         window << (self.at % 8)
     }
 
-    /// Reads a number of `width` bits, at most 64. Returns `None` if fewer bits are left.
+    /// Reads a number with `width` bits; `width` is at most 64. Returns `None` if fewer bits are left.
     #[inline]
     pub(super) fn take(&mut self, width: u32) -> Option<u64> {
         if width > WINDOW {
@@ -99,7 +99,7 @@ impl<'a> BitReader<'a> {
         (self.at <= 8 * self.bytes.len()).then_some(number)
     }
 
-    /// Reads a number of `width` bits in two steps, because one step can read at most 57 bits.
+    /// Reads a number with `width` bits in two steps, because one step can read at most 57 bits.
     fn take_wide(&mut self, width: u32) -> Option<u64> {
         let high = self.take(width - MAX_BITS_PER_WRITE)?;
         Some(high << MAX_BITS_PER_WRITE | self.take(MAX_BITS_PER_WRITE)?)
@@ -139,12 +139,12 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// Returns the number of bits that are needed to represent every number from 0 to `most`.
+/// Returns the number of bits in which every number from 0 to `most` can be written.
 pub(super) fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
 
-/// Returns the smallest number of bits that can represent the index of each of `moves` moves.
+/// Returns the smallest number of bits in which an index into a list of `moves` moves can be written.
 pub(super) fn bits_for(moves: usize) -> u32 {
     bits_of(moves.saturating_sub(1) as u64)
 }

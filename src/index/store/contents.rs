@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::Paging;
 use crate::index::layout::parse_number;
 
-/// The version of the layout in which this version of polybook writes and reads an explorer's index of games.
+/// The version of the layout of an explorer's index of games that this version of polybook reads and writes.
 ///
-/// An index contains hashes of normalized names, so the version must also be increased if the normalization by
-/// [`folded`](crate::pgn::folded) changes.
+/// An index contains hashes of names that [`folded`](crate::pgn::folded) has normalized. If the normalization changes,
+/// the version must also be increased.
 const VERSION: u64 = 8;
 
 /// The description of an explorer's index of games. It is encoded as decimal numbers, separated by vertical bars.
@@ -38,8 +38,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Creates a description from the total number of items in all lists, the number of names, and the limit of
-    /// half-moves. The number of positions is set to 0 until it is known.
+    /// Creates a description of an index. `items` is the total number of items in all lists, `names` is the number of
+    /// names, and `max_ply` is the limit of half-moves. The number of positions is 0 until the caller sets it.
     pub fn new(items: u64, names: u32, max_ply: Option<usize>) -> Contents {
         Contents {
             paging: Paging::for_items(items),
@@ -59,8 +59,8 @@ impl Contents {
         format!("{VERSION}|{bits}|{positions}|{items}|{names}{end}").into_bytes()
     }
 
-    /// Returns `true` if `value`, the encoded description of an index, states a version of the layout that this
-    /// version of polybook cannot read. Returns `false` if the description is malformed.
+    /// Returns `true` if the encoded description `value` states a version of the layout that this version of polybook
+    /// cannot read. Returns `false` if `value` is malformed.
     pub fn is_of_other_version(value: &[u8]) -> bool {
         let version = value.split(|byte| *byte == b'|').next();
         version
@@ -68,8 +68,8 @@ impl Contents {
             .is_some_and(|version: u64| version != VERSION)
     }
 
-    /// Decodes the description of an index. Returns `None` if the description is malformed, or if the index has
-    /// another version of the layout.
+    /// Decodes the description of an index. Returns `None` if it is malformed, or if it states another version of the
+    /// layout.
     pub fn parse(value: &[u8]) -> Option<Contents> {
         let mut fields = value.split(|byte| *byte == b'|');
         let mut number = || parse_number::<u64>(fields.next()?);
@@ -90,22 +90,22 @@ impl Contents {
     }
 }
 
-/// The version of the layout in which this version of polybook writes and reads an index of counts.
+/// The version of the layout of an index of counts that this version of polybook reads and writes.
 const COUNTED_VERSION: u32 = 2;
 
 /// The greatest length in bytes of the encoded description of an index of counts.
 const MAX_DESCRIPTION_BYTES: usize = 4 << 20;
 
-/// The limits of the list of input names in a description of counts: the greatest number of names, and the
-/// greatest total length of the names in bytes. The length is limited because JSON may encode one byte as six.
+/// Limits for the input names in a description of counts: the greatest number of names, and the greatest total length
+/// of the names in bytes. The length is limited because JSON may encode one byte as six.
 const MAX_INPUT_NAMES: (usize, usize) = (1000, 256 << 10);
 
-/// The greatest number of games, positions or rows that the description of an index of counts may state. The limit
-/// ensures that sums over several indexes cannot overflow.
+/// The greatest number of games, positions or rows that a description of counts may state. The limit ensures that sums
+/// over several indexes cannot overflow.
 const MAX_TOTAL: u64 = 1 << 50;
 
-/// The description of an index of counts, which contains the results of moves but no games. It is encoded as
-/// JSON.
+/// The description of an index of counts. Such an index contains the results of moves, but no games. The description is
+/// encoded as JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountedContents {
     version: u32,
@@ -131,8 +131,7 @@ pub struct CountedContents {
     pub inputs: Vec<String>,
 }
 
-/// The origin of counts: the names of the inputs, the number of games, and the limits that were applied when the
-/// games were counted.
+/// The origin of counts: the names of the inputs, the number of games, and the limits for counting.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CountsSources {
     /// The number of counted games, or `None` if the counts do not state it.
@@ -146,9 +145,9 @@ pub struct CountsSources {
 }
 
 impl CountedContents {
-    /// Creates the description of an index of counts. `paging` assigns positions to pages (entries with several
-    /// positions), and `about` describes the origin of the counts. The numbers of positions and rows are 0 until they
-    /// are known.
+    /// Creates the description of an index of counts. `paging` assigns positions to pages, which are entries with
+    /// several positions. `about` describes the origin of the counts. The numbers of positions and rows are 0 until the
+    /// caller sets them.
     pub fn new(paging: Paging, about: CountsSources) -> CountedContents {
         let mut inputs = about.inputs;
         let mut bytes = 0;
@@ -175,14 +174,14 @@ impl CountedContents {
         }
     }
 
-    /// Encodes the description as JSON, the value of a LevelDB entry.
+    /// Encodes the description as JSON, for the value of a LevelDB entry.
     #[expect(clippy::missing_panics_doc, reason = "numbers and texts are JSON")]
     pub fn write(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("numbers and texts are JSON")
     }
 
-    /// Decodes the description of an index of counts. Returns `None` if it is malformed or belongs to another version
-    /// of the layout.
+    /// Decodes the description of an index of counts. Returns `None` if it is malformed, or if it states another
+    /// version of the layout.
     pub fn parse(value: &[u8]) -> Option<CountedContents> {
         if value.len() > MAX_DESCRIPTION_BYTES {
             return None;
@@ -200,7 +199,7 @@ impl CountedContents {
         (is_readable && Paging::of_bits(contents.bits).is_some()).then_some(contents)
     }
 
-    /// Returns the rule by which the index assigns positions to pages (entries with several positions).
+    /// Returns the rule by which the index assigns positions to pages. A page is an entry with several positions.
     ///
     /// # Panics
     ///

@@ -27,23 +27,24 @@ use super::{
 };
 use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove};
 
-/// The greatest number of rows of a position that is stored in a page, an entry that contains several positions.
-/// A row contains the results of one move in one class (speed and rating group) and month. A position with more
-/// rows is stored in separate entries, one for each period.
+/// The greatest number of rows with which a position is stored in a page, an entry with several positions. A row
+/// contains the results of one move in one class (speed and rating group) and month. A position with more rows is
+/// stored in separate entries, one for each period.
 pub const MAX_INLINE_ROWS: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
-/// A special value that a page (an entry with several positions) stores in place of the number of moves of a
-/// position. It indicates that the results of this position are stored in separate entries.
+/// A mark that a page stores instead of the number of a position's moves. It means that the results of the position are
+/// stored in separate entries. A page is an entry with several positions.
 const SEPARATE_MARK: u64 = MAX_INLINE_ROWS as u64 + 1;
 
-/// Returns the order of the exponential Golomb codes that store the keys of positions in a page, an entry with
-/// several positions. Each code contains the difference between two consecutive keys. `count` is the number of
-/// positions. The codes are shortest if the keys are evenly distributed.
+/// Returns the order of the exponential Golomb codes that store position keys in a page, an entry with several
+/// positions. Each code contains the difference between two consecutive keys. `count` is the number of positions in the
+/// page. The codes are shortest if keys are evenly distributed.
 fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
 
-/// The counts of one position, or only the number of its games if the counts must be read from separate entries.
+/// The counts of one position. If the counts are stored in separate entries, this value contains only the number of the
+/// position's games.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CountedList {
     /// The rows of a position that is stored in a page.
@@ -52,8 +53,8 @@ pub enum CountedList {
     Periods(u64),
 }
 
-/// A page that is being built. A page is an entry of an index of counts that contains several positions with
-/// their rows. A row contains the results of one move in one class (speed and rating group) and month.
+/// A page that is being built. A page is an entry of an index of counts, and contains several positions with their
+/// rows. A row contains the results of one move in one class (speed and rating group) and month.
 #[derive(Default, Debug)]
 pub struct CountedPage {
     /// For each position, its key, the end of its rows in `rows`, and the number of its games if its rows are stored
@@ -63,30 +64,28 @@ pub struct CountedPage {
 }
 
 impl CountedPage {
-    /// Returns the number of rows of all positions in the page. Rows of positions that are stored in separate entries
-    /// do not count. A row contains the results of one move.
+    /// Returns the number of rows in the page. Rows of positions that are stored in separate entries do not count. A
+    /// row contains the results of one move.
     pub fn row_count(&self) -> usize {
         self.rows.len()
     }
 
-    /// Adds a position whose rows are stored in the page itself. `subject` is the key of the position, which must be
-    /// greater than all keys added before, and `rows` are its rows, sorted by move, class (speed and rating group) and
-    /// month.
+    /// Adds a position to the page, together with its rows. `subject` is the key of the position, which must be greater
+    /// than all keys added before. `rows` contains its rows, sorted by move, class (speed and rating group) and month.
     pub fn push(&mut self, subject: ListKey, rows: &[ResultRow]) {
         self.rows.extend_from_slice(rows);
         self.positions.push((subject, self.rows.len(), None));
     }
 
-    /// Adds a position whose rows are stored in separate entries for each period (all time, a year or a month).
-    /// `subject` is the key of the position, which must be greater than all keys added before, and `games` is the
-    /// number of its games.
+    /// Adds a position to the page without its rows, which are stored in separate entries for each period. `subject` is
+    /// the key of the position, which must be greater than all keys added before. `games` is the number of its games.
     pub fn push_with_periods(&mut self, subject: ListKey, games: u64) {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
 
-    /// Encodes the page, which contains the results of several positions, and empties it. Returns the greatest list
-    /// key that `paging` assigns to the page, and the encoded page. The page is stored under this key, so that a
-    /// search for any of its positions finds it. Returns `None` if the page has no positions.
+    /// Encodes the page and empties it. Returns the key under which the page must be stored, and the encoded page. The
+    /// key is the greatest list key that `paging` assigns to the page, so a search for any of its positions finds the
+    /// page. Returns `None` if the page has no positions.
     pub fn take(&mut self, paging: Paging) -> Option<(ListKey, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();
@@ -114,8 +113,8 @@ impl CountedPage {
     }
 }
 
-/// Finds the counts of the position with the key `subject` in `page`, an encoded page of several positions.
-/// `paging` assigns positions to pages. Returns `Some(None)` if the page does not contain the position, and
+/// Finds the counts of the position with the key `subject` in the encoded page `page`, which contains several
+/// positions. `paging` assigns positions to pages. Returns `Some(None)` if the page does not contain the position, and
 /// `None` if the page is malformed.
 pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option<CountedList>> {
     let mut found = None;
@@ -130,8 +129,8 @@ pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Opti
     Some(found)
 }
 
-/// Calls `f` for each position in `page`, an encoded page of several positions. `f` receives the key of the
-/// position, its rows, and, only if the rows are stored in separate entries, the number of its games.
+/// Calls `f` for each position in the encoded page `page`. `f` receives the key of the position and its rows. If the
+/// rows are stored in separate entries, `f` also receives the number of the position's games.
 ///
 /// `paging` assigns positions to pages. `page_member` is any key that belongs to the page, even if the page does not
 /// contain this position. Returns `None` if the page is malformed.
@@ -177,9 +176,9 @@ pub fn for_each_counted(
     bits.is_at_end().then_some(())
 }
 
-/// A builder that turns sorted rows of counts into the entries of an index. A row contains the results of one
-/// move. Most entries are pages, which contain the rows of several positions. A position with more than
-/// [`MAX_INLINE_ROWS`] rows gets separate entries instead, one for each period.
+/// A builder that turns sorted rows of counts into the entries of an index. A row contains the results of one move.
+/// Most entries are pages, which contain the rows of several positions. A position with more than [`MAX_INLINE_ROWS`]
+/// rows gets separate entries, one for each period.
 #[derive(Debug)]
 pub(in crate::index) struct CountPageBuilder {
     paging: Paging,
@@ -192,7 +191,8 @@ pub(in crate::index) struct CountPageBuilder {
     about: RowsSummary,
 }
 
-/// The years of all rows that were added to a [`CountPageBuilder`], and whether some of the rows have no move.
+/// A summary of all rows that were added to a [`CountPageBuilder`]: the range of their years, and whether some rows
+/// have no move.
 #[derive(Copy, Clone, Default, Debug)]
 pub(in crate::index) struct RowsSummary {
     /// The first and the last known year.
@@ -201,8 +201,8 @@ pub(in crate::index) struct RowsSummary {
     pub has_ends: bool,
 }
 
-/// The error message for counts in which a position or a page (an entry with several positions) would have more than
-/// [`MAX_ROWS`] rows.
+/// The error message for counts with more than [`MAX_ROWS`] rows in one position or one page. A page is an entry with
+/// several positions.
 const TOO_MANY: &str = "one position, or several with nearly equal keys, have more than half a million rows: make the \
                         counts with fewer of speed, rating and month";
 const TOO_LARGE: &str = "the counts contain an impossibly large number of games of a move, or impossibly high \
@@ -222,8 +222,8 @@ impl CountPageBuilder {
         }
     }
 
-    /// Adds rows, each with the key of its position, and returns the entries that are complete. Positions must arrive
-    /// in ascending order of keys. The rows of one position may be in any order. Rows with the same move, class
+    /// Adds rows, and returns the index entries that are complete. Each row has the key of its position. Positions must
+    /// be added in ascending order of keys, but the rows of one position in any order. Rows with the same move, class
     /// (speed and rating group) and month are added up.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ impl CountPageBuilder {
         Ok(std::mem::take(&mut self.batch))
     }
 
-    /// Ends the current position: adds up its rows, and stores them in the current page (an entry with several
+    /// Ends the current position. Adds up its rows, and stores them in the current page (an entry with several
     /// positions) or in separate entries.
     ///
     /// # Errors
@@ -298,16 +298,16 @@ impl CountPageBuilder {
         Ok(())
     }
 
-    /// Adds the entry of the current page, which contains several positions with their results. Does nothing if the
-    /// page is empty.
+    /// Ends the current page, and adds it to the entries of the index. A page is an entry with several positions. Does
+    /// nothing if the page is empty.
     fn end_page(&mut self) {
         if let Some((last, page)) = self.page.take(self.paging) {
             self.batch.entries.push(&page_key(COUNTS, last), &page);
         }
     }
 
-    /// Ends the last page (an entry with several positions). Returns the entries that
-    /// [`add_all`](CountPageBuilder::add_all) has not returned yet, and the properties of all rows.
+    /// Ends the last page (an entry with several positions), and returns the remaining entries. Also returns a summary
+    /// of all rows that were added.
     ///
     /// # Errors
     ///

@@ -20,16 +20,16 @@ use crate::{
     pgn::Date,
 };
 
-/// The number of games whose details are stored in one entry of the index. The details are the offset of a game
-/// in its PGN file and some of its header fields.
+/// The number of games whose details are stored in one entry of the index. The details are the offset of a game in its
+/// PGN file and some of its header fields.
 pub const GAMES_PER_ENTRY: u64 = 64;
 
 /// The beginning of the web address of a game on Lichess, before the id of the game.
 const LICHESS: &[u8] = b"https://lichess.org/";
 
-/// Appends the details of a game to `out`: the offset `place` of the game in the PGN text, and the fields of
-/// `record` that readers cannot derive from `row` and `names`. `row` is the row of the game in the table of games,
-/// and `names` contains the names of White, Black and the event.
+/// Appends the details of a game to `out`. The details are the offset of the game in the PGN text (`place`), and those
+/// fields of `record` that cannot be derived from `row` and `names`. `row` is the game's row in the index, and `names`
+/// contains the names of White, Black and the event.
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],
@@ -53,12 +53,11 @@ pub fn write_details(
     out.extend_from_slice(&fields);
 }
 
-/// Appends the expected value of a field of a game record to `out`. The details of a game store a field only if
-/// its value differs from the expected one.
+/// Appends to `out` the value that a field of a game record is expected to have. The details of a game contain only the
+/// fields that differ from their expected values.
 ///
-/// `number` is the index of the field in [`FIELDS`]. The expected value is derived from the game's row, its
-/// offset `place`, and the names of White, Black and the event. If nothing determines the value, it is `*`, or
-/// empty for the FEN.
+/// `number` is the index of the field in [`FIELDS`]. The value is derived from the game's row, its offset (`place`),
+/// and the names of White, Black and the event. If these do not determine the value, it is `*`, or empty for the FEN.
 fn put_derived(
     out: &mut Vec<u8>,
     number: usize,
@@ -106,7 +105,7 @@ fn put_date(out: &mut Vec<u8>, date: Date) {
     }
 }
 
-/// The encoded details of a game: its offset in the PGN text, and the fields of its record that cannot be derived
+/// The encoded details of a game: its offset in the PGN text, and those fields of its record that cannot be derived
 /// from its [`GameRow`]. A field is decoded when it is needed.
 #[derive(Copy, Clone, Debug)]
 pub struct GameDetails<'a> {
@@ -119,7 +118,7 @@ pub struct GameDetails<'a> {
 }
 
 impl<'a> GameDetails<'a> {
-    /// Decodes the details of a game at the front of `rest`, and removes them from `rest`. Returns `None` if they are
+    /// Decodes the details of the first game in `rest`, and removes them from `rest`. Returns `None` if they are
     /// malformed.
     pub fn take(rest: &mut &'a [u8]) -> Option<GameDetails<'a>> {
         let number = take_varint(rest)?;
@@ -146,8 +145,8 @@ impl<'a> GameDetails<'a> {
         })
     }
 
-    /// Creates the header of the game from these details, the row of the game, and the names of White, Black and the
-    /// event.
+    /// Creates the header of the game from these details, from the game's row, and from the names of White, Black and
+    /// the event.
     pub fn header(&self, row: &GameRow, names: [&str; 3]) -> GameHeader {
         let (mut record, mut fields) = (Vec::new(), self.fields);
         for number in 0..FIELDS.len() {

@@ -27,7 +27,7 @@ pub const ROW_SIZE: usize = 32;
 /// The number of games whose rows are stored in one entry of the index.
 pub const ROWS_PER_ENTRY: u64 = 4096;
 
-/// The data about one game that the explorer's filters and answers use. An explorer's index stores one row for
+/// The data about one game that the explorer needs for filters and answers. An explorer's index contains one row for
 /// each game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GameRow {
@@ -69,8 +69,8 @@ pub struct GameRow {
 }
 
 /// The greatest fingerprint of a game's last position; the smallest is 1. A row stores either a Lichess id or a
-/// fingerprint in six bytes. A number up to [`SiteId::MAX_NUMBER`] is a Lichess id, and a greater number is a
-/// fingerprint plus [`SiteId::MAX_NUMBER`].
+/// fingerprint in the same six bytes. Numbers up to [`SiteId::MAX_NUMBER`] are Lichess ids. A fingerprint is stored as
+/// its value plus [`SiteId::MAX_NUMBER`].
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MAX_NUMBER;
 
 impl GameRow {
@@ -87,8 +87,9 @@ impl GameRow {
         RatingGroup::of_game([self.white_elo, self.black_elo])
     }
 
-    /// Returns the number in bytes 26 to 31 of the row: the Lichess id of the game, or for a game without one, a
-    /// value derived from the fingerprint of its last position. Returns 0 if neither is known.
+    /// Returns the number that bytes 26 to 31 of the row store. This is the Lichess id of the game, if it has one.
+    /// Otherwise, it is a value derived from the fingerprint of the game's last position. Returns 0 if neither is
+    /// known.
     pub fn id_or_fingerprint(&self) -> u64 {
         match (self.site_id, self.ending) {
             (Some(id), _) => id.0,
@@ -97,7 +98,7 @@ impl GameRow {
         }
     }
 
-    /// Encodes the row as the index stores it.
+    /// Encodes the row as bytes for the index.
     pub fn to_bytes(&self) -> [u8; ROW_SIZE] {
         let mut bytes = [0; ROW_SIZE];
         bytes[0..4].copy_from_slice(&self.white.to_le_bytes());
@@ -160,8 +161,8 @@ impl GameRow {
     }
 }
 
-/// Converts a date to a number that is greater for later dates: the year shifted left by 9 bits, plus the month shifted
-/// left by 5 bits, plus the day. Unknown parts are 0.
+/// Converts a date to a number, which is greater for later dates. The number is the year shifted left by 9 bits, plus
+/// the month shifted left by 5 bits, plus the day. Unknown parts of the date count as 0.
 pub fn date_number(date: Date) -> u32 {
     u32::from(date.year().unwrap_or(0)) << 9
         | u32::from(date.month().unwrap_or(0)) << 5
@@ -180,7 +181,7 @@ impl EcoNumber {
         (usize::from(number) < EcoNumber::COUNT).then_some(EcoNumber(number))
     }
 
-    /// Returns an iterator over all possible values in ascending order. The first value is 0, for a game without a
+    /// Returns an iterator over all possible values in ascending order. It begins with 0, the value for games without a
     /// code.
     pub fn all() -> impl Iterator<Item = EcoNumber> {
         (0..EcoNumber::COUNT as u16).map(EcoNumber)
@@ -192,8 +193,8 @@ impl EcoNumber {
         self.0.into()
     }
 
-    /// Parses the value of an `ECO` tag. Only the first three characters are used. Returns the number 0 if they are not
-    /// a code from A00 to E99.
+    /// Converts the value of an `ECO` tag to a number. Only the first three characters are used. Returns the number 0
+    /// if they are not a code from A00 to E99.
     pub fn of_tag(value: &[u8]) -> EcoNumber {
         let [
             letter @ (b'A'..=b'E' | b'a'..=b'e'),
@@ -220,12 +221,12 @@ impl EcoNumber {
     }
 }
 
-/// The id of a game on Lichess, which consists of eight letters and digits. It is stored as a number: the value
-/// of the id in base 62, plus 1, so that the number is never 0.
+/// The id of a game on Lichess, which consists of eight letters and digits. It is stored as a number, which is the
+/// value of the id in base 62, plus 1. Therefore, the number is never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SiteId(u64);
 
-/// The digits of base 62, of which Lichess ids consist, in the order of their values.
+/// The 62 characters of which Lichess ids consist, in the order of their values as digits of base 62.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The number of characters of a Lichess id.
@@ -262,8 +263,8 @@ impl SiteId {
     /// Extracts the Lichess id from the value of a `Site` tag. Returns `None` if the value is not the address of a game
     /// on Lichess.
     ///
-    /// In such an address, the host is followed by the eight characters of the id. Four more characters that identify a
-    /// player, the color of a player, and a half-move may follow.
+    /// In such an address, the eight characters of the id follow the host. Four more characters that identify a player,
+    /// the color of a player, and a half-move may come after the id.
     pub fn of_tag(value: &[u8]) -> Option<SiteId> {
         let address = str::from_utf8(value).ok()?.trim();
         let address = address.split_once("://").map_or(address, |(_, rest)| rest);

@@ -26,8 +26,8 @@ use crate::{
 /// The text that is stored for a player or event whose name is missing.
 const NO_NAME: &str = "?";
 
-/// The data that an explorer's index stores about the games of one batch of PGN text. Player and event names have
-/// no numbers yet.
+/// The data that an explorer's index will store about the games in one batch of PGN text. Player and event names have
+/// not been numbered yet.
 #[derive(Default, Debug)]
 pub(crate) struct GameFacts {
     rows: Vec<GameRow>,
@@ -44,8 +44,8 @@ pub(crate) struct GameFacts {
 }
 
 impl GameFacts {
-    /// Adds the next game of the batch: its tags, and its offset in the PGN text (`place`). The positions of the game
-    /// are only indexed if [`count_last`](GameFacts::count_last) is called for it.
+    /// Adds the next game of the batch, with its tags and its offset in the PGN text (`place`). If the positions of the
+    /// game are indexed, the caller must also call [`count_last`](GameFacts::count_last) for it.
     pub(crate) fn add(&mut self, tags: &Tags<'_>, place: GameOffset) {
         let before = self.records.len();
         layout::write_game(&mut self.records, tags, place);
@@ -87,9 +87,9 @@ impl GameFacts {
         self.rows.len()
     }
 
-    /// Marks the game that was added last as counted, which means that its positions are in the index. Sets its result,
-    /// its number of half-moves (`plies`), its variant and its opening. Also sets a fingerprint of its last position,
-    /// calculated from `last`, the identity (a hash) of this position.
+    /// Records that the positions of the last added game are indexed. Sets the game's result, number of half-moves
+    /// (`plies`), variant and opening. Also sets a fingerprint of the game's last position, calculated from `last`, the
+    /// identity (a hash) of this position.
     pub(crate) fn count_last(
         &mut self,
         result: GameResult,
@@ -115,8 +115,9 @@ impl GameFacts {
         }
     }
 
-    /// Marks games, for example duplicates, as not counted, and removes them from the lists of players and Lichess ids.
-    /// `numbers` are the indices of the games in the batch, in ascending order.
+    /// Records that certain games are not counted, for example because they are duplicates. Also removes them from the
+    /// lists of players and Lichess ids. `numbers` contains the indices of these games in the batch, in ascending
+    /// order.
     pub(crate) fn leave_out(&mut self, numbers: &[u32]) {
         for number in numbers {
             if let Some(row) = self.rows.get_mut(*number as usize) {
@@ -131,8 +132,8 @@ impl GameFacts {
     }
 }
 
-/// Converts the value of a name tag to text, truncated to [`names::LONGEST_NAME`] bytes. Returns `?` if the tag is
-/// missing.
+/// Converts the value of a tag that contains a name to text, and truncates it to [`names::LONGEST_NAME`] bytes. Returns
+/// `?` if the tag is missing.
 fn name_of(value: Option<&[u8]>) -> Box<str> {
     let value = value.unwrap_or(NO_NAME.as_bytes());
     // A byte of Latin-1 takes up to two bytes in UTF-8. Cutting may split the last character.
@@ -158,7 +159,7 @@ pub(crate) struct StoredGames {
 }
 
 impl StoredGames {
-    /// Creates an empty collection that holds up to `memory` bytes in memory and spills further data to files in
+    /// Creates an empty collection. It holds up to `memory` bytes in memory, and spills further data to files in
     /// `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> StoredGames {
         StoredGames {
@@ -170,9 +171,9 @@ impl StoredGames {
         }
     }
 
-    /// Adds the games of the next batch to the index. Returns list records, which say that a list contains a game or
-    /// the number of a name. They add these games to the lists of players and Lichess ids, and new names to the lists
-    /// of names.
+    /// Adds the games of the next batch to the collection. Returns the list records that result from these games. A
+    /// list record says that a list contains a game or a name. These records belong to the lists of players, Lichess
+    /// ids and new names.
     ///
     /// # Errors
     ///
@@ -202,8 +203,9 @@ impl StoredGames {
         self.games
     }
 
-    /// Adds the next game. `details` are its encoded details, and `names` are the names of White, Black and the
-    /// event. Returns the numbers of these three names. If a name is new, adds a list record of the name to `lists`.
+    /// Adds the next game to the collection. `details` contains its encoded details. `names` contains the names of
+    /// White, Black and the event. If a name is new, adds a list record of the name to `lists`. Returns the numbers of
+    /// the three names.
     ///
     /// # Errors
     ///
@@ -252,13 +254,13 @@ impl StoredGames {
         self.rows.temp_dir()
     }
 
-    /// Returns the number of stored names. A name that was stored several times counts several times, because it has
-    /// several numbers.
+    /// Returns the number of stored names. A name that was stored several times is counted each time, because each copy
+    /// has its own number.
     pub(crate) fn name_count(&self) -> u32 {
         self.namer.len()
     }
 
-    /// Returns a reader that looks up the rows of games in ascending order of ids.
+    /// Returns a reader for the rows of games. The rows must be looked up in ascending order of game ids.
     pub(super) fn row_reader(&self) -> RowReader<'_> {
         RowReader {
             rows: self.rows.reader(0),
@@ -266,8 +268,8 @@ impl StoredGames {
         }
     }
 
-    /// Returns a reader of the LevelDB entries that contain the rows, the details and the names, in ascending order of
-    /// keys.
+    /// Returns a reader of the LevelDB entries that contain the rows, the details and the names of the games. The
+    /// reader returns the entries in ascending order of keys.
     pub(in crate::index) fn entries(&self) -> GameEntries<'_> {
         GameEntries {
             games: self,
@@ -282,7 +284,8 @@ impl StoredGames {
     }
 }
 
-/// A reader that looks up the rows of games in ascending order of ids. It skips the rows of all other games.
+/// A reader for the rows of single games, which must be looked up in ascending order of ids. It skips the rows of all
+/// other games.
 pub(super) struct RowReader<'a> {
     rows: ByteReader<'a>,
     /// The id of the game whose row is next in the file.
@@ -290,7 +293,7 @@ pub(super) struct RowReader<'a> {
 }
 
 impl RowReader<'_> {
-    /// Returns the row of game `id`, which must be greater than all ids looked up before.
+    /// Returns the row of game `id`. This id must be greater than all ids that were looked up before.
     pub(super) fn row(&mut self, id: u32) -> Result<GameRow> {
         let passed = id.saturating_sub(self.next);
         self.rows
@@ -359,16 +362,16 @@ impl GameEntries<'_> {
     }
 }
 
-/// The greatest number of player and event names that a [`Namer`] remembers, to limit its memory. At this limit,
-/// the `Namer` forgets all names and gives them new numbers when they occur again.
+/// The greatest number of player and event names that a [`Namer`] remembers, to limit its memory. When the limit is
+/// reached, the `Namer` forgets all names. A forgotten name gets a new number when it occurs again.
 const MAX_REMEMBERED_NAMES: usize = 1 << 17;
-/// The greatest total size in bytes of the player and event names that a [`Namer`] remembers. Above this limit,
-/// the `Namer` forgets all names and gives them new numbers when they occur again.
+/// The greatest total size in bytes of the player and event names that a [`Namer`] remembers. When the limit is
+/// reached, the `Namer` forgets all names. A forgotten name gets a new number when it occurs again.
 const MAX_REMEMBERED_BYTES: usize = 4 << 20;
 
-/// A table that numbers player and event names in the order in which the names first occur.
+/// A table that numbers player and event names in the order in which they first occur.
 ///
-/// The maximum size of the table is a constant, so the numbers depend only on the names, and not on the memory budget.
+/// Its size limit is a constant. The numbers therefore depend only on the names, and not on the memory budget.
 #[derive(Default, Debug)]
 struct Namer {
     known: FxHashMap<Box<str>, u32>,
@@ -377,8 +380,8 @@ struct Namer {
 }
 
 impl Namer {
-    /// Returns the number of a name, and whether the number is new. A name gets a new number when it occurs for the
-    /// first time, or for the first time after it was forgotten.
+    /// Returns the number of a name, and whether this number is new. A name gets a new number if it has not occurred
+    /// before, or if it was forgotten.
     fn number(&mut self, name: &str) -> (u32, bool) {
         if let Some(number) = self.known.get(name) {
             return (*number, false);
@@ -395,14 +398,13 @@ impl Namer {
         (number, true)
     }
 
-    /// Returns how many numbers have been assigned to names. A name that was forgotten gets another number when it
-    /// occurs again.
+    /// Returns how many numbers have been assigned to names. A forgotten name gets another number when it occurs again.
     fn len(&self) -> u32 {
         self.next
     }
 }
 
-/// Returns the game row and the names of White, Black and the event for the tags of a game.
+/// Converts the tags of a game to its row and the names of White, Black and the event.
 #[cfg(test)]
 pub(in crate::index) fn facts_of(tags: &Tags<'_>) -> (GameRow, [Box<str>; 3]) {
     let mut facts = GameFacts::default();

@@ -10,14 +10,14 @@ use crate::position::Variant;
 /// a player or event name, or a Lichess id.
 ///
 /// The key of a position is derived from the position's [identity](crate::position::Keyed::identity). All other keys
-/// are one-way hashes, with a separate hash key for each kind of subject, so finding a name whose key equals the key of
-/// a given position takes about 2^64 trials.
+/// are one-way hashes, and each kind of subject has its own hash key. Therefore, it takes about 2^64 trials to find a
+/// name with the same key as a given position.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ListKey(pub u64);
 
-/// The kind of text or number from which the key of a list is calculated: the name of a player with White or with
-/// Black, the name of a player or an event, or a Lichess id. Each kind has its own seed of the hash function, so equal
-/// texts of different kinds have different hashes.
+/// The kind of subject that the key of a list is calculated from: the name of a player with White or with Black, the
+/// name of a player or an event, or a Lichess id. The kind seeds the hash function, so equal texts of different kinds
+/// have different keys.
 #[derive(Copy, Clone)]
 enum SubjectKind {
     White = 1,
@@ -26,14 +26,14 @@ enum SubjectKind {
     SiteId = 4,
 }
 
-/// The text "polybook" as a number. It is one of the two numbers that seed the hash of names and ids; the other
-/// one is different for each [`SubjectKind`].
+/// The text "polybook" as a number. The hash of names and ids is seeded with this number and a second one, which
+/// depends on the [`SubjectKind`].
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl ListKey {
     /// Returns the key of the list of games that reached a position of `variant`. `identity` is the identity of the
-    /// position, a hash. Positions of different variants can have equal identities, so a number that depends on the
-    /// variant is mixed in.
+    /// position, a hash. Positions of different variants can have equal identities, so the key also depends on the
+    /// variant.
     #[inline]
     pub fn position(variant: Variant, identity: u64) -> ListKey {
         let number = match variant {
@@ -51,15 +51,15 @@ impl ListKey {
         ListKey(identity ^ mixed(number))
     }
 
-    /// Returns the key of the list of games that a player played with `color`. `folded` is the player's name,
-    /// normalized for [comparison](crate::pgn::NameMatch).
+    /// Returns the key of the list of games that a player played with `color`. `folded` is the name of the player,
+    /// [normalized](crate::pgn::NameMatch) for comparison.
     pub fn player(folded: &str, color: Color) -> ListKey {
         let kind = color.fold_wb(SubjectKind::White, SubjectKind::Black);
         ListKey::hashed(kind, folded.as_bytes())
     }
 
-    /// Returns the key of the list of name numbers for a player or event name. `folded` is the name, normalized for
-    /// comparison. The list contains the number of every stored name that is equal to `folded` after normalization.
+    /// Returns the key of the list of numbers for a player or event name. `folded` is the name, normalized for
+    /// comparison. The list contains the number of every stored name that equals `folded` after normalization.
     pub fn name(folded: &str) -> ListKey {
         ListKey::hashed(SubjectKind::Name, folded.as_bytes())
     }
@@ -69,15 +69,15 @@ impl ListKey {
         ListKey::hashed(SubjectKind::SiteId, &id.number().to_le_bytes())
     }
 
-    /// Returns the key of the list for `bytes`, such as the name of a player. The key is a hash of `bytes` that
-    /// depends on `kind`.
+    /// Returns the key of the list for `bytes`, such as the name of a player. The key is a hash, which depends on
+    /// `bytes` and on `kind`.
     fn hashed(kind: SubjectKind, bytes: &[u8]) -> ListKey {
         ListKey(SipHasher24::new_with_keys(KEY, kind as u64).hash(bytes))
     }
 }
 
-/// Spreads the bits of a number over all 64 bits with the output function of the generator SplitMix64, which is a
-/// bijection.
+/// Spreads the bits of a number over all 64 bits. Different numbers have different results. This is the output function
+/// of the generator SplitMix64.
 fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -92,18 +92,19 @@ pub struct Paging {
     bits: u32,
 }
 
-/// The minimum number of leading bits that all keys in a page share. If fewer bits were shared, a page could
-/// contain records of several shards, which are processed separately.
+/// The minimum number of leading bits that are equal in all keys of a page. With fewer equal bits, a page could contain
+/// records of several shards, which are processed separately.
 const MIN_PAGE_BITS: u32 = 8;
-/// The greatest number of leading bits that the keys of the lists in a page may have in common.
+/// The maximum number of leading bits that are equal in all keys of a page. A page is an entry that contains several
+/// lists.
 const MAX_PAGE_BITS: u32 = 40;
 
 /// The target number of items (game ids with moves) in a page, which is an entry that contains several lists.
 const ITEMS_PER_PAGE: u64 = 64;
 
 impl Paging {
-    /// Creates the rule that assigns lists to pages in an index whose lists contain `items` items in total. A page
-    /// (an entry with several lists) then contains about 64 items.
+    /// Creates the rule that assigns lists to pages. `items` is the total number of items in all lists of the index.
+    /// Each page (an entry with several lists) then contains about 64 items.
     pub fn for_items(items: u64) -> Paging {
         let bits = (items / ITEMS_PER_PAGE).max(1).ilog2();
         Paging {
@@ -111,45 +112,46 @@ impl Paging {
         }
     }
 
-    /// Creates the rule that puts the lists whose keys begin with the same `bits` bits into one page. Returns `None` if
-    /// `bits` is not in `8..=40`.
+    /// Creates the rule that assigns two lists to the same page if the first `bits` bits of their keys are equal.
+    /// Returns `None` if `bits` is not in `8..=40`.
     pub fn of_bits(bits: u32) -> Option<Paging> {
         (MIN_PAGE_BITS..=MAX_PAGE_BITS)
             .contains(&bits)
             .then_some(Paging { bits })
     }
 
-    /// Returns the number of leading bits that the keys in a page have in common.
+    /// Returns the number of leading bits that are equal in all keys of a page.
     pub fn bits(self) -> u32 {
         self.bits
     }
 
-    /// Returns the number of the page for the list with the key `subject`. A page is an entry that contains several
-    /// lists.
+    /// Returns the number of the page to which the list with the key `subject` belongs. A page is an entry that
+    /// contains several lists.
     #[inline]
     pub fn page(self, subject: ListKey) -> u64 {
         subject.0 >> (u64::BITS - self.bits)
     }
 
-    /// Returns the smallest list key that belongs to the same page (entry with several lists) as `subject`.
+    /// Returns the smallest list key that belongs to the same page as `subject`. A page is an entry that contains
+    /// several lists.
     #[inline]
     pub fn first_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 & !(u64::MAX >> self.bits))
     }
 
-    /// Returns the greatest list key that belongs to the same page (entry with several lists) as `subject`. The
-    /// LevelDB key of the page contains this list key.
+    /// Returns the greatest list key that belongs to the same page as `subject`. A page is an entry that contains
+    /// several lists, and its LevelDB key contains this list key.
     pub fn last_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 | (u64::MAX >> self.bits))
     }
 
-    /// Returns how many bytes of each list key a page stores. The leading bits that all keys in the page have in
-    /// common are not stored.
+    /// Returns the number of bytes that a page stores of each list key. The page does not store the leading bits that
+    /// are equal in all its keys.
     pub(super) fn stored(self) -> usize {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }
 
-    /// Appends the list key `subject` to `page`, without the leading bits that all keys in the page have in common.
+    /// Appends the list key `subject` to `page`. The leading bits that are equal in all keys of the page are left out.
     pub fn put_subject(self, subject: ListKey, page: &mut Vec<u8>) {
         let bytes = subject.0.to_be_bytes();
         page.extend_from_slice(&bytes[bytes.len() - self.stored()..]);

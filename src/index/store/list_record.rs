@@ -14,34 +14,34 @@ use crate::{
     storage::sort::{Fold, Record},
 };
 
-/// The value that an item in the list of a player or a Lichess id contains in place of a move. It is not a move
-/// of any variant.
+/// The value that stands in place of a move in the lists of players and of Lichess ids. It is not a move of any
+/// variant.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value that an item in a list of name numbers contains in place of a move. It is not a move of any variant.
+/// The value that stands in place of a move in the lists of name numbers. It is not a move of any variant.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
-/// Returns `true` if an item with the value `mv` belongs to the list of a position. In such a list, `mv` is a
-/// move, or [`BookMove::NONE`] if the game ends in the position. Items of other lists contain [`LISTED`] or
-/// [`NAMED`] instead.
+/// Returns `true` if an item with the value `mv` belongs to the list of a position. There, the value is a move, or
+/// [`BookMove::NONE`] if the game ends in the position. In other lists, the value is [`LISTED`] or [`NAMED`].
 pub fn is_of_position(mv: BookMove) -> bool {
     mv != LISTED && mv != NAMED
 }
 
-/// An item of a list: the id of a game, and the move that the game played in the position of the list.
+/// An item in the list of a position: the id of a game, and the move that the game played in the position. Other lists
+/// contain special values in place of the move.
 pub type ListItem = (u32, BookMove);
 
-/// A 128-bit record which states that a game belongs to a list, for example to the list of a position. In the list of a
-/// position, the record contains the move that the game played there.
+/// A 128-bit record that a game belongs to a list, for example to the list of a position. In the list of a position,
+/// the record contains the move that the game played there.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ListRecord(u128);
 
 impl ListRecord {
-    /// The greatest number of a half-move, counted from 1, that a record can hold.
+    /// The greatest number of a half-move that a record can hold. Half-moves are counted from 1.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
-    /// Creates a record which states that game `id` reached the position with the key `subject` and played `mv` there
-    /// as its half-move number `ply`, counted from 1.
+    /// Creates a record that game `id` reached the position with the key `subject` and played the move `mv` there.
+    /// `ply` is the number of this half-move in the game, counted from 1.
     #[inline]
     pub(crate) fn new(
         subject: ListKey,
@@ -57,20 +57,20 @@ impl ListRecord {
         ListRecord(u128::from(subject.0) << 64 | u128::from(low))
     }
 
-    /// Creates a record which states that game `id` ended in the position with the key `subject`.
+    /// Creates a record that game `id` ended in the position with the key `subject`.
     #[inline]
     pub(crate) fn end(subject: ListKey, id: u32, white_to_move: bool) -> ListRecord {
         ListRecord::new(subject, id, 0, white_to_move, BookMove::NONE)
     }
 
-    /// Creates a record which states that game `id` belongs to the list with the key `subject`: the games of a
-    /// player, or the games with a Lichess id. In place of a move, the record contains [`LISTED`].
+    /// Creates a record that game `id` belongs to the list with the key `subject`. The list contains the games of a
+    /// player or of a Lichess id. In place of a move, the record contains [`LISTED`].
     pub(crate) fn listed(subject: ListKey, id: u32) -> ListRecord {
         ListRecord::new(subject, id, 0, false, LISTED)
     }
 
-    /// Creates a record which states that `number` is one of the numbers of a player or event name. `subject` is the
-    /// key of the list that contains these numbers. In place of a move, the record contains [`NAMED`].
+    /// Creates a record that a player or event name has the number `number`. `subject` is the key of the list that
+    /// contains the numbers of this name. In place of a move, the record contains [`NAMED`].
     pub(crate) fn named(subject: ListKey, number: u32) -> ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }
@@ -121,8 +121,8 @@ impl Record for ListRecord {
     }
 }
 
-/// A filter for sorted list records that keeps only the last record of each game in a list. If a game reached a
-/// position several times, it is listed once, with the last move that it played there.
+/// A filter for sorted list records. It keeps only the last record of each game in a list. A game that reached a
+/// position several times is therefore listed once, with the last move that it played there.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct LastOfGame {
     last: Option<ListRecord>,

@@ -44,16 +44,16 @@ use crate::{
     task,
 };
 
-/// The greatest number of items of a list that is stored in a page, an entry that contains several lists. A
-/// longer list is divided into chunks, each of which is an entry.
+/// The greatest number of items with which a list is stored in a page. A page is an entry that contains several lists.
+/// A longer list is divided into chunks, and each chunk is stored in an entry of its own.
 pub const MAX_INLINE_ITEMS: usize = 256;
 
 /// The number of items in a chunk of a long list. An item is a game id with a move. The last chunk may contain
 /// fewer items.
 pub const ITEMS_PER_CHUNK: usize = 1 << 14;
 
-/// Encodes a list of games and appends it to `out`. `items`, pairs of a game id and a move, must be sorted by
-/// game id and not be empty. `white_to_move` says who is to move in the position of the list.
+/// Encodes a list of games and appends it to `out`. `items` contains pairs of a game id and a move, sorted by game id;
+/// it must not be empty. `white_to_move` says whether White is to move in the position of the list.
 ///
 /// # Panics
 ///
@@ -85,7 +85,8 @@ pub fn write_list(items: &[ListItem], white_to_move: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// The description of a long list of games, which is stored in several entries, called chunks.
+/// The description of a long list of games. Such a list is divided into parts, called chunks, and each chunk is stored
+/// in an entry of its own.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ChunkedList {
     /// The number of items in all chunks together.
@@ -97,23 +98,21 @@ pub struct ChunkedList {
 }
 
 impl ChunkedList {
-    /// Encodes the description of a long list and appends it to `out`. The description takes the place of the list in
-    /// its page, an entry that contains short lists. `white_to_move` says whether White is to move in the position of
-    /// the list.
+    /// Encodes the description of a long list and appends it to `out`. A page contains the description instead of the
+    /// list. `white_to_move` says whether White is to move in the position of the list.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
         let flags = u64::from(self.is_of_position) << 1 | u64::from(self.has_periods);
         put_varint(out, self.items << 2 | flags);
     }
 
-    /// Returns the number of chunks into which the list is divided. A chunk is an entry that contains a part of a
-    /// long list.
+    /// Returns the number of chunks into which the list is divided. Each chunk is stored in an entry of its own.
     pub fn chunks(self) -> u64 {
         self.items.div_ceil(ITEMS_PER_CHUNK as u64)
     }
 
-    /// Decodes the description of a long list at the front of `rest`, and removes it from `rest`. Returns `None` if
-    /// it is malformed, or if the list is too short to be stored in chunks.
+    /// Decodes the description of a long list at the front of `rest`, and removes it from `rest`. Returns `None` if the
+    /// description is malformed, or if it describes a list that is too short for chunks.
     fn take(rest: &mut &[u8]) -> Option<ChunkedList> {
         let number = take_varint(rest)?;
         let items = number >> 2;
@@ -125,8 +124,8 @@ impl ChunkedList {
     }
 }
 
-/// An encoded list of games, each with its move in the position, or one chunk of such a list. The items are
-/// decoded in place, without a copy.
+/// An encoded list of games, or one chunk of such a list. Each game has the move that it played in the position of the
+/// list. The items are decoded in place, without a copy.
 #[derive(Copy, Clone, Debug)]
 pub struct List<'a> {
     /// The number of items, or 0 if the list is stored in chunks.
@@ -144,8 +143,8 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Parses the head of the encoded list of games at the front of `bytes`. The head contains the number of games
-    /// and the different moves that the games played. Returns `None` if the head is malformed.
+    /// Parses the head of the encoded list of games at the front of `bytes`. The head contains the number of games and
+    /// the different moves that they played. Returns `None` if the head is malformed.
     pub fn parse(bytes: &'a [u8]) -> Option<List<'a>> {
         let mut rest = bytes;
         let head = take_varint(&mut rest)?;
@@ -172,8 +171,8 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Returns the offset in bytes at which this list begins in `page`. The list must have been parsed from a slice
-    /// that ends at the end of `page`.
+    /// Returns the offset in bytes at which this list begins in `page`. The list must have been parsed from the rest of
+    /// `page`, up to its end.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
     }
@@ -187,14 +186,15 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns an iterator over the different moves of the list. An item refers to its move by the index in this
-    /// order. The iterator is empty if the list is stored in chunks.
+    /// Returns an iterator over the different moves in the list. Each item of the list contains an index into this
+    /// sequence of moves. The iterator is empty if the list is stored in chunks.
     pub fn moves(&self) -> impl Iterator<Item = BookMove> + 'a {
         let (moves, _) = self.moves.as_chunks::<2>();
         moves.iter().map(|mv| BookMove(u16::from_le_bytes(*mv)))
     }
 
-    /// Returns the game id of the first item. Returns `None` if the list has no items or the first item is malformed.
+    /// Returns the game id of the first item. Returns `None` if the list has no items, or if its first item is
+    /// malformed.
     pub fn first_id(&self) -> Option<u32> {
         let bits = bits_for(self.moves.len() / 2);
         let mut rest = self.rest;
@@ -241,8 +241,8 @@ impl<'a> List<'a> {
     }
 }
 
-/// Finds the list with the key `subject` in `page`, an encoded page of several lists. `paging` assigns lists to
-/// pages. Returns `Some(None)` if the page does not contain the list, and `None` if the page is malformed.
+/// Finds the list with the key `subject` in the encoded page `page`, which contains several lists. `paging` assigns
+/// lists to pages. Returns `Some(None)` if the page does not contain the list, and `None` if the page is malformed.
 pub fn find_list(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option<List<'_>>> {
     let mut found = None;
     for_each_list(paging, page, subject, |other, list, _| {
@@ -252,11 +252,11 @@ pub fn find_list(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option
     Some(found)
 }
 
-/// Calls `f` for each list in `page`, an encoded page of several lists. `f` receives the key of a list, the list,
-/// and its byte range in the page.
+/// Calls `f` for each list in the encoded page `page`. `f` receives the key of the list, the list, and its byte range
+/// in the page.
 ///
-/// `paging` assigns lists to pages. `page_member` is the key of any list in the page; it supplies the first bits of all
-/// keys, which the page does not store. Returns `None` if the page is malformed, or if `f` returns `None`.
+/// `paging` assigns lists to pages. `page_member` is the key of any list in the page. It supplies the leading bits of
+/// all keys, which the page does not store. Returns `None` if the page is malformed, or if `f` returns `None`.
 pub fn for_each_list<'a>(
     paging: Paging,
     page: &'a [u8],
@@ -282,16 +282,16 @@ pub fn for_each_list<'a>(
     Some(())
 }
 
-/// The total size in bytes of the chunks that are held in memory for one page. A page is an entry that contains
-/// several lists, and follows the chunks of its long lists. Further chunks are spilled to a temporary file if
-/// they are longer than [`BLOCK_SIZE`].
+/// The greatest total size in bytes of the chunks that are held in memory for one page. A page is an entry that
+/// contains several lists. The chunks of its long lists precede it. Beyond this size, chunks longer than [`BLOCK_SIZE`]
+/// are spilled to a temporary file.
 const MAX_CHUNK_BYTES_IN_MEMORY: usize = 256 << 10;
 
-/// Creates the index entries of the lists in `range`, a range of `records`. A list belongs to the range if the
-/// first record of its page does.
+/// Creates the index entries of the lists in `range`, a range of `records`. Lists are stored in pages, which are
+/// entries with several lists. All lists of a page belong to the range that contains the first record of the page.
 ///
-/// `games` contains the game rows, from which the results of long lists are added up. `paging` assigns lists to
-/// pages.
+/// `paging` assigns lists to pages. `games` contains the game rows, which are needed to add up the results of long
+/// lists.
 ///
 /// # Errors
 ///
@@ -338,8 +338,8 @@ pub(in crate::index) struct ListBuilder<'a> {
 }
 
 impl<'a> ListBuilder<'a> {
-    /// Creates a builder without records. `paging` assigns lists to pages, and `games` contains the game rows from
-    /// which the results of long lists are added up.
+    /// Creates a builder without records. `paging` assigns lists to pages. `games` contains the game rows, which are
+    /// needed to add up the results of long lists.
     pub(in crate::index) fn new(paging: Paging, games: &'a StoredGames) -> ListBuilder<'a> {
         ListBuilder {
             paging,
@@ -357,8 +357,8 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Adds a record, which says that a list contains a game or the number of a name. Records must be added in
-    /// ascending order of lists, and of games or numbers within a list.
+    /// Adds a record to the index. The record says that a list contains a game or the number of a name. Records must be
+    /// added in ascending order of their lists, and within a list in ascending order of games or numbers.
     ///
     /// # Errors
     ///
@@ -376,17 +376,17 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Adds short lists that are already encoded. All must belong to one page, an entry that contains several lists.
-    /// In `lists`, each list follows its key; `last` is the key of the last list. Does not count the positions in
-    /// these lists; see [`count_lists`](ListBuilder::count_lists).
+    /// Adds short lists that are already encoded. All of them must belong to the same page, an entry that contains
+    /// several lists. In `lists`, each list follows its key. `last` is the key of the last list. The caller must also
+    /// call [`count_lists`](ListBuilder::count_lists), which counts the positions.
     pub(in crate::index) fn add_lists(&mut self, last: ListKey, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);
         Ok(())
     }
 
-    /// Counts the positions in encoded lists and the games of these positions, and adds the numbers to the totals. All
-    /// lists must belong to one page, and `page_member` is the key of any list in this page. Returns `None` if the
+    /// Counts the positions and games in the encoded lists `lists`, and adds their numbers to the totals of the index.
+    /// All lists must belong to the same page. `page_member` is the key of any list in this page. Returns `None` if the
     /// lists are malformed.
     pub(in crate::index) fn count_lists(
         &mut self,
@@ -402,8 +402,8 @@ impl<'a> ListBuilder<'a> {
         })
     }
 
-    /// Ends the current list and begins the list with the key `subject`. If the new list belongs to another page (an
-    /// entry that contains several lists), ends the current page. `white_to_move` is `true` if White is to move in
+    /// Ends the current list, and begins the list with the key `subject`. If the new list belongs to another page (an
+    /// entry that contains several lists), also ends the current page. `white_to_move` says whether White is to move in
     /// the position of the new list.
     fn begin(&mut self, subject: ListKey, white_to_move: bool) -> Result<()> {
         self.end_list()?;
@@ -417,8 +417,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Ends the current list of games. A short list is encoded into the current page. For a long list, adds the last
-    /// chunk and the results by period. Does nothing if the list has no items.
+    /// Ends the current list of games. Adds a short list to the current page. For a long list, adds its last chunk and
+    /// its results by period to the entries of the index. Does nothing if the list has no items.
     fn end_list(&mut self) -> Result<()> {
         if self.list.is_empty() {
             return Ok(());
@@ -449,8 +449,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Adds the items that have been collected for the current list as a chunk, an entry that contains a part of a
-    /// long list. `another_follows` says whether the list continues in a further chunk.
+    /// Stores the items that were collected for the current list as a chunk of this list. Each chunk of a long list is
+    /// an entry of its own. `another_follows` says whether the list has a further chunk.
     fn end_chunk(&mut self, another_follows: bool) -> Result<()> {
         self.is_position |= another_follows && self.list.iter().any(|(_, mv)| is_of_position(*mv));
         self.sums.add(&self.list, self.white_to_move, self.games)?;
@@ -462,8 +462,8 @@ impl<'a> ListBuilder<'a> {
         self.push(&key, &chunk)
     }
 
-    /// Adds a chunk, an entry that contains a part of a long list. If the chunks before the current page already take
-    /// much memory, spills the chunk to a temporary file.
+    /// Adds a chunk of a long list to the entries of the index. If the chunks before the current page already take much
+    /// memory, spills the chunk to a temporary file.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes_before += value.len();
         let entries = &mut self.batch.entries;
@@ -474,8 +474,9 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Copies an entry of another index without changes: a page, which contains several lists, or a chunk of a long
-    /// list. Does not count the positions in a page; call [`count_lists`](ListBuilder::count_lists) for that.
+    /// Copies an entry of another index without changes. The entry is a page, which contains several lists, or a chunk
+    /// of a long list. Does not count the positions in a page; the caller must call
+    /// [`count_lists`](ListBuilder::count_lists) for that.
     pub(in crate::index) fn copy_entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
         self.end_page();
@@ -487,8 +488,8 @@ impl<'a> ListBuilder<'a> {
         self.push(key, value)
     }
 
-    /// Adds the current page to the entries of the index. A page is an entry that contains several lists. Does
-    /// nothing if no page is open.
+    /// Ends the current page, and adds it to the entries of the index. A page is an entry that contains several lists.
+    /// Does nothing if no page is open.
     fn end_page(&mut self) {
         if self.page.take().is_some() {
             let key = page_key(LISTS, self.paging.last_of(self.subject));

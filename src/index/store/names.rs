@@ -21,14 +21,14 @@ pub const NAMES_PER_ENTRY: u32 = 64;
 /// The greatest length in bytes of a stored player or event name. Longer names are truncated.
 pub const LONGEST_NAME: usize = 1024;
 
-/// Appends a name to the value of an entry: its length as a varint, then its text.
+/// Appends a name to the value of an index entry: the length of the name as a varint, then its text.
 pub fn write_name(out: &mut Vec<u8>, name: &str) {
     put_varint(out, name.len() as u64);
     out.extend_from_slice(name.as_bytes());
 }
 
-/// Parses the value of a LevelDB entry that contains player and event names, and returns the names. Returns `None` if
-/// the value is malformed.
+/// Parses the value of a LevelDB entry that contains player and event names. Returns the names, or `None` if the value
+/// is malformed.
 pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     let mut names = Vec::new();
     let mut rest = value;
@@ -40,11 +40,11 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     Some(names)
 }
 
-/// The number of entries with names that a [`NameReader`] caches. When the cache is full, it is emptied.
+/// The number of entries with names that a [`NameReader`] caches. If the cache is full, the reader empties it.
 const KEPT_NAMES: usize = 4096;
 
-/// A reader of the player and event names of an index. It caches recently used names. If another thread holds the
-/// lock of the cache, the cache is bypassed.
+/// A reader of the player and event names of an index. It caches names that were used recently. If another thread has
+/// locked the cache, the reader bypasses it.
 #[derive(Debug)]
 pub(crate) struct NameReader {
     /// The number of names in the index.
@@ -62,8 +62,7 @@ impl NameReader {
     }
 
     /// Returns the player or event name with the number `number`, or `None` if no name has this number. If the entry
-    /// of the name is not cached, reads it with `read`, which receives the number of the entry and the number of
-    /// names in the index.
+    /// with this name is not cached, calls `read` with the number of the entry and the number of names in the index.
     ///
     /// # Errors
     ///
@@ -95,8 +94,8 @@ impl NameReader {
         Ok(names.get(rank).cloned())
     }
 
-    /// Calls `f` with the number and the text of each name in the index, in ascending order of numbers. Reads one
-    /// entry at a time with `read`, which receives the number of the entry and the number of names in the index.
+    /// Calls `f` with the number and the text of each name in the index, in ascending order of numbers. Calls `read` to
+    /// read one entry at a time. `read` receives the number of the entry and the number of names in the index.
     pub(crate) fn for_each(
         &self,
         read: impl Fn(u32, u32) -> Result<Vec<Box<str>>>,

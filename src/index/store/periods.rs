@@ -42,18 +42,18 @@ use crate::{
     position::BookMove,
 };
 
-/// The number of games above which the index stores the results of a position by period. For a position with
-/// fewer games, a query adds up the results itself.
+/// The index stores the results by period only for positions with more games than this number. For other positions, a
+/// query adds up the results itself.
 pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 
 /// The number of highest-rated games that are stored for each class (speed and rating group) of a period.
 pub const TOP_GAMES: usize = 15;
 
 /// The number of newest games that are stored for each class (speed and rating group) of a period. An answer shows up
-/// to 8 recent games and 4 top games, and never one game twice, so 12 games are needed.
+/// to 8 recent games and 4 top games. A top game is not shown again as a recent game, so 12 games are needed.
 pub const RECENT_GAMES: usize = 12;
 
-/// A candidate for the top games or recent games that the explorer shows in an answer.
+/// A game that the explorer may show in an answer, as a top game or a recent game.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CandidateGame {
     /// The class of the game.
@@ -75,9 +75,9 @@ pub struct PeriodResults {
 }
 
 impl PeriodResults {
-    /// Encodes the results of a position in one period, and appends them to `out`. `of_games` is `true` for an index
-    /// of games, in which the candidates for the lists of top games and recent games are encoded, too. It is `false`
-    /// for an index of counts.
+    /// Encodes the results of a position in one period, and appends them to `out`. `of_games` is `true` for an index of
+    /// games, and `false` for an index of counts. In an index of games, the results include the games that an answer
+    /// may show.
     ///
     /// # Panics
     ///
@@ -144,8 +144,8 @@ impl PeriodResults {
     }
 }
 
-/// Appends a list of years, each with its months, to `out`. The entry with the results of a position for all time
-/// begins with such a list.
+/// Appends the years in which a position has games to `out`, each with its months. The entry with the position's
+/// results for all time begins with these years.
 pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     put_varint(out, years.len() as u64);
     for year in years {
@@ -154,8 +154,8 @@ pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     }
 }
 
-/// Decodes a list of years that [`write_years`] has encoded, and removes it from the front of `rest`. Returns
-/// `None` if the list is malformed.
+/// Decodes a list of years that [`write_years`] has encoded, and removes it from `rest`. Returns `None` if the list is
+/// malformed.
 pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
     let len = take_size(rest)?.checked_mul(4)?;
     let (years, _) = rest.split_off(..len)?.as_chunks::<4>();
@@ -171,10 +171,10 @@ pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
     (have_months && ascend).then_some(years)
 }
 
-/// Adds up the rows of a position for each period that has games: all time, each year and each month.
+/// Adds up the rows of a position for each period that has games. The periods are all time, each year and each month.
 ///
-/// Returns two lists. The first contains the periods with their rows: all time, then the years, then the months.
-/// The second contains the years, each with the months that occur in `rows`.
+/// Returns two lists. The first contains the periods with their rows: all time, then the years, then the months. The
+/// second contains the years, each with the months that occur in `rows`.
 pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<YearMonths>) {
     let mut periods = Vec::new();
     let mut years: Vec<YearMonths> = Vec::new();
@@ -204,15 +204,15 @@ pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<Yea
     (periods, years)
 }
 
-/// A limit that bounds memory: the greatest number of sums for one position, which needs one sum for each move,
-/// month and class (speed and rating group). No results by period are stored for a position that needs more.
+/// The greatest number of sums for one position. There is one sum for each combination of a move, a month and a class
+/// (speed and rating group). For a position with more sums, no results by period are stored. This limits memory.
 const MAX_MOVE_SUMS: usize = 7 << 15;
-/// A limit that bounds memory: the greatest number of pairs of a month and a class (speed and rating group) for
-/// one position. No results by period are stored for a position with more pairs.
+/// The greatest number of pairs of a month and a class (speed and rating group) for one position. For a position with
+/// more pairs, no results by period are stored. This limits memory.
 const MAX_MONTH_CLASSES: usize = 1 << 15;
 
-/// The results of the games in a list by period (all time, years and months), while they are being added up. The
-/// results of a short list are not added up.
+/// The results by period (all time, years and months) of the games in a list, while they are being added up. Only the
+/// results of long lists are added up.
 pub(super) enum ListResults<'a> {
     /// The list is short so far. Contains its items.
     Few(Vec<ListItem>),
@@ -229,8 +229,8 @@ impl Default for ListResults<'_> {
 }
 
 impl<'a> ListResults<'a> {
-    /// Adds the games of `items` to the results. `white_to_move` says whether White is to move in the position of the
-    /// list, and `games` contains the rows of the games.
+    /// Adds the results of the games in `items` to the results of their list. `white_to_move` says whether White is to
+    /// move in the position of the list. `games` contains the rows of the games.
     ///
     /// # Errors
     ///
@@ -268,9 +268,8 @@ impl<'a> ListResults<'a> {
         Ok(())
     }
 
-    /// Appends entries with the results by period (all time, years and months) of the games in the list. `subject` is
-    /// the list key of the position. Returns `false` if no results by period are stored, for example because the list
-    /// is short.
+    /// Appends the list's results by period (all time, years and months) to `entries`. `subject` is the key of the
+    /// list. Returns `false` if the results are not stored, for example because the list is short.
     pub(super) fn write(self, subject: ListKey, entries: &mut Entries) -> bool {
         match self {
             ListResults::Sums(adder) => {
@@ -299,8 +298,8 @@ impl ClassResults {
     }
 }
 
-/// The highest-rated and the newest games of a position in one class (speed and rating group). The explorer
-/// chooses the games that it shows from these.
+/// The highest-rated and the newest games of a position in one class (speed and rating group). From these, the explorer
+/// chooses the games that it shows.
 #[derive(Clone, Debug)]
 struct BestGames {
     /// The games with the highest ratings. A tuple contains twice the mean of the known ratings, the date, the id and
@@ -318,14 +317,13 @@ impl BestGames {
         }
     }
 
-    /// Adds the games of `other`, which must belong to the same position and class.
+    /// Adds the best games of `other`, which must belong to the same position and class.
     fn join(&mut self, other: &BestGames) {
         self.top.join(&other.top);
         self.recent.join(&other.recent);
     }
 
-    /// Appends the games to `candidates`, sorted by id and without duplicates. `class` is the class to which the games
-    /// belong.
+    /// Appends the games to `candidates`, sorted by id and without duplicates. `class` is the class of the games.
     fn add_to(&self, class: Class, candidates: &mut Vec<CandidateGame>) {
         let start = candidates.len();
         let top = self.top.iter().map(|(_, _, game, mv)| (game, mv));
@@ -337,7 +335,7 @@ impl BestGames {
     }
 }
 
-/// An accumulator of the results of a position's games by month and class (speed and rating group).
+/// An accumulator of a position's results by month and class (speed and rating group).
 pub(super) struct ResultAdder<'a> {
     white_to_move: bool,
     rows: RowReader<'a>,
@@ -349,8 +347,8 @@ pub(super) struct ResultAdder<'a> {
 }
 
 impl<'a> ResultAdder<'a> {
-    /// Creates an accumulator without games. `white_to_move` says whether White is to move in the position, and
-    /// `games` contains the rows of the games.
+    /// Creates an accumulator without games. `white_to_move` says whether White is to move in the position. `games`
+    /// contains the rows of all games.
     fn new(white_to_move: bool, games: &'a StoredGames) -> ResultAdder<'a> {
         ResultAdder {
             white_to_move,
@@ -361,8 +359,7 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Adds the results of the games in `items` to the sums by period. `items` are items of the list of games of
-    /// one position.
+    /// Adds the results of the games in `items` to the sums. `items` come from the position's list of games.
     ///
     /// # Errors
     ///
@@ -378,8 +375,8 @@ impl<'a> ResultAdder<'a> {
         Ok(())
     }
 
-    /// Adds game `id` to the sums of the position. `mv` is the move that the game played in the position, and `row`
-    /// contains its date, ratings, speed and result.
+    /// Adds the result of game `id` to the sums of the position. `mv` is the move that the game played in the position.
+    /// `row` contains the date, ratings, speed and result of the game.
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
         let month = Month::of(row.date);
         let class = Class::new(row.speed, row.group());
@@ -409,15 +406,15 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Returns `true` if the results by period of the position are too large to be stored: if there are more than
-    /// [`MAX_MOVE_SUMS`] combinations of a month, class (speed and rating group) and move, or more than
-    /// [`MAX_MONTH_CLASSES`] pairs of a month and class.
+    /// Returns `true` if the position has too many results by period, which are then not stored. The limits are
+    /// [`MAX_MOVE_SUMS`] combinations of a month, class (speed and rating group) and move, and [`MAX_MONTH_CLASSES`]
+    /// pairs of a month and class.
     fn is_too_large(&self) -> bool {
         self.rows_of_months > MAX_MOVE_SUMS || self.classes > MAX_MONTH_CLASSES
     }
 
-    /// Appends entries with the results of all periods (all time, years and months). `subject` is the list key of the
-    /// position.
+    /// Appends the position's results for all periods (all time, years and months) to `entries`. `subject` is the list
+    /// key of the position.
     fn write(self, subject: ListKey, entries: &mut Entries) {
         let rows = self.months.values().flat_map(|results| &results.rows);
         let mut rows: Vec<ResultRow> = rows.copied().collect();
@@ -445,8 +442,8 @@ impl<'a> ResultAdder<'a> {
 /// and rating group).
 type BestOfPeriods = BTreeMap<(Period, Class), BestGames>;
 
-/// Merges the best games of each class (speed and rating group) into the next longer period. If `games` contains
-/// months, the result contains years; if it contains years, the result contains all time.
+/// Merges the best games of each class (speed and rating group) into the next longer period. Months are merged into
+/// years, and years into all time.
 fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     let mut longer = BestOfPeriods::new();
     for ((period, class), best) in games {
@@ -456,8 +453,8 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     longer
 }
 
-/// Appends entries with the results by period of the position whose list key is `subject`. `rows` are its results
-/// by month, sorted by move, class (speed and rating group) and month.
+/// Appends a position's results by period to `entries`. `subject` is the list key of the position. `rows` contains its
+/// results by month, sorted by move, class (speed and rating group) and month.
 ///
 /// `prefix` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
 /// `candidates` returns the games of a period that an answer may show.

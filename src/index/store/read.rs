@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl Index {
-    /// Returns the names in entry `number` of the table of player and event names. `names` is the number of names in
-    /// the whole table, from which the expected length of the entry follows.
+    /// Returns the names in entry `number` of the table of player and event names. `names` is the total number of
+    /// names. It determines how many names the entry must contain.
     pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = names_key(number);
         let expected = names
@@ -34,8 +34,8 @@ impl Index {
             .ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the rows in entry `number` of the table of games. An entry contains [`ROWS_PER_ENTRY`] games; the last
-    /// entry may contain fewer.
+    /// Returns the game rows in entry `number` of the table of games. An entry contains [`ROWS_PER_ENTRY`] rows; the
+    /// last entry may contain fewer.
     pub(crate) fn row_entry(&self, number: u64) -> Result<Vec<GameRow>> {
         let value = self.row_bytes(number)?;
         let (rows, _) = value.as_chunks::<ROW_SIZE>();
@@ -63,8 +63,8 @@ impl Index {
         GameRow::parse(row).ok_or_else(|| self.malformed(&store::rows_key(entry as u32)))
     }
 
-    /// Returns the row of game `id`, which contains the ratings, date and other properties of the game that filters
-    /// use.
+    /// Returns the row of game `id`. The row contains the properties of the game that filters use, such as its ratings
+    /// and its date.
     fn row(&self, id: u32) -> Result<GameRow> {
         let (entry, index) = (
             u64::from(id) / ROWS_PER_ENTRY,
@@ -85,7 +85,7 @@ impl Index {
         Ok(row)
     }
 
-    /// Returns the header of the game `id`. This function supports only the explorer's index of games.
+    /// Returns the header of game `id`. The index must be an explorer's index of games.
     pub(in crate::index) fn stored_header(&self, id: u32) -> Result<GameHeader> {
         let row = self.row(id)?;
         let name = |number| self.name(number);
@@ -93,8 +93,8 @@ impl Index {
         self.with_details(id, |details| details.header(&row, [&white, &black, &event]))
     }
 
-    /// Calls `f` with the details of game `id`, and returns the result of `f`. The details are the game's offset in
-    /// its PGN file and those header fields that its row does not contain.
+    /// Calls `f` with the details of game `id`, and returns the result of `f`. The details are the game's offset in its
+    /// PGN file, and the header fields that its row does not contain.
     pub(in crate::index) fn with_details<T>(
         &self,
         id: u32,
@@ -112,8 +112,8 @@ impl Index {
         details.map(f).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Calls `f` with the details of each game in the entry number `entry`, in ascending order of game ids. `f`
-    /// receives the details of a game as encoded bytes and in decoded form.
+    /// Calls `f` with the details of each game in the entry with the number `entry`, in ascending order of game ids.
+    /// `f` receives the details both as encoded bytes and in decoded form.
     ///
     /// # Errors
     ///
@@ -137,9 +137,9 @@ impl Index {
         }
     }
 
-    /// Reads the list with the key `subject`. `location` must come from [`find_list`](Index::find_list). Returns one
-    /// part for each chunk of a long list, or a single part for a list in a page (an entry that contains several
-    /// lists). Returns no parts if the list does not exist.
+    /// Reads the list with the key `subject`. `location` must be the result of [`find_list`](Index::find_list). For a
+    /// long list, returns its chunks. For a list in a page (an entry that contains several lists), returns a single
+    /// part. Returns no parts if the list does not exist.
     pub(crate) fn list(&self, subject: ListKey, location: ListLocation) -> Result<Vec<StoredPart>> {
         match location {
             ListLocation::InPage(list) => Ok(list.into_iter().collect()),
@@ -147,8 +147,8 @@ impl Index {
         }
     }
 
-    /// Finds out where the list of games with the key `subject` is stored. `paging` states how the index assigns
-    /// lists to pages (entries that contain several lists).
+    /// Finds out where the list of games with the key `subject` is stored. `paging` assigns lists to pages, which are
+    /// entries that contain several lists.
     pub(crate) fn find_list(&self, paging: Paging, subject: ListKey) -> Result<ListLocation> {
         let nowhere = ListLocation::InPage(None);
         let key = page_key(LISTS, paging.last_of(subject));
@@ -170,8 +170,8 @@ impl Index {
         })))
     }
 
-    /// Calls `f` for each list in a page, in ascending order of keys. `f` receives the key of the list and the list.
-    /// A page is an entry that contains several lists. `any` is the key of any list in the page, and `paging` assigns
+    /// Calls `f` for each list in a page, in ascending order of keys. A page is an entry that contains several lists.
+    /// `f` receives the key of the list and the list. `any` is the key of any list in the page, and `paging` assigns
     /// lists to pages.
     ///
     /// # Errors
@@ -194,8 +194,8 @@ impl Index {
         read.ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns an iterator over the chunks of a long list of games. A chunk is an entry that contains a part of the
-    /// list. `subject` is the key of the list, and `chunked` is its description.
+    /// Returns an iterator over the chunks of a long list of games. Each chunk is stored in an entry of its own.
+    /// `subject` is the key of the list, and `chunked` is its description.
     pub(in crate::index) fn chunks(
         &self,
         subject: ListKey,
@@ -207,8 +207,8 @@ impl Index {
         })
     }
 
-    /// Reads chunk `number`, counted from 0, of the list of games with the key `subject`. `items` is the number of
-    /// games in this chunk and all later chunks.
+    /// Reads chunk `number` of the list of games with the key `subject`. Chunks are counted from 0. `items` is the
+    /// number of games in this chunk and all later chunks.
     fn chunk(&self, subject: ListKey, number: u32, items: u64) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();
@@ -241,8 +241,8 @@ impl Index {
         })
     }
 
-    /// Returns the results of the moves in the position with the key `subject`, or `None` if the index does not
-    /// contain the position. `paging` assigns positions to pages (entries that contain several positions).
+    /// Returns the results of the moves in the position with the key `subject`. Returns `None` if the index does not
+    /// contain the position. `paging` assigns positions to pages, which are entries with several positions.
     ///
     /// # Errors
     ///
@@ -260,9 +260,9 @@ impl Index {
         found.ok_or_else(|| self.malformed(&key))
     }
 
-    /// Reads the years in which a position has games, each with its months. `subject` is the key of the position, for
-    /// which the index must contain results by period. `prefix` is the prefix of the LevelDB key: [`LISTS`] for an
-    /// index of games, [`COUNTS`] for an index of counts.
+    /// Reads the years in which a position has games, each with its months. The index must contain results by period
+    /// for this position. `subject` is the key of the position. `prefix` is the prefix of the LevelDB key: [`LISTS`]
+    /// for an index of games, [`COUNTS`] for an index of counts.
     ///
     /// # Errors
     ///
@@ -273,9 +273,9 @@ impl Index {
         take_years(&mut &value[..]).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Reads the results of a position in a period: all time, a year or a month. `subject` is the key of the position,
-    /// for which the index must contain results by period. `prefix` is the prefix of the LevelDB key: [`LISTS`] for an
-    /// index of games, [`COUNTS`] for an index of counts.
+    /// Reads the results of a position in a period: all time, a year or a month. The index must contain results by
+    /// period for this position. `subject` is the key of the position. `prefix` is the prefix of the LevelDB key:
+    /// [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
     ///
     /// # Errors
     ///
@@ -320,8 +320,8 @@ pub(crate) enum ListLocation {
     Chunks(ChunkedList),
 }
 
-/// A list in a page, or one chunk of a long list: the index entry that contains it, and its offset in the value
-/// of the entry.
+/// A list that is stored in a page, or one chunk of a long list. It contains the value of the index entry, and the
+/// offset in this value at which the list begins.
 #[derive(Debug)]
 pub(crate) struct StoredPart {
     pub key: Vec<u8>,

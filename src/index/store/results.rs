@@ -22,33 +22,32 @@ use crate::{
 };
 
 /// The greatest number of games of a position. A greater number shows that the data are damaged. The limit is far above
-/// all collections of games, and so low that the games and ratings of a position in thousands of indexes add up to less
-/// than 2^64.
+/// the size of all collections of games. It is so low that sums over thousands of indexes do not reach 2^64.
 pub const MAX_GAMES: u64 = 1 << 40;
 
-/// The greatest number of rows of a position, and of all positions in one page. A row contains the results of one
-/// move in one class (speed and rating group) and month. The limit bounds the memory for creating and reading an
-/// index.
+/// The greatest number of rows in one position or in one page, which contains several positions. A row contains the
+/// results of one move in one class (speed and rating group) and month. The limit bounds the memory for creating and
+/// reading an index.
 pub const MAX_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
 /// The highest rating that a player can have. A higher mean rating shows that the data are damaged.
 const MAX_RATING: u64 = (1 << 12) - 1;
 
-/// A month of a year, a year whose month is unknown, or an unknown year. Values are ordered by time; an unknown month
-/// comes before the months of its year, and an unknown year before all years.
+/// A month of a year, a year whose month is unknown, or an unknown year. Values are ordered by time. A year with an
+/// unknown month comes before the months of this year, and an unknown year before all years.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Month(pub(super) u32);
 
 impl Month {
-    /// Creates a month of a year. `year` is from 1 to 9999, or 0 if unknown. `month` is from 1 to 12, or 0 if unknown;
-    /// it must be 0 if the year is unknown. Returns `None` for invalid numbers.
+    /// Creates a month of a year. `year` is from 1 to 9999, or 0 if it is unknown. `month` is from 1 to 12, or 0 if it
+    /// is unknown. If the year is unknown, the month must also be unknown. Returns `None` for invalid numbers.
     pub fn new(year: u16, month: u8) -> Option<Month> {
         let is_month = year < 10_000 && month <= 12 && (year > 0 || month == 0);
         is_month.then(|| Month(13 * u32::from(year) + u32::from(month)))
     }
 
-    /// Returns the month of a date. If only the year is known, returns the year without a month. If the year is
-    /// unknown, returns the value for unknown dates.
+    /// Returns the month of a date. If the month is unknown, the returned value contains only the year. If the year is
+    /// unknown, too, it is the value for unknown years.
     pub fn of(date: Date) -> Month {
         let month = date.year().and(date.month()).unwrap_or(0);
         Month(13 * u32::from(date.year().unwrap_or(0)) + u32::from(month))
@@ -65,8 +64,8 @@ impl Month {
     }
 }
 
-/// A period of time for which results are added up: all time, a year or a month. The order of this type is the order in
-/// which an index stores the periods of a position.
+/// A period of time for which results are added up: all time, a year or a month. Periods are ordered as an index stores
+/// them.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Period {
     /// All time.
@@ -78,7 +77,7 @@ pub enum Period {
 }
 
 impl Period {
-    /// Encodes the period (all time, a year or a month) as it is stored in a LevelDB key.
+    /// Encodes the period (all time, a year or a month) as a part of a LevelDB key.
     pub fn key_bytes(self) -> Vec<u8> {
         let of_year = |kind: u8, year: u16| [&[kind][..], &year.to_be_bytes()].concat();
         match self {
@@ -88,7 +87,7 @@ impl Period {
         }
     }
 
-    /// Returns the next longer period: the year for a month, and all time for a year. All time is returned unchanged.
+    /// Returns the next longer period. This is the year for a month, and all time for a year or for all time.
     pub fn longer(self) -> Period {
         match self {
             Period::Month(month) => Period::Year(month.year()),
@@ -97,7 +96,7 @@ impl Period {
     }
 }
 
-/// A year and the set of its months in which games were played.
+/// A year, and the months of this year in which games were played.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct YearMonths {
     /// The year, or 0 for games of an unknown year.
@@ -107,8 +106,8 @@ pub struct YearMonths {
 }
 
 impl YearMonths {
-    /// Adds `month` to a list of years with their months. `years` must be sorted, and the year of `month` must not be
-    /// earlier than the last year in the list.
+    /// Adds a month to `years`, a sorted list of years with their months. The year of `month` must not be earlier than
+    /// the last year in the list.
     pub fn add_month(years: &mut Vec<YearMonths>, month: Month) {
         let (year, months) = (month.year(), 1 << month.month());
         match years.last_mut() {
@@ -117,29 +116,29 @@ impl YearMonths {
         }
     }
 
-    /// Returns an iterator over the months of the year in which games were played, in ascending order. The value for
-    /// an unknown month comes first.
+    /// Returns an iterator over the months of this year in which games were played, in ascending order. If there are
+    /// games whose month is unknown, the value for an unknown month comes first.
     pub fn months(self) -> impl Iterator<Item = Month> {
         let months = (0..=12).filter(move |month| self.months >> month & 1 == 1);
         months.map(move |month| Month(13 * u32::from(self.year) + month))
     }
 }
 
-/// A class of games: a speed combined with a rating group. Games without a known rating form a rating group of their
-/// own, the last one.
+/// A class of games: a speed and a rating group. Games without a known rating belong to an additional, last rating
+/// group.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Class(u8);
 
 impl Class {
-    /// The number of classes, each of which is a pair of a speed and a rating group.
+    /// The number of classes. A class is a pair of a speed and a rating group.
     pub const COUNT: usize = (RatingGroup::COUNT + 1) * Speed::ALL.len();
     /// The class with the lowest number, 0.
     pub const FIRST: Class = Class(0);
     /// The class with the greatest number.
     pub const LAST: Class = Class(Class::COUNT as u8 - 1);
 
-    /// Returns the class of games with the speed `speed` and the rating group `group`, which is `None` for games
-    /// without a known rating.
+    /// Returns the class of games with the speed `speed` and the rating group `group`. For games without a known
+    /// rating, `group` is `None`.
     pub fn new(speed: Speed, group: Option<RatingGroup>) -> Class {
         let group = group.map_or(RatingGroup::COUNT, RatingGroup::number);
         Class((group * Speed::ALL.len() + speed as usize) as u8)
@@ -150,13 +149,13 @@ impl Class {
         (usize::from(number) < Class::COUNT).then_some(Class(number))
     }
 
-    /// Returns the number of the class, from 0.
+    /// Returns the number of the class, counted from 0.
     pub fn number(self) -> usize {
         self.0.into()
     }
 
     /// Returns the index of the class's rating group in [`RatingGroup::all`]. For games without a known rating, returns
-    /// the number of rating groups.
+    /// the number of elements in [`RatingGroup::all`].
     pub fn group(self) -> usize {
         self.number() / Speed::ALL.len()
     }
@@ -167,8 +166,8 @@ impl Class {
     }
 }
 
-/// The results of one move in a position, added up over the games of one class (speed and rating group) and one month
-/// or longer period.
+/// The results of one move in a position. They are added up over the games of one class (speed and rating group) and
+/// one period, such as a month.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ResultRow {
     /// The move, or [`BookMove::NONE`] for games that end in the position.
@@ -190,8 +189,7 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
-    /// Creates a row without games for the move `mv`, the class `class` (speed and rating group) and the month
-    /// `month`.
+    /// Creates a row without games for one move, one class (speed and rating group) and one month.
     pub fn new(mv: BookMove, class: Class, month: Month) -> ResultRow {
         ResultRow {
             mv,
@@ -209,14 +207,14 @@ impl ResultRow {
         self.games.iter().sum()
     }
 
-    /// Returns the sort key of the row: a tuple of the move, the class (speed and rating group) and the month. Rows
-    /// with equal sort keys can be added up.
+    /// Returns the sort key of the row: the move, the class (speed and rating group) and the month. Rows with equal
+    /// sort keys can be added up.
     pub fn sort_key(&self) -> (BookMove, Class, Month) {
         (self.mv, self.class, self.month)
     }
 
-    /// Adds the games of another row with an equal sort key. If a sum would overflow, it saturates, and
-    /// [`is_possible`](Self::is_possible) then returns `false`.
+    /// Adds the games of another row, which must have the same sort key. A sum that would overflow becomes the greatest
+    /// number instead, and [`is_possible`](Self::is_possible) then returns `false`.
     pub fn add(&mut self, other: &ResultRow) {
         for (sum, more) in self.games.iter_mut().zip(other.games) {
             *sum = sum.saturating_add(more);
@@ -226,7 +224,7 @@ impl ResultRow {
         self.game = other.game;
     }
 
-    /// Returns `true` if the numbers of the row are consistent with each other and within their limits.
+    /// Returns `true` if the numbers of the row are within their limits and do not contradict each other.
     pub fn is_possible(&self) -> bool {
         let games = self
             .games
@@ -248,8 +246,8 @@ pub fn games_of(rows: &[ResultRow]) -> u64 {
 /// The number of bits of an encoded month.
 pub(super) const MONTH_BITS: u32 = 17;
 
-/// The range of months that the rows of a page (an entry with several positions) cover. A row stores its month as the
-/// distance from `first` plus 1, or as 0 if the month is unknown.
+/// The range of months of the rows in a page, which contains several positions. A row stores its month as the distance
+/// from `first` plus 1. An unknown month is stored as 0.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Months {
     pub(super) first: u32,
@@ -257,11 +255,11 @@ pub(super) struct Months {
 }
 
 impl Months {
-    /// The range for rows that store no month. An entry with the results of one period has such rows, because all of
-    /// them belong to the same period. The count is 1, so the number of a row encodes only its class.
+    /// The range for rows that do not store a month. It is used if all rows belong to the same period. Because `count`
+    /// is 1, the number of a row then depends only on its class.
     pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
-    /// Returns the range of the known months of `rows`, or [`Months::NONE`] if no month is known.
+    /// Returns the range of the known months in `rows`, or [`Months::NONE`] if no month is known.
     pub(super) fn of(rows: &[ResultRow]) -> Months {
         let known = rows
             .iter()
@@ -277,7 +275,7 @@ impl Months {
         }
     }
 
-    /// Encodes the class (speed and rating group) and the month of a row as a single number.
+    /// Encodes the class (speed and rating group) and the month of a row as one number.
     fn number(self, row: &ResultRow) -> u64 {
         let month = match row.month.0 {
             _ if self.count == 1 => 0,
@@ -287,8 +285,7 @@ impl Months {
         row.class.number() as u64 * self.count + month
     }
 
-    /// Decodes a number into the class (speed and rating group) and the month of a row. Returns `None` if the number is
-    /// invalid.
+    /// Decodes a number to a class (speed and rating group) and a month. Returns `None` if the number is invalid.
     fn parse(self, number: u64) -> Option<(Class, Month)> {
         let class = Class::of_number(u8::try_from(number / self.count).ok()?)?;
         let month = match (number % self.count) as u32 {
@@ -299,17 +296,17 @@ impl Months {
         is_month.then_some((class, Month(month)))
     }
 
-    /// Returns the order of the exponential Golomb code that stores the differences between the
-    /// [numbers](Months::number) of consecutive rows. A number combines the month, speed and rating group of a row.
-    /// `rows` is the number of rows of one move. The code is shortest if the numbers are evenly distributed.
+    /// Returns the order of the exponential Golomb code for the rows of one move. The code contains the differences
+    /// between the [numbers](Months::number) of consecutive rows. `rows` is the number of these rows. The code is
+    /// shortest if the numbers are evenly distributed.
     fn order(self, rows: u64) -> u32 {
         (self.count * Class::COUNT as u64 / rows).max(1).ilog2()
     }
 }
 
-/// Encodes the rows of a position, which must be sorted by move, and appends them to `out`. `months` is the range
-/// of months that the rows cover. `of_games` must be `true` for an index of games, whose rows contain more data
-/// than the rows of an index of counts.
+/// Encodes the rows of a position and appends them to `out`. The rows must be sorted by move. `months` is the range of
+/// their months. `of_games` must be `true` for an index of games, whose rows contain more data than those of an index
+/// of counts.
 pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out: &mut BitWriter) {
     let moves = rows.chunk_by(|a, b| a.mv == b.mv).count();
     out.put_golomb(moves as u64 - 1, 0);
@@ -332,9 +329,9 @@ pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out:
     }
 }
 
-/// Encodes the results and the ratings of a row and appends them to `out`. `of_games` must be `true` for an index of
-/// games, and `false` for an index of counts. For an index of games, also encodes the number of unfinished games and,
-/// if the row counts only one game, the id of this game.
+/// Encodes the results and the ratings of a row, and appends them to `out`. `of_games` is `true` for an index of games,
+/// and `false` for an index of counts. An index of games also stores the number of unfinished games. If the row counts
+/// only one game, such an index stores the id of this game, too.
 fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     let total = row.total();
     let [_, white, black, unfinished] = row.games;
@@ -364,17 +361,18 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
 /// The order of the exponential Golomb code that stores a game id.
 const ID_CODE_ORDER: u32 = 20;
 
-/// Returns the order of the exponential Golomb code that stores the sum of the ratings of `rated` players. The
-/// code contains the difference between the sum and an estimate. This difference grows with the square root of
-/// `rated`, and so the order grows with it.
+/// Returns the order of the exponential Golomb code for the sum of the ratings of `rated` players. The code contains
+/// the difference between this sum and an estimate. The expected difference grows with the square root of `rated`, so
+/// the order grows with `rated`, too.
 fn order_of_ratings(rated: u64) -> u32 {
     7 + rated.ilog2() / 2
 }
 
-/// Decodes the rows of `moves` moves and appends them to `rows`. `months` is the range of months that the rows
-/// cover. `of_games` is `true` for an index of games, and `false` for an index of counts. Returns `None` if the
-/// rows are malformed, if they have more than [`MAX_GAMES`] games in total, or if `rows` would contain more than
-/// `most` rows.
+/// Decodes the rows of a position, which has `moves` different moves, and appends them to `rows`. `months` is the range
+/// of their months. `of_games` is `true` for an index of games, and `false` for an index of counts.
+///
+/// Returns `None` if the rows are malformed, if they have more than [`MAX_GAMES`] games in total, or if `rows` would
+/// contain more than `most` rows.
 pub(super) fn take_moves(
     bits: &mut BitReader<'_>,
     moves: u64,
@@ -416,8 +414,8 @@ pub(super) fn take_moves(
     Some(())
 }
 
-/// Decodes the results and the ratings of a row and stores them in `row`. `of_games` is `true` for an index of
-/// games, and `false` for an index of counts. Returns `None` if the numbers are malformed or impossible.
+/// Decodes the results and the ratings of a row, and stores them in `row`. `of_games` is `true` for an index of games,
+/// and `false` for an index of counts. Returns `None` if the numbers are malformed or impossible.
 fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> Option<()> {
     let total = bits.take_golomb(0)?.checked_add(1)?;
     if total > MAX_GAMES {
@@ -447,8 +445,8 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
     row.is_possible().then_some(())
 }
 
-/// Returns an estimate of the mean rating of the players in `class` (a speed and a rating group): 100 more than
-/// the lowest rating of the group. Returns 0 if the rating group is unknown.
+/// Returns an estimate of the mean rating of the players in `class`, a speed and a rating group. The estimate is the
+/// lowest rating of the group plus 100. Returns 0 if the rating is unknown.
 pub(super) fn expected_rating(class: Class) -> u64 {
     let group = RatingGroup::all().nth(class.group());
     group.map_or(0, |group| u64::from(group.floor()) + 100)

@@ -22,8 +22,8 @@ use crate::{
     task,
 };
 
-/// The memory, in bytes, that the metadata of one Parquet file of counts may take without being charged to the
-/// memory budget. The metadata of a usual file, with up to about sixty row groups, take less.
+/// The size in bytes up to which the metadata of one Parquet file are not charged to the memory budget. The metadata of
+/// a usual file of counts, with up to about sixty row groups, are smaller.
 const FREE_METADATA_BYTES: usize = 1 << 20;
 
 /// A directory of counts that is an input of a run of `make-book`.
@@ -82,8 +82,8 @@ impl CountsInput {
         }))
     }
 
-    /// Reads the positions in which the games of the counts directory started, and submits them to `batches`. Does
-    /// nothing if no output needs starting positions.
+    /// Reads the starting positions of the games in the counts directory, and submits them to `batches`. Does nothing
+    /// if no output needs starting positions.
     fn read_starts(&self, batches: &mut BatchDispatcher<'_, '_, '_>) -> Result<()> {
         let run = batches.run;
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
@@ -217,11 +217,12 @@ impl OrderedInput for OrderedParts {
 }
 
 impl Run<'_> {
-    /// Adds `plies` to the number of half-moves in all input counts. `path` is the file that contains them.
+    /// Adds `plies` to the total number of half-moves in the input counts. `path` is the file that contains these
+    /// half-moves.
     ///
     /// # Errors
     ///
-    /// Returns an error that names `path` if the number becomes so large that sums could overflow.
+    /// Returns an error that names `path` if the total becomes so large that sums could overflow.
     fn add_plies(&self, plies: u64, path: &Path) -> Result<()> {
         let before = self.counted_plies.fetch_add(plies, Ordering::Relaxed);
         if before.saturating_add(plies) > i64::MAX as u64 {
@@ -268,8 +269,9 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// Converts the sidecar of a counts directory to the data that replaying its games would have collected, except
-/// the records of moves.
+/// Converts the sidecar of a counts directory (the file that describes the counts) to an [`Outcome`], as replaying the
+/// games would have created it. The outcome contains no records of moves, because those are read from the Parquet
+/// files.
 ///
 /// # Errors
 ///
@@ -314,8 +316,8 @@ fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, Count
     })
 }
 
-/// Checks that the positions in `starts` can be parsed as positions of `variant`. If `variant` is `None`, nothing
-/// is checked. `row` is the row number of the first position, for error messages.
+/// Checks that the starting positions in `starts` can be parsed as positions of `variant`. Checks nothing if `variant`
+/// is `None`. `row` is the row number of the first position, for error messages.
 fn check_starts(starts: &[Start], variant: Option<Variant>, row: u64) -> Result<(), CountsError> {
     let Some(variant) = variant else {
         return Ok(());

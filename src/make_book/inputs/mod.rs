@@ -32,9 +32,9 @@ use crate::{
 /// merged from counts that were made with different options.
 const BETWEEN_OPTIONS: &str = " | ";
 
-/// Returns an iterator over the values of `--max-ply`, the maximum number of counted half-moves per game, in the
-/// option text of counts. The text contains several sets of options if counts with different options were merged.
-/// The iterator yields one value for each set, which is the default value if the set lacks the option.
+/// Returns an iterator over the values of `--max-ply` in `options`, the text of the options with which counts were
+/// made. The option limits the number of half-moves that are counted in each game. Merged counts may have several sets
+/// of options. The iterator yields one value for each set, or the default value if the set lacks the option.
 pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     let max_ply = |options: &str| {
         let number = options.strip_prefix("--max-ply ")?;
@@ -44,8 +44,8 @@ pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     all.map(move |options| max_ply(options).unwrap_or(MakeBook::DEFAULT_MAX_PLY))
 }
 
-/// Returns the smallest value in `last_plies`, the values of `--max-ply` with which games were counted. Later
-/// half-moves were not counted in all games. Returns `None` if all values are the default value.
+/// Returns the smallest value in `last_plies`, the values of `--max-ply` with which games were counted. Half-moves
+/// after this one were counted only in some of the games. Returns `None` if all values are the default value.
 pub(super) fn smallest_max_ply(last_plies: impl IntoIterator<Item = usize>) -> Option<usize> {
     let first = last_plies.into_iter().min();
     first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
@@ -72,8 +72,7 @@ impl<'a> Inputs<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if counts cannot be read, or if options of the run contradict those with which the counts were
-    /// made.
+    /// Returns an error if counts cannot be read, or if they were made with options that contradict those of the run.
     pub(super) fn open(run: &'a MakeBook, threads: usize) -> Result<Inputs<'a>> {
         let most_metadata = run.memory.bytes / 2 / threads;
         let open = |input| opened(input, most_metadata);
@@ -97,13 +96,13 @@ impl<'a> Inputs<'a> {
         Ok(inputs)
     }
 
-    /// Returns the properties (speed, rating, month) by which the counts that a run of `make-book` writes are
-    /// grouped.
+    /// Returns the grouping of the counts that a run of `make-book` writes: the properties of games (speed, rating,
+    /// month) by which the counts are grouped.
     ///
     /// # Errors
     ///
-    /// Returns an error if input counts are not grouped by a property that the options request. Also returns an error
-    /// if the options do not set the properties, and the input counts are not all grouped by the same ones.
+    /// Returns an error if the options request a property by which input counts are not grouped. If the options request
+    /// no grouping, returns an error if the input counts are grouped by different properties.
     fn classes_of_all(&self, run: &MakeBook) -> Result<Grouping> {
         if run.counts.is_none() && run.explorer.is_none() {
             return Ok(Grouping::default());
@@ -139,8 +138,8 @@ impl<'a> Inputs<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if pruned counts are combined with a second input, because a position that is rare in each
-    /// input may be frequent in the sum.
+    /// Returns an error if pruned counts are combined with a second input. The sum would be wrong, because a position
+    /// that is rare in each input may be frequent in all inputs together.
     fn pruned(&self) -> Result<Option<Pruned>> {
         let mut pruned = self
             .counts()
@@ -158,14 +157,15 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns warnings about counts among the inputs that were made without rare positions or without the later
-    /// moves of games.
+    /// Returns up to two warnings about incomplete input counts. One says that rare positions were pruned. The other
+    /// one says that the inputs were counted up to different half-moves.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let pruned = self.pruned.map(|pruned| pruned.to_string());
         pruned.into_iter().chain(self.cut_differently())
     }
 
-    /// Returns a warning if input counts were made with different values of `--max-ply`. Returns `None` otherwise.
+    /// Returns a warning if input counts were made with different values of `--max-ply`, because some games are then
+    /// missing from later positions. Returns `None` otherwise.
     fn cut_differently(&self) -> Option<String> {
         if !self.has_counts() {
             return None;
@@ -234,9 +234,8 @@ impl<'a> Inputs<'a> {
         self.all.iter().map(|input| input.size()).sum()
     }
 
-    /// Returns the provenance of the outputs: the names of the inputs, the numbers of games in `games`, and the
-    /// options. If an input is a directory of counts that does not state its numbers of games, the provenance lacks
-    /// these numbers.
+    /// Returns the provenance of the outputs: the names of the inputs, the options, and `games`, the numbers of games.
+    /// Leaves out the numbers if they are incomplete, because input counts do not state their numbers of games.
     pub(super) fn provenance(&self, run: &MakeBook, games: GameCounts) -> Provenance {
         let names = |(counted, named): (Option<CountsDescription<'_>>, &Input)| {
             let Some(counted) = counted else {
@@ -266,8 +265,8 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the options with which all inputs are counted, as the header of a book lists them. For input counts,
-    /// these are the options with which the counts were made.
+    /// Returns the options with which the games of all inputs were counted, as text for the header of a book. If inputs
+    /// are counts, the text contains the options with which those counts were made.
     ///
     /// # Errors
     ///
@@ -325,9 +324,9 @@ fn opened(input: &Input, most_metadata: usize) -> Result<Box<dyn RunInput + '_>>
     Ok(Box::new(GamesInput(input)))
 }
 
-/// Returns an error if the run has options for games, but all of its inputs are counts (`has_games` is `false`),
-/// because such options cannot be applied to counts. The option for the variant is allowed. `path` is the path of
-/// input counts that do not state with which options they were made.
+/// Returns an error if the run has options for games, but no input contains games (`has_games` is `false`). Such
+/// options cannot be applied to counts, except the option for the variant. The error names `path`, the path of input
+/// counts that do not state the options with which they were made.
 fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = run.clone();
     other.variant = VariantChoice::default();
@@ -341,8 +340,9 @@ fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> R
     Err(Error::file(path, problem))
 }
 
-/// Returns the error message for counts that were made with the options `theirs` and grouped by the properties `by`, in
-/// a run with the options `own`. `has_games` is `true` if some inputs of the run are games.
+/// Returns the error message for input counts whose options differ from those of the run. `theirs` are the options with
+/// which the counts were made, and `own` are the options of the run. `by` is the grouping of the counts. `has_games` is
+/// `true` if some inputs of the run are games.
 fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> String {
     let named = |options: &str| match options {
         "" => "the defaults".to_owned(),
@@ -370,7 +370,7 @@ fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> Stri
 
 /// An input of a run of `make-book`: a PGN file, or a directory of counts.
 pub(super) trait RunInput: Send + Sync {
-    /// Checks that the input can be read, as far as this is possible before reading it.
+    /// Checks that the input can be opened, so that a mistake is reported before the run reads games.
     ///
     /// # Errors
     ///
@@ -412,18 +412,18 @@ pub(super) trait OrderedInput: Sync {
     /// of keys.
     fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> OrderedCounts<'r>;
 
-    /// Checks that the files of the counts directory were not modified, by comparing their checksums.
+    /// Verifies the checksums of the files in the counts directory, to detect modified files.
     ///
     /// # Errors
     ///
     /// Returns an error if a file was modified.
     fn check_bytes(&self) -> Result<()>;
 
-    /// Checks that all rows were read, and returns the number of half-moves that they count.
+    /// Checks that all rows of the counts were read. Returns the total number of half-moves in these rows.
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of rows that were read differs from what the metadata state, because a file is
+    /// Returns an error if the number of rows that were read differs from the number in the metadata. A file is then
     /// damaged.
     fn check_read(&self) -> Result<u64>;
 }

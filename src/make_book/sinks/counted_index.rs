@@ -27,8 +27,8 @@ use crate::{
     storage::sort::SHARDS,
 };
 
-/// The properties by which input counts must be grouped to make an explorer's index, because the explorer filters
-/// by all of them.
+/// The grouping that input counts must have to make an explorer's index. It contains all properties by which the
+/// explorer filters games.
 const EXPLORER_GROUPING: Grouping = Grouping {
     speed: true,
     rating: true,
@@ -130,8 +130,8 @@ impl Sink for CountedIndexSink<'_> {
     }
 }
 
-/// Converts a row of counts to a row of an explorer's index, with the results from White's view. Returns `None`
-/// if the row has no games, or if only books use it.
+/// Converts a row of counts to a row of an explorer's index, with the results from White's view. Returns `None` if the
+/// row has no games, if only books use the row, or if its month is invalid.
 fn counted_row(row: &ClassRow) -> Option<ResultRow> {
     let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
     let speed = Speed::ALL[usize::from(class.speed)];

@@ -36,16 +36,15 @@ impl MakeBook {
         self
     }
 
-    /// Sets the properties of games by which the [counts](MakeBook::counts) are grouped. Default: the properties by
-    /// which the input counts are grouped, which must be the same for all input counts. Without input counts, the
-    /// default is no property.
+    /// Sets the properties of games by which the [counts](MakeBook::counts) are grouped. Default: the grouping of the
+    /// input counts, which must be the same for all of them. Without input counts, the default is no grouping.
     pub fn by(mut self, by: Grouping) -> MakeBook {
         self.by = Some(by);
         self
     }
 
-    /// Sets the minimum number of half-moves that must have been counted in a position for the
-    /// [counts](MakeBook::counts) to keep the position. Default: 0, which keeps all positions.
+    /// Sets the minimum number of half-moves that must have been counted in a position. Positions with fewer half-moves
+    /// are left out of the [counts](MakeBook::counts). Default: 0, which keeps all positions.
     pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
         self.prune_counts = min_game;
         self
@@ -218,7 +217,7 @@ impl CountsSink<'_> {
         self.options.by.unwrap_or_default()
     }
 
-    /// Returns the description of the counts directory that is written to its sidecar, `counts.json`.
+    /// Returns the description of the counts directory, which is written to the file `counts.json`.
     fn about(&self, counted: &CollectedData<'_>) -> CountsOrigin {
         let totals = &counted.games.report.totals;
         // The sidecar names the inputs without their directories.
@@ -259,8 +258,8 @@ impl CountsSink<'_> {
     }
 }
 
-/// A collector of the half-moves of one batch of games, as records with a class: the speed, rating group and
-/// month of the game.
+/// A collector of the half-moves of one batch of games. It stores each half-move as a record with a class: the speed,
+/// rating group and month of the game.
 pub(super) struct ClassBatch<'a> {
     tally: &'a ClassTally,
     by: Grouping,
@@ -295,10 +294,9 @@ impl<'a> ClassBatch<'a> {
         }
     }
 
-    /// Adds to the tally a record of the move `mv` in `position`. [`BookMove::NONE`] means that the game ends in the
-    /// position.
-    /// `turn` is the side to move, and `of` contains the winner and the rating. Adds nothing if the key of the
-    /// position is 0, because this key means that the position has no key.
+    /// Adds to the tally a record of the move `mv` in `position`. If the game ends in the position, `mv` is
+    /// [`BookMove::NONE`]. `turn` is the side to move, and `of` contains the winner and the rating. Adds nothing if the
+    /// key of the position is 0, because such a position has no key.
     fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: PlyFacts) {
         let key = match self.has_identities {
             true => position.identity(),
@@ -319,17 +317,17 @@ impl<'a> ClassBatch<'a> {
     }
 }
 
-/// The data of a half-move in addition to its position, move and class: the winner, the rating of the side that
-/// moved, and whether only books count the half-move. Only books count a half-move if its position occurs again
-/// later in the game, or if it belongs to a variation.
+/// Further data of a half-move: the winner, the rating of the side that moved, and whether only books count the
+/// half-move. The position, the move and the class are stored separately. Only books count a half-move if its position
+/// occurs again later in the game, or if it belongs to a variation.
 struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,
     rating: u16,
 }
 
-/// The number of half-moves above which a hash set is used to find the repeated positions of a game. Nearly all
-/// games are shorter.
+/// The maximum length, in half-moves, of a game whose repeated positions are found without a hash set. Nearly all games
+/// are shorter.
 const LONG_GAME: usize = 512;
 
 /// The set of the positions that occur later in a game. It is used to find repetitions while the game is read
@@ -350,7 +348,8 @@ impl LaterPositions {
         }
     }
 
-    /// Returns the location of a position's bit in the Bloom filter: the index of its word, and a mask of the bit.
+    /// Returns the location of a position's bit in the Bloom filter: the index of the word that contains the bit, and a
+    /// mask of the bit.
     fn bit(identity: u64) -> (usize, u64) {
         ((identity >> 6) as usize % 16, 1 << (identity % 64))
     }
@@ -363,9 +362,9 @@ impl LaterPositions {
         }
     }
 
-    /// Returns `true` if the position with the identity `identity` has been added to the set. `added` must contain
-    /// the identities of all added positions. It is searched in short games, because the set itself stores only the
-    /// positions of long games.
+    /// Returns `true` if the position with the identity `identity` has been added to the set. `added` must contain the
+    /// identities of all added positions. For a short game, this function searches `added`, because the set itself
+    /// stores only the positions of long games.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
         let (word, bit) = LaterPositions::bit(identity);
         self.bloom[word] & bit != 0

@@ -143,7 +143,8 @@ impl BatchSink for ExplorerBatch<'_> {
         self.facts.add(game.tags(), offset_of(game, batch_offset));
     }
 
-    /// Adds a record for each position of a game, with the move that was played in it.
+    /// Adds a record to the batch for each position of a game. The record contains the move that was played in the
+    /// position.
     fn count(&mut self, game: &CountedGame<'_>) {
         self.facts.count_last(
             game.result,

@@ -118,8 +118,8 @@ impl Sink for ObsSink<'_> {
     }
 }
 
-/// Computes the keys of starting positions, and returns an iterator over the positions. Skips `None`, which means
-/// that the EPD of a starting position could not be parsed.
+/// Returns an iterator over the starting positions `starts`, each with its key. Skips `None`, which stands for a
+/// starting position whose EPD could not be parsed.
 fn positions<P: Rules>(
     starts: impl Iterator<Item = Result<Option<P>>>,
 ) -> impl Iterator<Item = Result<Keyed<P>>> {

@@ -61,8 +61,8 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Returns an error if the lines of the suite are longer than `--max-ply`, the number of half-moves that the run
-/// counts in each game.
+/// Returns an error if the lines of the suite are longer than `--max-ply`, the maximum number of half-moves that the
+/// run counts in each game.
 fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
     let (plies, max_ply) = (output.suite.plies, options.max_ply);
     if plies <= max_ply {
@@ -121,8 +121,8 @@ impl Sink for SuiteSink<'_> {
 
 impl SuiteSink<'_> {
     /// Returns the EPD of a game's starting position if a line of the suite may begin there. A line may begin in the
-    /// usual starting position of the game's variant, for which the returned EPD is empty, and in the starting
-    /// positions of Chess960. Returns `None` for any other position.
+    /// usual starting position of the game's variant or in a starting position of Chess960. For the usual position, the
+    /// returned EPD is empty. Returns `None` for any other position.
     fn start<'g>(&self, game: &CountedGame<'g>) -> Option<&'g str> {
         let first = game.identities.first().copied();
         if first.unwrap_or(game.last_identity) == self.usual[game.variant as usize] {
@@ -133,9 +133,10 @@ impl SuiteSink<'_> {
             .filter(|epd| is_chess960 && is_chess960_start(epd))
     }
 
-    /// Returns the lines of a game for the suite. If the suite has no wanted positions, this is the line from the start
-    /// of the game. Otherwise, it is one line from each wanted position that the game reaches, beginning where the game
-    /// first reaches the position.
+    /// Returns the lines of a game that belong in the suite. Without wanted positions, returns at most one line, which
+    /// begins at the start of the game. Otherwise, returns one line for each wanted position that the game reaches.
+    /// Each line begins where the game first reaches its position. Lines that the game does not play to their full
+    /// length are left out.
     fn lines(&self, game: &CountedGame<'_>) -> Vec<GameLine> {
         let length = self.output.suite.plies;
         let line_from = |start: &str, ply: usize| {
@@ -163,8 +164,8 @@ impl SuiteSink<'_> {
     }
 }
 
-/// A collector of opening lines from one batch of games, for a suite (a file of openings from which engine
-/// matches start).
+/// A collector of opening lines from one batch of games. The lines are for a suite, a file of openings from which
+/// engine matches start.
 struct SuiteBatch<'a> {
     sink: &'a SuiteSink<'a>,
     /// The lines, with the numbers of their games in the batch.

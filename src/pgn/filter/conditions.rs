@@ -8,8 +8,8 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::pgn::{Tags, tag_text};
 
-/// The error for a [`GameFilter`](super::GameFilter) that has a condition which cannot be parsed, or conditions
-/// that no game can meet.
+/// The error for an invalid [`GameFilter`](super::GameFilter). Either a condition cannot be parsed, or no game can
+/// meet all conditions.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum GameFilterError {
@@ -47,7 +47,7 @@ pub enum GameFilterError {
     },
 }
 
-/// A range of ECO codes, which classify chess openings, such as `B20-B99`. A prefix such as `C` or `A4` is the
+/// A range of ECO codes, such as `B20-B99`. ECO codes classify chess openings. A prefix such as `C` or `A4` is the
 /// range of all codes that begin with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EcoRange {
@@ -56,8 +56,8 @@ pub struct EcoRange {
 }
 
 impl EcoRange {
-    /// Returns `true` if `eco`, the value of an `ECO` tag, is a code in the range. Ignores blanks around the code and
-    /// any text after its first three characters.
+    /// Returns `true` if `eco`, the value of an `ECO` tag, is a code in the range. Examines only the first three
+    /// characters of the value, and ignores blanks before them.
     pub fn contains(&self, eco: &[u8]) -> bool {
         let Some(code) = eco.trim_ascii().first_chunk::<3>() else {
             return false;
@@ -106,8 +106,8 @@ impl FromStr for EcoRange {
 
 // Time controls.
 
-/// A range of the time that a player has for 40 moves, in seconds, such as `180-480`, `600-` or `-60`. It selects
-/// games by their time control.
+/// A range of seconds, such as `180-480`, `600-` or `-60`, by which games are selected. It is compared with the time
+/// that a player has for 40 moves according to the time control.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TimeControlRange {
     min: u64,
@@ -115,8 +115,8 @@ pub struct TimeControlRange {
 }
 
 impl TimeControlRange {
-    /// Returns `true` if `seconds` is in the range, including its bounds. `seconds` is the time that a player has for
-    /// 40 moves: the base time plus 40 increments.
+    /// Returns `true` if `seconds` is in the range, which includes its bounds. `seconds` is the time that a player
+    /// has for 40 moves: the base time plus 40 increments.
     pub fn contains(&self, seconds: u64) -> bool {
         (self.min..=self.max).contains(&seconds)
     }
@@ -156,20 +156,19 @@ impl FromStr for TimeControlRange {
     }
 }
 
-/// The maximum length in bytes of a `TimeControl` tag that is parsed, which bounds the memory. Real values have at
-/// most about 40 bytes.
+/// The maximum length of a `TimeControl` tag that is parsed, in bytes. Real values have at most about 40 bytes.
 const MAX_CONTROL_LENGTH: usize = 1024;
 
-/// The number of moves for which [`estimated_seconds`] adds up the time of a player. Lichess also classifies games
-/// by the time for 40 moves.
+/// The number of moves for which [`estimated_seconds`] adds up the time of a player. Lichess also classifies games by
+/// the time for 40 moves.
 const ESTIMATED_MOVES: u64 = 40;
 
-/// Returns how many seconds a player has for 40 moves, according to the value of a `TimeControl` tag. Adds up the
-/// base times of all periods up to move 40, and an increment for each move. The last period is repeated. Times may
-/// have decimals, as in `8+0.08`; the sum is rounded down.
+/// Returns the number of seconds that a player has for 40 moves. `value` is the value of a `TimeControl` tag. Adds up
+/// the base times of all periods up to move 40, and an increment for each move. The last period is repeated if
+/// necessary. Times may have decimals, as in `8+0.08`; the sum is rounded down.
 ///
-/// Returns `None` for `-`, for `?`, for values longer than [`MAX_CONTROL_LENGTH`], and for values that do not follow
-/// the PGN standard, such as `G/60` and `1:30:00`.
+/// Returns `None` for `-`, for `?`, and for values longer than [`MAX_CONTROL_LENGTH`]. Also returns `None` for values
+/// that do not follow the PGN standard, such as `G/60` and `1:30:00`.
 pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value)
         .ok()
@@ -194,8 +193,8 @@ pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     Some(millis / 1000)
 }
 
-/// A period of a time control, such as `40/7200` (7200 seconds for 40 moves), `300+5` (an increment of 5 seconds)
-/// or `*180` (a sandclock).
+/// A period of a time control. Examples are `40/7200` (7200 seconds for 40 moves), `300+5` (an increment of 5
+/// seconds) and `*180` (a sandclock).
 struct TimeControlPeriod {
     /// The number of moves after which the period ends, or `None` if it ends with the game.
     moves: Option<u64>,
@@ -219,7 +218,7 @@ impl TimeControlPeriod {
         })
     }
 
-    /// Returns the time in milliseconds that a player has for `moves` moves in this period: the base time plus an
+    /// Returns the time that a player has for `moves` moves in this period, in milliseconds: the base time plus an
     /// increment for each move. If the period has fewer moves, returns the time for the whole period.
     fn millis(&self, moves: u64) -> u64 {
         let moves = self.moves.map_or(moves, |own| own.min(moves));
@@ -228,8 +227,8 @@ impl TimeControlPeriod {
     }
 }
 
-/// Parses a number of seconds, such as `8` or `0.08`, and returns it in milliseconds. Returns `None` for other
-/// texts.
+/// Parses a number of seconds, such as `8` or `0.08`, and returns it in milliseconds. Returns `None` for any other
+/// text.
 pub(in crate::pgn) fn millis(text: &str) -> Option<u64> {
     let (whole, decimals) = text.trim().split_once('.').unwrap_or((text, "0"));
     let decimals = decimals.trim();
@@ -238,17 +237,17 @@ pub(in crate::pgn) fn millis(text: &str) -> Option<u64> {
     Some(number(whole)?.saturating_mul(1000).saturating_add(part))
 }
 
-/// Parses an unsigned decimal number, which may be surrounded by white space. Returns `None` for other texts, such
-/// as `+1` or an empty text, and for numbers that exceed [`u64::MAX`].
+/// Parses an unsigned decimal number, which white space may surround. Returns `None` for any other text, such as `+1`
+/// or an empty text, and for numbers that exceed [`u64::MAX`].
 fn number(text: &str) -> Option<u64> {
     let digits = text.trim();
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_number)
 }
 
-/// A condition on the value of a tag, such as `Event=blitz`: the game must have a tag with this name whose value
-/// contains this text, in upper or lower case. A condition without a text, such as `Annotator=`, only requires that
-/// the tag exists.
+/// A condition on the value of a tag, such as `Event=blitz`. A game meets this condition if its `Event` tag contains
+/// the text `blitz` in upper or lower case. A condition without a text, such as `Annotator=`, only requires that the
+/// tag exists.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, TagText};
@@ -267,8 +266,8 @@ pub struct TagText {
 }
 
 impl TagText {
-    /// Returns `true` if `tags` contains a tag with the required name whose value contains the required text. Upper
-    /// and lower case are not distinguished.
+    /// Returns `true` if `tags` contains the required tag and its value contains the required text. Does not
+    /// distinguish upper and lower case.
     pub fn is_in(&self, tags: &Tags<'_>) -> bool {
         tags.iter()
             .filter(|tag| tag.name.eq_ignore_ascii_case(self.name.as_bytes()))
@@ -312,16 +311,17 @@ fn lowercase(text: &str) -> String {
     }
 }
 
-/// Converts letters to a form in which upper and lower case are equal: first to upper case, and then to lower case.
-/// Letters with the same upper case, such as `ß` and `ss`, or `ς` and `σ`, therefore become equal too.
+/// Converts letters to a form for comparisons that ignore upper and lower case. Converts each letter first to upper
+/// case, and then to lower case. Therefore letters with the same upper case, such as `ß` and `ss`, or `ς` and `σ`,
+/// become equal too.
 fn caseless(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     letters
         .flat_map(char::to_uppercase)
         .flat_map(char::to_lowercase)
 }
 
-/// Returns whether a game is rated, according to words in its `Event` tag, as in "Rated Blitz game", "FICS unrated
-/// blitz game" or "Casual Rapid game". Returns `None` if the tag is missing or contains no such word.
+/// Returns whether a game is rated, according to its `Event` tag. Examples of the tag are "Rated Blitz game", "FICS
+/// unrated blitz game" and "Casual Rapid game". Returns `None` if the tag is missing or contains no such word.
 pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     let event = tags.get(b"Event")?.to_ascii_lowercase();
     let words = event.split(|byte| !byte.is_ascii_alphanumeric());
@@ -339,8 +339,8 @@ pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     is_rated
 }
 
-/// The way in which the name of a player or event is compared with a wanted name. Both names are first normalized:
-/// to Unicode's form NFC, to lower case, and to single blanks between words.
+/// The method of comparing the name of a player or event with a wanted name. Both names are first converted to
+/// Unicode's form NFC and to lower case, with single blanks between words.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum NameMatch {
     /// The names must be equal.
@@ -368,7 +368,7 @@ impl NameMatch {
     }
 }
 
-/// Removes the escapes of PGN from a text: each backslash that precedes a quote or another backslash.
+/// Removes the backslashes with which PGN escapes quotes and other backslashes from a text.
 fn without_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -383,8 +383,8 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-/// Normalizes a name for comparisons. Removes the escapes of PGN, converts the name to Unicode's form NFC and [to
-/// lower case](caseless), and leaves a single blank between words.
+/// Normalizes a name for comparisons. Removes the escapes of PGN, and converts the name to Unicode's form NFC and [to
+/// lower case](caseless). Leaves a single blank between words.
 pub(crate) fn folded(name: &str) -> String {
     let name = &*without_escapes(name);
     let lower: Cow<'_, str> = match name.is_ascii() {
@@ -402,7 +402,7 @@ pub(crate) fn folded(name: &str) -> String {
     folded
 }
 
-/// The date of a game. The year, the month and the day may each be unknown.
+/// The date of a game. Its year, month and day may be unknown.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Date {
     pub(super) year: Option<u16>,
@@ -411,13 +411,16 @@ pub struct Date {
 }
 
 impl Date {
-    /// Parses the value of a `Date` tag, in which `?` represents an unknown digit. A day that does not exist in its
-    /// month is unknown in the result. For a text in another form, the year, month and day are all unknown.
+    /// Parses the value of a `Date` tag, in which `?` represents an unknown digit. If the day does not exist in the
+    /// month, the day of the result is unknown. If the text has another form, the whole date is unknown.
     ///
-    /// The accepted forms are `2017.07.09`, `2017-07-09`, `2017/07/09` and `2017-Jul-09`, with or without a time
-    /// after them; `20170709`; a date with the English name of the month, such as `Sun Jul 09 2017` or `July 2017`;
-    /// and a date that ends with its year, such as `29.07.2017` or `07/2017`. If the order of day and month is
-    /// unclear, as in `10.03.2024`, only the year is known.
+    /// There are four groups of accepted forms:
+    ///
+    /// - `2017.07.09`, `2017-07-09`, `2017/07/09` and `2017-Jul-09`, with or without a time after them
+    /// - `20170709`
+    /// - a date with the English name of the month, such as `Sun Jul 09 2017` or `July 2017`
+    /// - a date that ends with its year, such as `29.07.2017` or `07/2017`; if the order of day and month is unclear,
+    ///   as in `10.03.2024`, only the year is known
     ///
     /// ```
     /// use polybook::pgn::Date;
@@ -452,21 +455,21 @@ impl Date {
     pub(crate) const TAGS: [&[u8]; 3] = [b"Date", b"UTCDate", b"EventDate"];
 
     /// Returns the date of a game: the first date with a known year in the tags that [`TAGS`](Date::TAGS) lists. If
-    /// there is none, the year, month and day of the result are all unknown.
+    /// no tag contains such a date, the year, month and day of the result are unknown.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Date {
         Date::with_tag(tags).unwrap_or_default().1
     }
 
-    /// Finds the date of a game. Returns the name of the tag that contains the date, and the date. Returns `None` if
-    /// no tag contains a date with a known year.
+    /// Finds the date of a game. Returns the date, and the name of the tag that contains it. Returns `None` if no tag
+    /// contains a date with a known year.
     pub(crate) fn with_tag(tags: &Tags<'_>) -> Option<(&'static [u8], Date)> {
         let dates = Date::TAGS.into_iter();
         let mut dates = dates.filter_map(|name| Some((name, Date::of_tag(tags.get(name)?))));
         dates.find(|(_, date)| date.year.is_some())
     }
 
-    /// Creates a date from a year, a month and a day, where 0 means unknown. A month that does not exist is also
-    /// unknown, and so is a day that does not exist in its month.
+    /// Creates a date from a year, a month and a day, where 0 means unknown. A month that does not exist becomes
+    /// unknown. A day that does not exist in its month also becomes unknown.
     ///
     /// ```
     /// use polybook::pgn::Date;
@@ -498,8 +501,8 @@ impl Date {
         self.day
     }
 
-    /// Returns the number of days in the month of the date. Returns 31 for an unknown month, and 29 for February of
-    /// an unknown year.
+    /// Returns the maximum number of days in the month of the date. Returns 31 for an unknown month, and 29 for
+    /// February of an unknown year.
     fn longest_month(self) -> u8 {
         let is_leap = |year: u16| {
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -511,8 +514,8 @@ impl Date {
         }
     }
 
-    /// Returns `true` if this date is certainly before `other`. Returns `false` if a year, month or day that is
-    /// needed for the comparison is unknown.
+    /// Returns `true` if this date is certainly before `other`. Returns `false` if the answer depends on an unknown
+    /// year, month or day.
     pub(crate) fn is_before(self, other: Date) -> bool {
         let pairs = [
             (self.year, other.year),
@@ -578,7 +581,7 @@ impl FromStr for Date {
     }
 }
 
-/// Parses a date of eight digits, such as `20170709`. Returns `None` for other texts, and for a date that does not
+/// Parses a date of eight digits, such as `20170709`. Returns `None` for any other text, and for a date that does not
 /// exist.
 #[cold]
 fn in_digits(value: &[u8]) -> Option<Date> {
@@ -594,9 +597,9 @@ fn in_digits(value: &[u8]) -> Option<Date> {
     date.month.and(date.day).map(|_| date)
 }
 
-/// Parses a date that ends with its year, such as `29.07.2017`, `7/29/2017` or `07/2017`. A time may follow. If the
-/// order of day and month is unclear, or if one of them is unknown, only the year of the result is known. Returns
-/// `None` for other texts.
+/// Parses a date that ends with its year, such as `29.07.2017`, `7/29/2017` or `07/2017`. A time may follow the date.
+/// Only the year of the result is known if the order of day and month is unclear, or if one of them is unknown.
+/// Returns `None` for any other text.
 #[cold]
 fn year_last(value: &[u8]) -> Option<Date> {
     let mut parts = value.splitn(3, |byte| b".-/".contains(byte));
@@ -622,8 +625,8 @@ fn year_last(value: &[u8]) -> Option<Date> {
     Some(Date::new(long(third)?, month, day))
 }
 
-/// Returns the number of an English month, from 1 to 12, or `None` if `word` is not the name of a month. Only the
-/// first three letters are compared, so `Jul` and `July` are both accepted.
+/// Returns the number of an English month, from 1 to 12. Returns `None` if `word` is not the name of a month.
+/// Compares only the first three letters, so it accepts both `Jul` and `July`.
 fn month_named(word: &[u8]) -> Option<u8> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -634,9 +637,9 @@ fn month_named(word: &[u8]) -> Option<u8> {
     Some(index as u8 + 1)
 }
 
-/// Parses a date with the English name of its month and a year of four digits, in any order, such as `July 2017` or
-/// `Sun Jul 09 2017`. If the date has a day, other words without digits are ignored. Returns `None` for other
-/// texts.
+/// Parses a date with the English name of its month, such as `July 2017` or `Sun Jul 09 2017`. The year must have
+/// four digits. The parts may be in any order. If the date has a day, other words without digits are ignored. Returns
+/// `None` for any other text.
 #[cold]
 fn with_month(value: &[u8]) -> Option<Date> {
     let text = str::from_utf8(value).ok()?;
@@ -661,7 +664,7 @@ fn with_month(value: &[u8]) -> Option<Date> {
     (date.day.is_some() || is_month && day.is_none()).then_some(date)
 }
 
-/// Parses an unsigned decimal number. Returns `None` for other texts, such as `+1` or an empty text, and for
+/// Parses an unsigned decimal number. Returns `None` for any other text, such as `+1` or an empty text, and for
 /// numbers that exceed 65,535.
 fn parse_digits(text: &[u8]) -> Option<u16> {
     let is_number = text.iter().all(u8::is_ascii_digit);

@@ -21,9 +21,8 @@ pub(super) use self::conditions::{estimated_seconds, is_rated, millis};
 
 /// A filter that selects games by their tags. The default filter admits all games.
 ///
-/// Games often lack information. A condition on ratings or dates is met by games whose rating or date is unknown.
-/// Any other condition that requires a tag, such as an ECO code or a time control, is not met by games without the
-/// tag.
+/// Games with an unknown rating or date meet the conditions on ratings or dates. Set `require_elo` or `require_date`
+/// to reject them. Any other condition that needs a tag, such as the ECO code, rejects games without the tag.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, GameFilter};
@@ -118,14 +117,14 @@ impl GameFilter {
         }
     }
 
-    /// Returns `true` if the tags of a game meet all conditions of the filter. Does not check the conditions on the
-    /// length and the result of the game.
+    /// Returns `true` if the tags of a game meet the conditions of the filter. The caller must check the conditions
+    /// on the length and the result of the game separately.
     pub fn admits(&self, tags: &Tags<'_>) -> bool {
         self.unmet(tags).is_none()
     }
 
-    /// Returns the first condition of the filter that the tags of a game do not meet, or `None` if they meet all
-    /// conditions. Does not check the conditions on the length and the result of the game.
+    /// Returns the first condition of the filter that the tags of a game do not meet. Returns `None` if they meet all
+    /// conditions. The caller must check the conditions on the length and the result of the game separately.
     pub fn unmet(&self, tags: &Tags<'_>) -> Option<Condition> {
         if !self.admits_ratings(tags) {
             return Some(Condition::Rating);
@@ -211,7 +210,8 @@ impl GameFilter {
         self.since.is_some() || self.until.is_some()
     }
 
-    /// Returns `true` if the filter has a condition on the date that the game meets only because its year is unknown.
+    /// Returns `true` if the filter has a condition on the date and the year of the game is unknown. Such a game
+    /// meets the condition.
     pub(crate) fn passes_undated(&self, tags: &Tags<'_>) -> bool {
         self.filters_dates() && Date::of_tags(tags).year.is_none()
     }
@@ -269,12 +269,13 @@ impl GameFilter {
     }
 }
 
-/// The highest number that is accepted as a rating. Greater numbers are typing errors, such as 27000 for 2700.
+/// The highest number that is accepted as a rating. A greater number, such as 27000 for 2700, is probably a typing
+/// error.
 pub(crate) const HIGHEST_RATING: u16 = 4000;
 
-/// Parses the value of a rating tag, such as `2400`, `1200?`, `1400 (club)` or `DWZ=1500`. In a provisional rating
-/// of the US Chess Federation, such as `1500P23`, the number of games after the `P` is ignored. Returns `None`
-/// unless the text contains exactly one number, which must be from 1 to 4,000.
+/// Parses the value of a rating tag, such as `2400`, `1200?`, `1400 (club)` or `DWZ=1500`. Ignores the number of
+/// games after the `P` in a provisional rating of the US Chess Federation, such as `1500P23`. Returns `None` unless
+/// the rest of the text contains exactly one number, which must be from 1 to 4,000.
 pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     let is_digit = u8::is_ascii_digit;
     let start = value.iter().position(is_digit)?;
@@ -291,7 +292,7 @@ pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
 }
 
-/// The kind of filter condition that a game did not meet, so that the game was rejected.
+/// The kind of a filter condition. It tells the user which condition a rejected game did not meet.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

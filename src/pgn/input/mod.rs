@@ -35,9 +35,9 @@ use crate::{
 /// A source of PGN: a file or standard input. [`MakeBook`](crate::MakeBook) also accepts a directory of
 /// [counts](crate::counts).
 ///
-/// If the crate's feature `compression` is enabled, files in the formats gzip, bzip2, zstd and zip are
-/// decompressed. The format is recognized by the first bytes of a file, not by its name. All members of a gzip
-/// file, all streams of a bzip2 file, all frames of a zstd file and all `.pgn` files in a zip archive are read.
+/// If the crate's feature `compression` is enabled, files in the formats gzip, bzip2, zstd and zip are decompressed.
+/// The format is recognized by the first bytes of a file, not by its name. A file may have several gzip members,
+/// bzip2 streams or zstd frames. All `.pgn` files in a zip archive are read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Input {
     /// The path of the file, or `None` for standard input.
@@ -66,8 +66,8 @@ impl Default for StreamOptions {
     }
 }
 
-/// The size in bytes of a zstd window that is allowed even if the memory budget is smaller. Files that were
-/// compressed without long-range matching need no larger window.
+/// The maximum size of a zstd window that is always allowed, in bytes, even if the memory budget is smaller. Files
+/// that were compressed without long-range matching need no larger window.
 const SMALL_WINDOW: usize = 8 << 20;
 
 impl Input {
@@ -97,19 +97,19 @@ impl Input {
         }
     }
 
-    /// Sets the variant of games without a `Variant` tag. The default is standard chess.
+    /// Sets the variant that is assumed for games without a `Variant` tag. The default is standard chess.
     pub fn with_untagged_variant(mut self, variant: Variant) -> Input {
         self.untagged = variant;
         self
     }
 
-    /// Returns the variant of games without a `Variant` tag.
+    /// Returns the variant that is assumed for games without a `Variant` tag.
     pub(crate) fn untagged_variant(&self) -> Variant {
         self.untagged
     }
 
-    /// Creates a reader of the games in `text`, which is a part of the decompressed input. `text` must not begin in
-    /// the middle of a game.
+    /// Creates a reader of the games in `text`, a part of the decompressed input. `text` must not begin in the middle
+    /// of a game.
     pub(crate) fn reader<'a>(&self, text: &'a [u8]) -> GameReader<'a> {
         GameReader::new(text).with_untagged_variant(self.untagged)
     }
@@ -124,8 +124,8 @@ impl Input {
         self.path.is_none()
     }
 
-    /// Returns the name of the file without directories and without a compression extension such as `.gz`. The name
-    /// is therefore the same whether the file is compressed or not. Returns `standard input` for standard input.
+    /// Returns the name of the file without directories and without a compression extension such as `.gz`. Therefore
+    /// a compressed file has the same name as the uncompressed file. Returns `standard input` for standard input.
     pub fn name(&self) -> String {
         let Some(path) = &self.path else {
             return "standard input".to_owned();
@@ -158,8 +158,8 @@ impl Input {
         self.path.as_ref().map_or(Ok(FileKind::Other), FileKind::of)
     }
 
-    /// Returns `true` if the input is compressed. A game in a compressed file can be read only by decompressing all
-    /// bytes before it.
+    /// Returns `true` if the input is compressed. To read a game in a compressed file, all bytes before the game must
+    /// be decompressed.
     ///
     /// # Errors
     ///
@@ -168,8 +168,8 @@ impl Input {
         Ok(self.kind()?.is_unpacked())
     }
 
-    /// Checks that the input exists and can be read. Does not open a named pipe, because that would block until a
-    /// program writes to it.
+    /// Checks that the input exists and can be read. Does not open a named pipe, because this would block until a
+    /// program writes to the pipe.
     ///
     /// # Errors
     ///
@@ -183,11 +183,12 @@ impl Input {
         }
     }
 
-    /// Returns the number of bytes that decompressing the input may take. `memory` is the memory budget in bytes.
+    /// Returns the number of bytes of memory that decompressing the input may take. `memory` is the memory budget in
+    /// bytes.
     ///
-    /// A zstd file that needs more than 8 MiB may take as much as it states in its first bytes, but at most half of
-    /// the budget. For all other files, the result is 0, because they need little memory. A pipe, whose need is
-    /// unknown, may take an eighth of the budget.
+    /// A zstd file states in its first bytes how much memory it needs. If this is more than 8 MiB, the result is this
+    /// number, but at most half of the budget. For a pipe, whose need is unknown, the result is an eighth of the
+    /// budget. For all other files, the result is 0, because they need little memory.
     pub fn unpacking_memory(&self, memory: usize) -> usize {
         let (Some(path), Some(_)) = (&self.path, self.size()) else {
             return memory / 8;
@@ -206,8 +207,8 @@ impl Input {
         }
     }
 
-    /// Opens the input, and returns a stream of its decompressed bytes. A separate thread opens, reads and
-    /// decompresses the input. The input is opened only once, so it may be a pipe.
+    /// Opens the input, and returns a stream of its decompressed bytes. A separate thread reads and decompresses the
+    /// input. It opens the input only once, so the input may be a pipe.
     ///
     /// # Errors
     ///
@@ -223,7 +224,7 @@ impl Input {
         self.open_until(options, Arc::default())
     }
 
-    /// Opens the input like [`open`](Input::open). Setting the flag `failed` also cancels reading.
+    /// Opens the input like [`open`](Input::open). Setting the flag `failed` also cancels the reading.
     pub(crate) fn open_until(
         &self,
         options: &StreamOptions,
@@ -232,7 +233,7 @@ impl Input {
         Stream::open(self.clone(), options, failed)
     }
 
-    /// Converts an error that occurred while reading the [`Stream`] of this input to an error that names the input.
+    /// Converts an error of the [`Stream`] of this input to an error that names the input.
     pub fn error(&self, err: io::Error) -> Error {
         match err.downcast::<Error>() {
             Ok(err) => err,
@@ -253,11 +254,11 @@ impl Input {
     }
 }
 
-/// The number of bytes at the start of a file that are needed to recognize its compression and to determine the
-/// size of its zstd window.
+/// The number of bytes at the start of a file that are examined to recognize its compression. For zstd, they also
+/// contain the size of the window.
 const MAGIC_BYTES: usize = 18;
 
-/// Opens a file for reading. If `path` is a directory, returns an error that advises the user to name files.
+/// Opens a file for reading. If `path` is a directory, returns an error with the advice to name files.
 fn open(path: &Path) -> Result<File> {
     // Windows cannot open directories. The metadata of the file is not used because a Windows console has none.
     if path.is_dir() {
@@ -284,7 +285,8 @@ fn read_start(source: &mut impl Read) -> io::Result<Vec<u8>> {
 /// The size in bytes of the chunks of decompressed data that the reading thread sends to the consumer.
 const CHUNK_SIZE: usize = 1 << 18;
 
-/// The maximum number of chunks of decompressed data in the queue between the reading thread and the consumer.
+/// The maximum number of chunks of decompressed data that wait in the queue between the reading thread and the
+/// consumer.
 const MAX_QUEUED_CHUNKS: usize = 4;
 
 /// A reader of the decompressed bytes of an [`Input`].
@@ -309,8 +311,8 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Starts a thread that reads and decompresses the input, and waits until the input is open. Setting the flag in
-    /// `options` or the flag `failed` cancels reading.
+    /// Starts a thread that reads and decompresses the input, and waits until the input is open. Two flags can cancel
+    /// the reading: `failed`, and the flag in `options`.
     pub(super) fn open(
         input: Input,
         options: &StreamOptions,
@@ -356,8 +358,8 @@ impl Read for Stream {
     }
 }
 
-/// The size and the modification time of a file, or `None` for a pipe or device. If either value differs after
-/// reading, the file was changed while it was read.
+/// The size and the modification time of a file, or `None` for a pipe or device. They are compared before and after
+/// reading, to detect that the file was changed in between.
 #[derive(PartialEq, Eq)]
 struct SizeAndTime(Option<(u64, Option<SystemTime>)>);
 
@@ -375,7 +377,7 @@ impl SizeAndTime {
     }
 }
 
-/// The part of a [`Stream`] that runs on a separate thread: it reads and decompresses an input, and sends the bytes
+/// The part of a [`Stream`] that runs on a separate thread. It reads and decompresses an input, and sends the bytes
 /// in chunks.
 pub(super) struct Sender {
     pub(super) input: Input,
@@ -385,7 +387,7 @@ pub(super) struct Sender {
     pub(super) memory: usize,
 }
 
-/// The sending half of a queue. It sends chunks of decompressed data.
+/// The sending half of a queue of chunks of decompressed data.
 pub(super) type Chunks = Feeder<Vec<u8>>;
 
 impl Sender {
@@ -408,8 +410,7 @@ impl Sender {
     }
 
     /// Decompresses `source` if necessary, and sends its bytes to `chunks`. `file` is the file from which `source`
-    /// reads, or `None` for standard input. A zip archive can be read without a temporary copy only if there is such
-    /// a file.
+    /// reads, or `None` for standard input. It allows a zip archive to be read without a temporary copy.
     fn send_source(&self, chunks: &Chunks, source: impl Read, file: Option<&File>) -> Result<()> {
         let mut source = CountingReader::new(source, &self.taken);
         let start = read_start(&mut source).at(self.input.path(), "read")?;
@@ -434,8 +435,8 @@ impl Sender {
         Err(Error::file(self.input.path(), problem))
     }
 
-    /// Sends all bytes of `reader`, which are already decompressed, to `chunks`. If `is_start` is `true`, first
-    /// checks the beginning of the text, and returns an error if it is certainly not PGN.
+    /// Sends all bytes of `reader` to `chunks`. The bytes must already be decompressed. If `is_start` is `true`,
+    /// first examines the beginning of the text, and returns an error if it is certainly not PGN.
     pub(super) fn send_text(
         &self,
         chunks: &Chunks,
@@ -464,8 +465,8 @@ impl Sender {
         }
     }
 
-    /// Adds advice for the user to an error of the zstd decoder about a window that is too large. Returns all other
-    /// errors unchanged.
+    /// Adds advice for the user to the error of the zstd decoder that a window is too large. Returns any other error
+    /// unchanged.
     fn named(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {
             return err;
@@ -481,7 +482,7 @@ impl Sender {
     }
 }
 
-/// A reader that counts the bytes that are read through it.
+/// A reader that counts the bytes that pass through it.
 pub(super) struct CountingReader<R> {
     pub(super) inner: R,
     taken: Arc<AtomicU64>,
@@ -507,8 +508,8 @@ impl<R: Read> Read for CountingReader<R> {
 /// The maximum number of bytes at the start of a file that are examined to decide whether it is PGN.
 pub(super) const SNIFFED_BYTES: usize = 1 << 16;
 
-/// Returns a description of the format of a file that is certainly not PGN, with advice for the user. Returns
-/// `None` if the file may be PGN. `text` is the start of the file at `path`.
+/// Describes the format of a file that is certainly not PGN, and adds advice for the user. Returns `None` if the file
+/// may be PGN. `text` is the start of the file at `path`.
 pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     let start = &text[..text.len().min(SNIFFED_BYTES)];
     let described = |name: &str, advice: &str| Some(format!("this is {name}: {advice}"));
@@ -547,8 +548,8 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     )
 }
 
-/// Returns `true` if the start of a file looks like UTF-16: nearly all bytes at even offsets, or nearly all at odd
-/// offsets, are 0, as in English text.
+/// Returns `true` if the start of a file looks like English text in UTF-16. In such text, nearly all bytes at even
+/// offsets, or nearly all at odd offsets, are 0.
 fn is_utf_16(start: &[u8]) -> bool {
     let zeros = |first: usize| {
         let bytes = start.iter().skip(first).step_by(2);
@@ -559,9 +560,9 @@ fn is_utf_16(start: &[u8]) -> bool {
     start.len() >= 4 && (even.max(odd) > 90 && even.min(odd) < 10)
 }
 
-/// Returns `true` if the start of a file looks like a Polyglot book. A book begins with a header, or with records
-/// of 16 bytes in ascending order of their keys. If there are fewer than eight records, they must also contain only
-/// possible moves.
+/// Returns `true` if the start of a file looks like a Polyglot book. A book begins with a header, or with records of
+/// 16 bytes that are sorted by key. If there are fewer than eight records, they must also contain only possible
+/// moves.
 fn is_polyglot_book(start: &[u8]) -> bool {
     if start.get(..8) == Some(&[0; 8]) && start.get(8..12) == Some(b"@PG@") {
         return true;

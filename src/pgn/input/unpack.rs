@@ -39,11 +39,11 @@ impl Sender {
         self.send_text(chunks, reader, true)
     }
 
-    /// Sends the PGN files in a zip archive to `chunks`. `start` contains the bytes that have already been read from
-    /// `source`. `file` is the file from which `source` reads, or `None` for standard input.
+    /// Sends the contents of the PGN files in a zip archive to `chunks`. `start` contains the bytes that have already
+    /// been read from `source`. `file` is the file from which `source` reads, or `None` for standard input.
     ///
-    /// The table of contents is at the end of a zip archive. If the source cannot seek, such as a pipe, it is
-    /// therefore first copied to a temporary file.
+    /// The table of contents of a zip archive is at its end. Therefore a source that cannot seek, such as a pipe, is
+    /// first copied to a temporary file.
     fn send_zip(
         &self,
         chunks: &Chunks,
@@ -64,8 +64,8 @@ impl Sender {
         self.send_members(chunks, path, spool)
     }
 
-    /// Sends the PGN files in a zip archive to `chunks`, in the order of the archive. Sends a line break between two
-    /// files.
+    /// Sends the contents of the PGN files in a zip archive to `chunks`, in the order of the archive. Sends a line
+    /// break between two files.
     fn send_members(&self, chunks: &Chunks, path: &Path, archive: impl Read + Seek) -> Result<()> {
         let (mut archive, members, others) = open_zip(path, archive)?;
         if let Some(description) = described(&others) {
@@ -95,12 +95,12 @@ impl<R: Seek> Seek for CountingReader<R> {
     }
 }
 
-/// Returns a reader of the decompressed bytes of `source`. `kind` is the compression: gzip, bzip2 or zstd. `memory`
-/// is the maximum size of a zstd window in bytes, and must not be 0.
+/// Returns a reader of the decompressed bytes of `source`. `kind` is the compression. `memory` is the maximum size of
+/// a zstd window in bytes, and must not be 0.
 ///
 /// # Panics
 ///
-/// Panics if `kind` is anything else.
+/// Panics if `kind` is not gzip, bzip2 or zstd.
 fn unpacked<'a>(
     kind: FileKind,
     source: impl Read + 'a,
@@ -121,11 +121,11 @@ fn unpacked<'a>(
     })
 }
 
-/// A zip archive, the indices of the `.pgn` files in it, and the names of the other files in it.
+/// A zip archive, with the indices of its `.pgn` files and the names of its other files.
 type Opened<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
 
-/// Opens a zip archive for reading. Ignores directories, and files in which macOS stores the attributes of other
-/// files.
+/// Opens a zip archive for reading. Ignores directories, and files that macOS adds to archives for the attributes of
+/// other files.
 ///
 /// # Errors
 ///
@@ -181,8 +181,8 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     Ok((archive, members, others))
 }
 
-/// Returns a phrase that describes the files of an archive that are not PGN: their number and the name of the first
-/// one. Returns `None` if `others`, which contains their names, is empty.
+/// Returns a phrase about the files of an archive that are not PGN. It contains their number and the name of the
+/// first one. `others` contains all their names. Returns `None` if there are no such files.
 fn described(others: &[String]) -> Option<String> {
     let first = others.first()?.escape_debug();
     Some(match others.len() {
@@ -194,12 +194,12 @@ fn described(others: &[String]) -> Option<String> {
 /// The maximum number of files in a zip archive. Its table of contents takes about 200 bytes of memory per file.
 const MAX_MEMBERS: u64 = 1 << 16;
 
-/// Returns the number of files that a zip archive states in the last record of its table of contents (APPNOTE.TXT,
-/// 4.3.14 and 4.3.16). The comment of the archive may contain bytes that look like this record. Therefore the
-/// result contains a number for each possible record in the last 64 KiB.
+/// Reads the number of files in a zip archive. The last record of its table of contents states this number
+/// (APPNOTE.TXT, 4.3.14 and 4.3.16). The comment at the end of the archive may contain bytes that look like this
+/// record. Therefore the function returns one number for each possible record in the last 64 KiB.
 fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
     /// The size in bytes of the last record of the table of contents ("end of central directory record"). In archives
-    /// with many files (ZIP64), two more records precede it; `LOCATOR` and `END_64` are their sizes.
+    /// with many files (ZIP64), two more records precede it. Their sizes are `LOCATOR` and `END_64`.
     const END: usize = 22;
     const LOCATOR: usize = 20;
     const END_64: usize = 56;
@@ -226,8 +226,8 @@ fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
     Ok(members.collect())
 }
 
-/// Converts an error of the crate `zip` to an error that names the file `path`. Errors that do not come from the
-/// operating system are reported as damage to the archive.
+/// Converts an error of the crate `zip` to an error that names the file `path`. An error that does not come from the
+/// operating system becomes an error about a damaged archive.
 fn zip_error(path: &Path, err: ZipError) -> Error {
     match err {
         ZipError::Io(source) if source.raw_os_error().is_some() => Error::Io {

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Checks that decompressing a zstd file takes at most `memory` bytes. `start` contains the first bytes of the
-/// file, which state the window size of its first frame. The decoder allocates the window size, rounded up to a
-/// power of two.
+/// Checks that decompressing a zstd file takes at most `memory` bytes. The first bytes of the file, `start`, state
+/// the window size of its first frame. The decoder allocates this size, rounded up to a power of two.
 ///
 /// # Errors
 ///
@@ -31,8 +30,8 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
     ))
 }
 
-/// Returns the window size that the first frame of a zstd file states, in bytes (RFC 8878, 3.1.1.1). `start`
-/// contains the first bytes of the file. Returns `None` if they are not the start of a zstd file.
+/// Returns the window size in bytes that the first frame of a zstd file states (RFC 8878, 3.1.1.1). `start` contains
+/// the first bytes of the file. Returns `None` if they are not the start of a zstd file.
 pub(super) fn zstd_window(start: &[u8]) -> Option<u64> {
     let [0x28, 0xb5, 0x2f, 0xfd, descriptor, rest @ ..] = start else {
         return None;
@@ -59,7 +58,8 @@ mod tests {
 
     use super::*;
 
-    /// Rejects a zstd frame that states the largest possible window, and calculates its size without an overflow.
+    /// Tests that a zstd frame with the largest possible window is rejected, and that its size is calculated without
+    /// an overflow.
     #[test]
     fn the_largest_windows_are_refused() {
         let all_of_content = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &[0xff; 8]].concat();

@@ -64,9 +64,9 @@ impl Attributes {
         Ok(())
     }
 
-    /// Returns the access rights (mode) for a new file that replaces the old one. `is_own` is `true` if both files
-    /// have the same user and group, and `has_group` if they have the same group. If these differ, the rights are
-    /// reduced, so that nobody gets additional access.
+    /// Returns the access rights (mode) for a new file that replaces the old one. `is_own` is `true` if both files have
+    /// the same user and group. `has_group` is `true` if both files have the same group. If the user or the group
+    /// differs, reduces the rights, so that nobody gets additional access.
     fn mode_for(&self, is_own: bool, has_group: bool) -> u32 {
         let mut mode = self.mode;
         if !is_own {
@@ -81,8 +81,8 @@ impl Attributes {
     }
 }
 
-/// The attributes of a file on systems other than Unix. The type is empty, because a file inherits its access rights
-/// from its directory there.
+/// The attributes of a file on systems other than Unix. The type is empty, because a file on these systems inherits its
+/// access rights from its directory.
 #[cfg(not(unix))]
 #[derive(Debug)]
 pub(super) struct Attributes;
@@ -103,8 +103,7 @@ impl Attributes {
     }
 }
 
-/// Returns `true` if a file or directory has no write permission for anybody, or if the current user may not write to
-/// it.
+/// Returns `true` if the current user may not write to a file or directory, or if nobody has write permission for it.
 #[cfg(unix)]
 pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     use rustix::{
@@ -130,8 +129,8 @@ pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     Ok(metadata.is_file() && metadata.permissions().readonly())
 }
 
-/// Ignores an error which means that the user may not perform an operation, or that the file system does not support
-/// it: converts it to `Ok(())`. Returns all other results unchanged.
+/// Ignores some errors of an operation. Returns `Ok(())` if the user may not perform the operation, or if the file
+/// system does not support it. Returns all other results unchanged.
 #[cfg(unix)]
 fn if_allowed(done: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};

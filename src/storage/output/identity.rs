@@ -20,11 +20,11 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// Returns the identity of the file or directory to which `path` leads. Returns `None` if nothing exists at
-    /// `path`, or if it is a device or a pipe.
+    /// Returns the identity of the file or directory to which `path` leads. Returns `None` if `path` leads to nothing,
+    /// to a device or to a pipe.
     ///
-    /// On Unix, no file is opened: closing it would release all locks that the process holds on the file, including
-    /// the locks of SQLite. A pipe is never opened, because opening waits until another process opens the other end.
+    /// On Unix, does not open the file, because closing it would release all locks that the process holds on the file,
+    /// including the locks of SQLite. Never opens a pipe, because opening waits for the process at the other end.
     ///
     /// # Errors
     ///
@@ -70,7 +70,8 @@ impl FileId {
     }
 }
 
-/// Returns `true` if an error means that nothing exists at a path. After any other error, something may exist there.
+/// Returns `true` if an error means that nothing exists at the path of an operation. After any other error, something
+/// may exist there.
 pub(crate) fn is_absent(err: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
     matches!(err.kind(), NotFound | NotADirectory | InvalidFilename)
@@ -86,8 +87,7 @@ pub(crate) fn metadata_if_any(path: &Path) -> io::Result<Option<Metadata>> {
 }
 
 /// Returns `true` if a path leads to a directory, and `false` if it leads to a file or to nothing. Unlike
-/// [`Path::is_dir`], reports errors instead of returning `false`, so an unreadable directory is not mistaken for a
-/// file.
+/// [`Path::is_dir`], does not return `false` if an error occurs, so an unreadable directory is not mistaken for a file.
 ///
 /// # Errors
 ///
@@ -97,8 +97,8 @@ pub fn is_directory(path: &Path) -> Result<bool> {
 }
 
 /// Returns `true` if a path leads to a regular file, and `false` if it leads to a directory, a pipe, a device or
-/// nothing. Unlike [`Path::is_file`], reports errors instead of returning `false`, so an unreadable file is not
-/// mistaken for a missing one.
+/// nothing. Unlike [`Path::is_file`], does not return `false` if an error occurs, so an unreadable file is not mistaken
+/// for a missing one.
 ///
 /// # Errors
 ///
@@ -107,8 +107,8 @@ pub fn is_regular_file(path: &Path) -> Result<bool> {
     has_metadata(path, Metadata::is_file)
 }
 
-/// Returns `true` if something exists at `path` and its metadata satisfy `predicate`. Returns `false` for a Windows
-/// device.
+/// Returns `true` if something exists at `path` and `predicate` returns `true` for its metadata. Returns `false` for a
+/// device on Windows.
 fn has_metadata(path: &Path, predicate: fn(&Metadata) -> bool) -> Result<bool> {
     // Reading the metadata of a device fails on Windows.
     if is_windows_device(path) {
@@ -131,8 +131,8 @@ pub(crate) fn is_empty_directory(path: &Path) -> Result<bool> {
     }
 }
 
-/// Converts an error which means that nothing exists at a path to `Ok(None)`. Wraps successful results in `Some`, and
-/// passes on all other errors.
+/// Converts the result of an operation on a path. Returns `Ok(None)` instead of an error which means that nothing
+/// exists at the path. Returns all other errors unchanged, and wraps successful results in `Some`.
 fn none_if_absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(err) if is_absent(&err) => Ok(None),
@@ -152,16 +152,16 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// Calls `open`, which opens several files in the directory `path`, or opens the file `path` several times. If this
-/// fails and the directory or file was replaced in the meantime, calls `open` again, because a mixture of old and new
-/// files looks damaged.
+/// Calls `open`, which opens several files in the directory `path`, or opens the file `path` several times. If `open`
+/// fails and `path` was replaced in the meantime, calls `open` again, because a mixture of old and new files looks
+/// damaged.
 pub(crate) fn open_again_if_replaced<T>(path: &Path, open: impl FnMut() -> Result<T>) -> Result<T> {
     read_again_if_replaced(path, open, |_| false)
 }
 
 /// Calls `read`, which reads several files in the directory `path`, or opens the file `path` several times. If `path`
-/// was replaced in the meantime, a mixture of old and new files may look damaged. `read` is therefore called again if
-/// `path` was replaced and either `read` failed or `has_damage` returned `true` for its result.
+/// is replaced in the meantime, a mixture of old and new files may look damaged. In this case, calls `read` again if it
+/// failed, or if `has_damage` returns `true` for its result.
 pub(crate) fn read_again_if_replaced<T>(
     path: &Path,
     mut read: impl FnMut() -> Result<T>,
@@ -178,8 +178,8 @@ pub(crate) fn read_again_if_replaced<T>(
     }
 }
 
-/// Returns an iterator over the inputs that lead to the same file or directory as an earlier input, even if the paths
-/// or links differ. `-` means standard input. Inputs that the operating system cannot examine are skipped.
+/// Returns an iterator over repeated inputs, which lead to the same file or directory as an earlier input. Their paths
+/// may differ. `-` means standard input. Inputs that the operating system cannot examine are skipped.
 pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator<Item = &'a Path> {
     let mut known = HashSet::new();
     inputs.into_iter().filter(move |path| {
@@ -210,8 +210,8 @@ impl FileState {
         none_if_absent(FileState::read(path))
     }
 
-    /// Returns a copy without the time of the last status change. A rename changes this time, so it must be ignored
-    /// when comparing snapshots from before and after a rename.
+    /// Returns a copy without the time of the last status change. Used to compare snapshots from before and after a
+    /// rename, because a rename changes this time.
     pub(crate) fn renamed(self) -> FileState {
         FileState {
             changed: None,

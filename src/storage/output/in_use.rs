@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read. In this case, the file may still be a database.
+/// Returns an error if the file cannot be read. In this case, the file may nevertheless be a database.
 pub(super) fn is_database(path: &Path) -> io::Result<bool> {
     let mut start = [0; MAGIC.len()];
     match File::open(path)?.read_exact(&mut start) {
@@ -44,10 +44,9 @@ pub(crate) fn check_not_in_use(target: &Path, name: &Path) -> Result<()> {
     check_unused(target, target).map_err(|err| Error::changed(name, err.to_string()))
 }
 
-/// Checks that no other program has an SQLite database open. This is the case if the database has no write-ahead log
-/// and no journal with content, and if no other process holds one of SQLite's locks on it. `target` is the path of
-/// the database, without symbolic links. `old` is the current path of the database file, which differs from `target`
-/// after a rename.
+/// Checks that no other program has an SQLite database open. The database must have no write-ahead log and no journal
+/// with content, and no other process may hold one of SQLite's locks on it. `target` is the path of the database,
+/// without symbolic links. `old` is the current path of the database file. It differs from `target` after a rename.
 ///
 /// # Errors
 ///
@@ -81,23 +80,23 @@ pub(super) fn check_unused(target: &Path, old: &Path) -> io::Result<()> {
     Err(io::Error::other(problem))
 }
 
-/// The number of consecutive checks that must find a database locked before it counts as in use. A program that only
-/// reads the database may hold its lock for just a moment.
+/// The number of times that a database is checked for locks. It counts as in use only if each check finds a lock,
+/// because some programs hold a lock only for a moment.
 const LOCK_CHECKS: usize = 40;
 
 /// The time between two consecutive checks of a database's lock.
 const LOCK_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Returns the path of a file that SQLite keeps next to a database: the path of the database with `ending` appended,
-/// for example `-wal`.
+/// Returns the path of a file that SQLite keeps next to a database. It is the path of the database followed by
+/// `ending`, for example `-wal`.
 pub(crate) fn side_file(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(OsStr::new(ending));
     name.into()
 }
 
-/// The offset of the first of the [`LOCKED_BYTES`] bytes that SQLite locks in a database file: PENDING, RESERVED and
-/// 510 bytes for SHARED. See [SQLite's documentation](https://www.sqlite.org/fileformat.html#the_lock_byte_page).
+/// The offset of the bytes that SQLite locks in a database file. There are [`LOCKED_BYTES`] of them: PENDING, RESERVED
+/// and 510 bytes for SHARED. See [SQLite's documentation](https://www.sqlite.org/fileformat.html#the_lock_byte_page).
 #[cfg(unix)]
 const FIRST_LOCKED_OFFSET: u64 = 0x4000_0000;
 #[cfg(unix)]

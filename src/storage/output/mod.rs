@@ -93,7 +93,7 @@ impl AtomicFile {
     }
 
     /// Creates an output file that replaces an existing file at `target` only if `may_replace` permits it. If a file
-    /// exists, `may_replace` is called with its path and must return an error if the file must be kept.
+    /// exists at `target`, `may_replace` is called with its path. It returns an error if the file must be kept.
     ///
     /// # Errors
     ///
@@ -150,9 +150,9 @@ impl AtomicFile {
         }
     }
 
-    /// Checks that no other program has the target open as an SQLite database. The check is repeated immediately
-    /// before and after the new file is renamed to the target. If a repeated check fails, the target remains
-    /// unchanged, and the new file is kept under another name.
+    /// Checks that no other program has the target open as an SQLite database. The commit repeats this check
+    /// immediately before and after it renames the new file to the target. If a repeated check fails, the target
+    /// remains unchanged, and the new file is kept under another name.
     ///
     /// # Errors
     ///
@@ -198,8 +198,8 @@ impl AtomicFile {
         }
     }
 
-    /// Returns the path at which the unfinished file can be opened: its temporary path, or the path of the device or
-    /// pipe.
+    /// Returns the path at which the unfinished file can be opened. This is the temporary path, or the path of a device
+    /// or pipe.
     pub fn temporary_path(&self) -> &Path {
         match &self.destination {
             Destination::Temporary(file) => file.path(),
@@ -262,9 +262,10 @@ impl BufferedFile {
         }
     }
 
-    /// Creates a buffered writer for a text that contains [`UNSEALED`], a placeholder for a checksum, in its first 4
-    /// KiB. When the file is finished, the zeros of the placeholder are replaced with the checksum of the whole text.
-    /// By this checksum, [`check_text_replaceable`] later recognizes an unchanged file. In a pipe, the zeros remain.
+    /// Creates a buffered writer for a text that will contain its own checksum. The first 4 KiB of the text must
+    /// contain [`UNSEALED`], a placeholder. [`finish`](BufferedFile::finish) replaces the zeros of the placeholder with
+    /// the checksum of the whole text. [`check_text_replaceable`] later uses the checksum to recognize an unchanged
+    /// file. In a pipe, the zeros remain.
     pub fn sealed(file: AtomicFile) -> BufferedFile {
         BufferedFile {
             is_sealed: file.is_seekable(),
@@ -335,8 +336,8 @@ impl Write for BufferedFile {
     }
 }
 
-/// The action that error messages name after "cannot" if access rights cannot be copied from a replaced output to the
-/// new one.
+/// The phrase after "cannot" in some error messages. It is used if the access rights of a replaced output cannot be
+/// copied to the new output.
 const COPYING_RIGHTS: &str = "keep the rights of";
 
 /// Returns the attributes (access rights, owner and extended attributes) of the file or directory that will be
@@ -359,9 +360,11 @@ pub struct AtomicDir {
 
 impl AtomicDir {
     /// Creates an output directory that replaces any existing directory at `target` when it is committed. Symbolic
-    /// links are followed. If something exists at `target`, `may_replace` is called with its path. It returns the
-    /// names of the files that belong to the old output and may be removed, or an error if the directory must be kept.
-    /// `is_own` decides which files may be removed from a temporary directory that a killed process has left.
+    /// links are followed.
+    ///
+    /// If something exists at `target`, `may_replace` is called with its path. It returns the names of the old output's
+    /// files, which may be removed. It returns an error if the directory must be kept. `is_own` decides which files may
+    /// be removed from a temporary directory that a killed process has left.
     ///
     /// # Errors
     ///
@@ -401,7 +404,7 @@ impl AtomicDir {
         &self.target.name
     }
 
-    /// Returns the path of the unfinished directory, in which the caller creates files. This temporary path is valid
+    /// Returns the temporary path of the unfinished directory, in which the caller creates files. The path is valid
     /// until the directory is committed.
     pub fn path(&self) -> &Path {
         self.temporary.path()

@@ -29,7 +29,7 @@ pub struct Finished {
     pub(super) temporary: Option<Temporary>,
 }
 
-/// An old output that was replaced and is waiting under a temporary name to be removed.
+/// An old output that was replaced. It has a temporary name until it is removed.
 struct Replaced {
     target: Target,
     path: PathBuf,
@@ -79,9 +79,10 @@ impl Finished {
         commit_all(vec![self])
     }
 
-    /// Checks that no other program has changed the target, and opens the parent directory of the target, which is
-    /// flushed after the rename. Returns the path and the handle of the parent directory. The handle is `None` if the
-    /// system cannot open directories. Returns `None` for a device or pipe, which is not renamed.
+    /// Prepares the rename: checks that no other program has changed the target, and opens the target's parent
+    /// directory. The caller must flush this directory after the rename. Returns the path and the handle of the
+    /// directory. The handle is `None` if the system cannot open directories. Returns `None` for a device or pipe,
+    /// which is not renamed.
     fn prepare(&self) -> io::Result<Option<(PathBuf, Option<File>)>> {
         if self.temporary.is_none() {
             return Ok(None);
@@ -91,8 +92,8 @@ impl Finished {
         Ok(Some((path.to_owned(), open_directory(path)?)))
     }
 
-    /// Renames the output to its target. Returns the old output if it now has a temporary name, and `None` if there is
-    /// no old output to remove.
+    /// Renames the output to its target. If an old output existed, it gets a temporary name and is returned. Returns
+    /// `None` if there is no old output to remove.
     fn rename_to_target(self) -> Result<Option<Replaced>, CommitFailure> {
         let target = self.target;
         let Some(temporary) = self.temporary else {
@@ -114,8 +115,8 @@ impl Finished {
         }
     }
 
-    /// Renames the output to an unused name next to its target, and returns this name. Returns `None` if there is
-    /// nothing to keep, because the output is a device or pipe or no longer exists.
+    /// Renames the output to an unused name next to its target, and returns this name. Returns `None` if the output is
+    /// a device or pipe, or no longer exists.
     fn keep(self) -> Option<Kept> {
         let (temporary_path, own) = self.temporary?.keep();
         keep_new(&temporary_path, own.as_ref(), &self.target.path)
@@ -123,11 +124,11 @@ impl Finished {
 }
 
 impl Replaced {
-    /// Removes the old output, which has a temporary name next to the target, and returns `None`. If it cannot be
-    /// removed, the next process that writes the target removes it.
+    /// Removes the old output, which has a temporary name next to the target, and returns `None`. If the old output
+    /// cannot be removed, the next process that writes the target removes it.
     ///
-    /// If another program may have changed the old output, keeps it instead: renames it to an unused name that ends
-    /// with `.old`, and returns a message for the user that contains this name.
+    /// If another program may have changed the old output, keeps it instead. Renames it to an unused name that ends
+    /// with `.old`, and returns a message for the user with this name.
     fn remove(self) -> Option<String> {
         let target = &self.target;
         let is_changed = if target.is_directory() {
@@ -156,10 +157,10 @@ impl Replaced {
 ///
 /// # Errors
 ///
-/// Returns an error if another program has written a target since the output was created, or if a rename fails.
-/// Outputs that have not been renamed are then kept under other names, which the error message lists. Also returns an
-/// error if a directory cannot be flushed to disk, or if another program has changed an old output, which is then
-/// kept. Returns [`Error::Interrupted`] if [`discard_all`](super::discard_all) has been called.
+/// Returns an error if another program has written a target since the output was created, or if a rename fails. Outputs
+/// that have not been renamed are then kept under other names, which the error message lists. Also returns an error if
+/// a directory cannot be flushed to disk, or if an old output is kept because another program has changed it. Returns
+/// [`Error::Interrupted`] if [`discard_all`](super::discard_all) has been called.
 pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     task::fault("put in place");
     let _commit = begin_commit()?;
@@ -205,8 +206,8 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     with_kept(result, kept)
 }
 
-/// Adds a report of old outputs that were kept to the result of a commit. Each element of `kept` contains the target
-/// of an old output, and a message with its current path. Returns `result` unchanged if `kept` is empty, and
+/// Returns the result of a commit with a report of old outputs that were kept. Each element of `kept` contains the
+/// target of an old output, and a message with its current path. Returns `result` unchanged if `kept` is empty, and
 /// otherwise an error.
 fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
     kept.into_iter().fold(result, |result, (target, message)| {
@@ -221,8 +222,8 @@ fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
     })
 }
 
-/// Flushes directories to disk, so that the renames in them are durable. `directories` maps the path of each
-/// directory to its open handle. `placed` lists the outputs that have been renamed, for the error message.
+/// Flushes directories to disk, so that the renames in them are durable. `directories` maps the path of each directory
+/// to its open handle. `placed` contains the paths of the renamed outputs, which the error message lists.
 fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Result<()> {
     for (path, directory) in directories {
         sync_directory(directory.as_ref()).map_err(|err| {
@@ -262,8 +263,8 @@ fn list(names: impl Iterator<Item = impl Display>) -> String {
     names.join(", ")
 }
 
-/// Handles a commit in which an output could not be renamed to its target. Keeps this output and those that have not
-/// been renamed yet under permanent names. Returns an error that lists these names.
+/// Handles a commit in which an output could not be renamed to its target. This output and all later ones get permanent
+/// names, so that they are kept. Returns an error that lists these names.
 ///
 /// - `failure`: the output whose rename failed
 /// - `rest`: the outputs that should have been renamed after it
@@ -294,8 +295,8 @@ fn not_placed(
     Error::failed(failure.target, problem)
 }
 
-/// Adds advice for the user to the error of a rename that Windows denied, because Windows does not rename files that
-/// another program has open. Returns all other errors unchanged.
+/// Adds advice for the user to the error of a rename that Windows denied. Windows does not rename files that another
+/// program has open. Returns all other errors unchanged.
 fn with_advice(err: io::Error) -> io::Error {
     let is_held = cfg!(windows)
         && matches!(
@@ -314,7 +315,7 @@ fn with_advice(err: io::Error) -> io::Error {
 /// name, or `None` if the output no longer exists.
 ///
 /// `own` is an open handle to the output. If nothing exists at `temporary_path`, the parent directory may have been
-/// renamed. In that case, the current path is found with the handle, and the new name is in the renamed directory.
+/// renamed. In that case, the handle is used to find the current path, and the new name is in the renamed directory.
 fn keep_new(temporary_path: &Path, own: Option<&File>, target: &Path) -> Option<Kept> {
     let moved = match FileState::of(temporary_path) {
         Ok(None) => own.and_then(|own| path_of_open(own).ok()),
@@ -361,17 +362,17 @@ fn path_of_open(file: &File) -> io::Result<PathBuf> {
     Ok(OsString::from_vec(path.into_bytes()).into())
 }
 
-/// Always returns an error, because the remaining systems cannot report the path of an open file, or do not rename
-/// its directory.
+/// Always returns an error. Systems other than Linux and those of Apple either cannot report the path of an open file,
+/// or do not rename its directory.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn path_of_open(_file: &File) -> io::Result<PathBuf> {
     Err(ErrorKind::Unsupported.into())
 }
 
-/// Renames an output from `temporary_path` to an unused name next to `target`, and returns this name. The
-/// names tried are the target's name followed by `ending`, by `.1` and `ending`, and so on. If all of them exist, the
-/// output keeps its temporary name without the extension that marks it for removal. Returns `None` if nothing exists
-/// at `temporary_path`.
+/// Renames an output from `temporary_path` to an unused name next to `target`, and returns this name. Returns `None` if
+/// nothing exists at `temporary_path`. Tries the target's name followed by `ending`, then followed by `.1` and
+/// `ending`, and so on. If all these names exist, uses the temporary name without the extension that marks it for
+/// removal.
 fn keep(temporary_path: &Path, target: &Path, ending: &str) -> Option<Kept> {
     let numbered = (0..100).map(|number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();

@@ -7,11 +7,11 @@ use std::{
 
 use super::{identity::FileState, target::Target};
 
-/// The extension of the temporary name that an old directory gets while the new directory takes its name. It is
-/// needed only on systems that cannot exchange two names in one step.
+/// The extension of the temporary name of an old directory. The directory has this name while the new directory is
+/// renamed to the target. Needed only on systems that cannot exchange two names in one step.
 pub(super) const ASIDE: &str = ".old";
 
-/// What a rename does if the new name is already taken: it fails, or it exchanges the two names.
+/// The behavior of a rename if something already has the new name: the rename fails, or it exchanges the two names.
 #[derive(Copy, Clone, Debug)]
 enum IfExists {
     Refuse,
@@ -46,13 +46,13 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Renames the finished output at `temporary_path` to its target. If an old output existed, returns its
-/// current temporary path. Returns `None` if there was no old output, or if it was overwritten.
+/// Renames the finished output at `temporary_path` to its target. If an old output existed, returns its new temporary
+/// path. Returns `None` if there was no old output, or if it was overwritten.
 ///
 /// # Errors
 ///
-/// Returns an error if another program has changed or replaced the target since the output was created. The file or
-/// directory of the other program then keeps its name.
+/// Returns an error if another program has changed or replaced the target since the output was created. In this case,
+/// the target remains as the other program left it.
 pub(super) fn to_target(temporary_path: &Path, target: &Target) -> io::Result<Option<PathBuf>> {
     let path = &target.path;
     target.check()?;
@@ -85,8 +85,8 @@ pub(super) fn to_target(temporary_path: &Path, target: &Target) -> io::Result<Op
     Ok(Some(aside))
 }
 
-/// Replaces the target, an existing file, by the temporary file `temporary_path`. For systems that cannot exchange the
-/// names of two files.
+/// Replaces the target, an existing file, with the temporary file at `temporary_path`. Used on systems that cannot
+/// exchange the names of two files.
 ///
 /// If the file system supports hard links, the old file first gets a second name, which is returned. If another
 /// program turns out to have changed the old file, the replacement is undone. Without hard links, the old file is
@@ -162,15 +162,15 @@ pub(super) mod staged {
     type Act = Box<dyn FnOnce()>;
 
     thread_local! {
-        /// A function that a test sets to simulate another program. It is called once, between the last check of a
-        /// target and the exchange of its name.
+        /// A function that a test sets to simulate a change by another program. It is called once, after the last check
+        /// of a target and before the target is replaced.
         pub static MEANWHILE: RefCell<Option<Act>> = const { RefCell::new(None) };
-        /// Whether tests on this thread simulate a system without an atomic exchange of two names.
+        /// `true` if tests on this thread simulate a system that cannot exchange two names in one step.
         pub static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Runs the hook [`MEANWHILE`] if a test has set one. Called between the last check of a target and the exchange of
-    /// its name.
+    /// Runs the hook [`MEANWHILE`] if a test has set one. Called after the last check of a target and before the target
+    /// is replaced.
     pub(super) fn act() {
         if let Some(act) = MEANWHILE.take() {
             act();

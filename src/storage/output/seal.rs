@@ -14,19 +14,19 @@ use crate::{
     storage::positioned::{read_exact_at, write_all_at},
 };
 
-/// The placeholder that polybook writes near the start of a text file. When the file is complete, the zeros are
-/// replaced with a checksum of the file, which shows later whether the file was changed.
+/// The placeholder for a checksum that polybook writes near the start of a text file. When the file is complete,
+/// polybook replaces the zeros with the checksum of the file. The checksum later shows whether the file was changed.
 pub const UNSEALED: &str = "polybook checksum 0000000000000000";
 
-/// The number of hexadecimal digits of a seal, which is a checksum that polybook writes into a text file.
+/// The number of hexadecimal digits of a seal. A seal is a checksum that polybook writes into a text file.
 const SEAL_DIGITS: usize = 16;
 
 /// The number of bytes at the beginning of a file in which a seal is searched for. A seal is a checksum that polybook
 /// writes into a text file.
 const SEARCHED_BYTES: u64 = 4096;
 
-/// Creates an output file for a text at `path`. An existing file may be replaced only if `force` is `true`, if it is
-/// empty, or if polybook wrote it and it has not been changed since.
+/// Creates an output file for a text at `path`. An existing file is replaced only in three cases: if `force` is `true`,
+/// if the file is empty, or if it has not been changed since polybook wrote it.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub(super) fn seal(file: &File) -> io::Result<()> {
     }
 }
 
-/// Returns `true` if a file contains a checksum that matches its content. If so, it has not been changed since
+/// Returns `true` if a file contains a checksum that matches its content. Such a file has not been changed since
 /// polybook wrote it.
 fn is_sealed(file: &File) -> io::Result<bool> {
     let Some(offset) = find_digits(file)? else {

@@ -17,8 +17,8 @@ use crate::error::{At, Error, Result};
 #[cfg(windows)]
 use crate::kind::is_windows_device;
 
-/// The path to which an output will be renamed, and the state of the old output at this path when the new output was
-/// created.
+/// The path to which an output will be renamed. Also contains the state that the old output at this path had when the
+/// new output was created.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     /// The path as the caller wrote it, for messages.
@@ -34,9 +34,9 @@ pub(super) struct Target {
     guard: Option<OldOutputCheck>,
 }
 
-/// A function that returns an error if another program uses the old file that an output replaces. `target` is the
-/// path of the output, with symbolic links resolved. `old` is the current path of the old file, which differs from
-/// `target` if the old file has been renamed.
+/// A function that checks whether another program uses the old file, which an output will replace. If so, it returns an
+/// error. `target` is the path of the output, with symbolic links resolved. `old` is the current path of the old file,
+/// which differs from `target` if the old file has been renamed.
 pub(super) type OldOutputCheck = fn(target: &Path, old: &Path) -> io::Result<()>;
 
 impl Target {
@@ -64,16 +64,16 @@ impl Target {
         }
     }
 
-    /// Sets a function that checks whether the old output may be replaced. It is called immediately before and after
-    /// the new output is renamed to the target. If it returns an error, the old output stays in place; a completed
-    /// rename is undone.
+    /// Sets a function that checks whether the old output may be replaced. The function is called immediately before
+    /// and after the new output is renamed to the target. If it returns an error, the old output keeps its name, and a
+    /// completed rename is undone.
     pub(super) fn set_guard(&mut self, guard: OldOutputCheck) {
         self.guard = Some(guard);
     }
 
-    /// Updates the recorded change time of the old output, unless the output has otherwise changed. This is necessary
-    /// because polybook may have removed a hard link to the old output that a killed process left, which sets a new
-    /// change time. Without the update, the commit would treat the old output as changed.
+    /// Updates the recorded change time of the old output. Must be called after polybook may have removed a hard link
+    /// to the old output, because this changes the time. A killed process can leave such a link. Without the update,
+    /// the commit would treat the old output as changed. If the output has changed in another way, updates nothing.
     pub(super) fn refresh_change_time(&mut self) -> Result<()> {
         let now = FileState::of(&self.path).at(&self.name, "open")?;
         if now.map(FileState::renamed) == self.before.map(FileState::renamed) {
@@ -111,14 +111,14 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// Returns an error if another file or directory is now at the target, or if the target is a directory in which a
-    /// file was changed or added. It is not an error if the target no longer exists.
+    /// Returns an error if another file or directory is now at the target. Also returns an error if the target is a
+    /// directory and a file in it was changed or added. It is not an error if the target no longer exists.
     pub(super) fn check(&self) -> io::Result<()> {
         self.check_as(&self.path, |state| state)
     }
 
-    /// Checks, like [`check`](Target::check), that no other program has changed the old output. `path` is its current
-    /// path, after a rename.
+    /// Checks that no other program has changed the old output, like [`check`](Target::check). Used after the old
+    /// output has been renamed to `path`.
     pub(super) fn check_renamed(&self, path: &Path) -> io::Result<()> {
         self.check_as(path, FileState::renamed)
     }
@@ -188,8 +188,8 @@ impl Target {
         Ok(())
     }
 
-    /// Returns an error if the target is a file that is a mount point, which is possible in containers. A mount point
-    /// cannot be replaced by a rename.
+    /// Returns an error if the target is a file and a mount point. Such files exist in containers. A rename cannot
+    /// replace a mount point.
     pub(super) fn refuse_mounted_file(&self) -> Result<()> {
         if !is_mount_point(&self.path).at(&self.name, "open")? {
             return Ok(());
@@ -199,8 +199,8 @@ impl Target {
         Err(Error::file(&self.name, problem))
     }
 
-    /// Returns an error if this user may not rename or replace the target file. Examples are another user's file in a
-    /// shared directory such as `/tmp`, and an append-only file.
+    /// Returns an error if this user may not rename or replace the target file. Examples are a file of another user in
+    /// a shared directory such as `/tmp`, and an append-only file.
     ///
     /// The function tries to remove the file as if it were an empty directory. Linux first checks whether the user may
     /// remove the file, and then refuses because it is not a directory. Other systems may report the problem only when
@@ -237,8 +237,8 @@ impl Target {
         Err(Error::file(&self.name, problem))
     }
 
-    /// Returns `true` if the old output file, which has been renamed to `path`, has not changed since the new output
-    /// was created.
+    /// Returns `true` if the old output file has not changed since the new output was created. `path` is the current
+    /// path of the old file, after a rename.
     pub(super) fn is_unchanged_file(&self, path: &Path) -> io::Result<bool> {
         let now = FileState::of(path)?.map(FileState::renamed);
         Ok(now == self.before.map(FileState::renamed))
@@ -264,8 +264,7 @@ impl Target {
         })
     }
 
-    /// Returns an error if another program has the target open in a way that prevents replacing it, as is usual on
-    /// Windows.
+    /// Returns an error if the target cannot be replaced because another program has it open. This is usual on Windows.
     #[cfg(windows)]
     pub(super) fn refuse_if_held(&self) -> Result<()> {
         use std::os::windows::fs::OpenOptionsExt;
@@ -295,7 +294,7 @@ impl Target {
 const FIXED: &str = "the system does not let you replace this output: the output is append-only (chattr +a), or it \
                      belongs to another user in a shared directory such as /tmp; choose another output";
 
-/// Returns `path` with all symbolic links resolved. The returned path need not exist.
+/// Returns `path` with all symbolic links resolved. Nothing needs to exist at the resolved path.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     match canonical(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
@@ -344,8 +343,8 @@ pub(crate) fn parent(path: &Path) -> &Path {
 /// The maximum number of bytes of an existing file that are read to find its first line.
 const FIRST_LINE_BYTES: u64 = 256;
 
-/// Checks that a file may be replaced. It must be empty, or `is_own` must return `true` for its first line, which is
-/// passed without trailing whitespace. Only the first 256 bytes are read.
+/// Checks that a file may be replaced. The file must be empty, or `is_own` must return `true` for its first line. The
+/// line is passed without trailing whitespace. Only the first 256 bytes of the file are read.
 ///
 /// # Errors
 ///
@@ -363,8 +362,8 @@ pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<(
     Err(Error::foreign(path, problem))
 }
 
-/// Checks that the input and output paths of an operation do not conflict. No two outputs may be equal or nested, and
-/// no output may be an input or a directory that contains an input. Symbolic links are resolved.
+/// Checks that the input and output paths of an operation do not conflict. Two outputs must not be equal, and none may
+/// contain another. No output may be an input, or a directory that contains an input. Symbolic links are resolved.
 ///
 /// # Errors
 ///
@@ -418,8 +417,8 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if `path` denotes standard output: if it is `-`, one of the system's names such as `/dev/stdout`,
-/// or the device or pipe to which standard output is connected.
+/// Returns `true` if `path` denotes standard output. Such a path is `-`, a name such as `/dev/stdout`, or the path of
+/// the device or pipe to which standard output is connected.
 pub fn is_standard_output(path: &Path) -> bool {
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     let is_named = names.iter().any(|name| path == Path::new(name));
@@ -500,8 +499,8 @@ fn is_mount_point(_path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Returns an error if `directory` is append-only. Files can be created in such a directory but not renamed or
-/// removed, so temporary files would remain forever.
+/// Returns an error if `directory` is append-only. Files in such a directory cannot be renamed or removed, so temporary
+/// files would remain forever.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn refuse_append_only(directory: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, StatxAttributes};
@@ -522,7 +521,7 @@ pub(crate) fn refuse_append_only(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns `true` if the system call `statx` reports `attribute` for the file or directory at `path`. `flags`
+/// Returns `true` if the file or directory at `path` has `attribute`, according to the system call `statx`. `flags`
 /// determines whether a symbolic link at `path` is followed.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn has_attribute(

@@ -33,17 +33,17 @@ use crate::error::{At, Error, Result};
 /// The number of random characters in the name of a temporary file or directory.
 pub(super) const RANDOM_CHARACTERS: usize = 8;
 
-/// The extension of temporary names. A new output has a temporary name until it is renamed to its target, and an old
-/// output has one from then until it is removed.
+/// The extension of temporary names. A new output has a temporary name until it is renamed to its target. An old output
+/// gets a temporary name when it is replaced, and keeps it until it is removed.
 const SUFFIX: &str = ".part";
 
-/// The name of an empty file that is created briefly in a temporary directory, to test whether the old output can be
-/// renamed. The test renames the old output to the path of this directory. POSIX always forbids this, because the
-/// directory is not empty, but the kind of the error shows other obstacles.
+/// The name of an empty file that polybook briefly creates in a temporary directory, to test whether the old output can
+/// be renamed. The test tries to rename the old output to the path of this directory. This always fails on POSIX
+/// systems, because the directory is not empty. The kind of the error shows whether there are other obstacles.
 const TRIAL: &str = ".trial";
 
-/// A function that returns `true` if polybook may have created a file in an abandoned temporary directory, so that
-/// the file may be removed. The arguments are the path of the directory and the name of the file.
+/// A function that decides whether a file in an abandoned temporary directory may be removed. It returns `true` if
+/// polybook may have created the file. The arguments are the path of the directory and the name of the file.
 pub type IsOwnFile = fn(&Path, &OsStr) -> bool;
 
 /// The temporary files and directories of this process. They are removed if a signal ends the process.
@@ -53,7 +53,7 @@ static LIVE: Mutex<Live> = Mutex::new(Live {
     is_closed: false,
 });
 
-/// The lock that is held while outputs are renamed to their targets.
+/// The lock that a thread holds while it renames outputs to their targets.
 static COMMIT: Mutex<()> = Mutex::new(());
 
 struct Live {
@@ -72,8 +72,8 @@ fn live() -> MutexGuard<'static, Live> {
 }
 
 /// Removes all unfinished outputs and temporary directories of this process, and empty journals of engine analyses.
-/// Prevents the process from creating further ones and from renaming outputs to their targets. Call this function
-/// before the program ends, for example because of a signal. Afterwards, the program can exit at any time.
+/// Call this function before the program exits early, for example because of a signal. Afterwards, the process can no
+/// longer create such files or rename outputs to their targets, so it can exit at any time.
 ///
 /// If [`commit_all`](super::commit_all) is running on another thread, waits until it returns.
 pub fn discard_all() {
@@ -101,8 +101,9 @@ pub fn discard_all() {
     }
 }
 
-/// A marker for a file without content worth keeping. [`discard_all`] removes the file if the marker still exists,
-/// unless another program has replaced the file. Dropping the marker keeps the file.
+/// A marker for a file that has no useful content yet. If the marker still exists when [`discard_all`] is called,
+/// `discard_all` removes the file. It does not remove a file of another program at the same path. Drop the marker to
+/// keep the file.
 #[derive(Debug)]
 pub(crate) struct RemovedAtEnd(PathBuf);
 
@@ -130,7 +131,7 @@ impl Drop for RemovedAtEnd {
     }
 }
 
-/// Acquires the lock that must be held while outputs are renamed to their targets. [`discard_all`] waits until the
+/// Acquires the lock that a thread must hold while it renames outputs to their targets. [`discard_all`] waits until the
 /// returned guard is dropped.
 ///
 /// # Errors
@@ -156,8 +157,8 @@ pub(super) struct Temporary {
 
 impl Temporary {
     /// Creates a temporary file next to `target`, or a temporary directory if `is_own` is `Some`. Tests as far as
-    /// possible whether it can later be renamed to the target. Also removes the temporary files that killed processes
-    /// with the same target have left. `is_own` decides which files of an abandoned temporary directory may be
+    /// possible whether it can later be renamed to the target. Also removes the temporary files and directories that
+    /// killed processes with the same target have left. `is_own` decides which files of such a directory may be
     /// removed.
     ///
     /// If the target exists, only the owner can access the temporary file or directory. Otherwise, it has default
@@ -198,9 +199,9 @@ impl Temporary {
         Ok(made)
     }
 
-    /// Tests whether the directory allows renaming files, since some directories allow only creating them. Renames the
-    /// temporary file to another temporary name that `builder` chooses. If this fails, returns an error that names
-    /// `target`.
+    /// Tests whether files in the directory can be renamed, because some directories only allow creating files. The
+    /// test renames the temporary file to another temporary name that `builder` chooses. If this fails, returns an
+    /// error that names `target`.
     fn try_rename(&mut self, builder: &Builder<'_, '_>, target: &Target) -> Result<()> {
         let mut live = live();
         if live.is_closed {
@@ -236,8 +237,8 @@ impl Temporary {
     }
 
     /// Creates a temporary file in `parent`, or a temporary directory if `is_directory` is `true`, and claims it for
-    /// this process. `builder` determines its name and access rights. An error message says that `doing`, a verb
-    /// phrase, failed for the path `name`.
+    /// this process. `builder` determines its name and access rights. `name` and `doing` are the path and the verb
+    /// phrase for error messages.
     pub(super) fn create(
         builder: &Builder<'_, '_>,
         parent: &Path,
@@ -268,8 +269,8 @@ impl Temporary {
         })
     }
 
-    /// Returns `true` if the temporary file or directory still exists under its name. Another process may have removed
-    /// it as abandoned before it was claimed.
+    /// Returns `true` if the temporary file or directory still exists under its name. Before this process claimed it,
+    /// another process may have removed it as abandoned.
     fn is_in_place(&self) -> bool {
         match (
             FileId::of(&self.path),
@@ -295,9 +296,9 @@ impl Temporary {
         self.handle.as_ref().expect("a file is open")
     }
 
-    /// Releases the file or directory, so that it is not removed when the value is dropped. Returns its path and the
-    /// open handle by which this process claims it. The caller must hold the handle until the file or directory has
-    /// been renamed. The handle is `None` on Windows, which cannot rename open files.
+    /// Keeps the file or directory, so that it is not removed when the value is dropped. Returns its path, and the open
+    /// handle that claims it for this process. The caller must hold the handle until it has renamed the file or
+    /// directory. The handle is `None` on Windows, which cannot rename open files.
     pub(super) fn keep(mut self) -> (PathBuf, Option<File>) {
         live().paths.remove(&self.path);
         // Windows does not rename a file or directory that is open.
@@ -327,17 +328,17 @@ pub(super) fn with_mode(builder: &mut Builder<'_, '_>, mode: u32) {
     builder.permissions(fs::Permissions::from_mode(mode));
 }
 
-/// Does nothing, because only Unix sets the access rights of a new file by a mode.
+/// Does nothing, because only Unix has modes that determine the access rights of a new file.
 #[cfg(not(unix))]
 pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {
     // On other systems, a file takes its rights from its directory.
 }
 
-/// Returns the common prefix of the names of all temporary files for the output `target`: a dot, the name of the
+/// Returns the prefix with which the names of all temporary files for the output `target` begin: a dot, the name of the
 /// output, and another dot.
 fn prefix(target: &Path) -> OsString {
-    /// The maximum length in bytes of a name before it is shortened. File names may have at most 255 bytes, and SQLite
-    /// appends endings to the names of temporary files.
+    /// The length in bytes beyond which a name is shortened. File names may have at most 255 bytes, and SQLite appends
+    /// endings to the names of temporary files.
     const MAX_NAME_LENGTH: usize = 200;
     let mut prefix = OsString::from(".");
     prefix.push(shortened(
@@ -348,8 +349,8 @@ fn prefix(target: &Path) -> OsString {
     prefix
 }
 
-/// Returns a file name of at most `longest` bytes unchanged. A longer name is shortened to its first 100 bytes, a
-/// tilde and a hash of the whole name. `longest` must be at least 117, the length of a shortened name.
+/// Shortens a file name if it has more than `longest` bytes. A shortened name consists of the first 100 bytes, a tilde
+/// and a hash of the whole name. `longest` must be at least 117, the length of a shortened name.
 pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
     /// The maximum number of bytes of a long name that are kept.
     const KEPT_BYTES: usize = 100;
@@ -362,8 +363,8 @@ pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
     Cow::Owned(format!("{beginning}~{hash:016x}").into())
 }
 
-/// Restores an old output directory that a killed process left under a temporary name, by renaming it back to
-/// `target`. Returns `true` if such a directory was found and restored.
+/// Restores an old output directory that a killed process left under a temporary name: renames it back to `target`.
+/// Returns `true` if it found and restored such a directory.
 ///
 /// # Errors
 ///
@@ -400,9 +401,9 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
     Ok(())
 }
 
-/// Removes the temporary directories that killed processes with the same target have left. `is_own` decides which
-/// files in them may be removed. Only needed if `target` will not be written again, because writing it removes them
-/// too.
+/// Removes the temporary directories that killed processes with the same target have left. `is_own` decides which files
+/// in them may be removed. Call this function only if `target` will not be written again, because writing it also
+/// removes these directories.
 ///
 /// # Errors
 ///
@@ -413,9 +414,9 @@ pub(crate) fn remove_abandoned_directories(target: &Path, is_own: IsOwnFile) -> 
     remove_abandoned(&Target::resolve(target)?, Some(is_own))
 }
 
-/// Lists the temporary files and directories that were created for this target. `endings` contains the extensions to
-/// look for. Each path is paired with `true` if it is a directory. Returns an empty list if the parent directory does
-/// not exist, or if this user may not read it.
+/// Lists the temporary files and directories that processes created for this target. `endings` contains the extensions
+/// of their names. Each path is paired with `true` if it is a directory. Returns an empty list if the parent directory
+/// does not exist, or if this user may not read it.
 ///
 /// # Errors
 ///
@@ -450,9 +451,9 @@ fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>
     Ok(found)
 }
 
-/// Claims the temporary file or directory at `path`, so that it can be removed or restored after its creator has
-/// ended. `is_directory` is `true` for a directory. The claim lasts until the returned handle is dropped. Returns
-/// `None` if it is unknown whether the creator has ended. Then the caller must not touch `path`.
+/// Claims the temporary file or directory at `path`, so that this process can remove or restore it. The process that
+/// created it must have ended. The claim lasts until the returned handle is dropped. Returns `None` if it is unknown
+/// whether the creator has ended. In this case, the caller must not touch `path`.
 ///
 /// # Errors
 ///
@@ -489,8 +490,8 @@ fn remove_abandoned_directory(target: &Target, path: &Path, is_own: IsOwnFile) -
     Ok(())
 }
 
-/// Returns the names of all entries of a directory if all of them are files for which `is_own` returns `true`.
-/// Otherwise, the inner `Err` contains the name of an entry that is not.
+/// Returns the names of all entries of a directory. Each entry must be a file for which `is_own` returns `true`. If the
+/// directory contains any other entry, returns the name of this entry as an inner `Err`.
 ///
 /// # Errors
 ///
@@ -529,7 +530,7 @@ pub(super) fn remove_directory<'a>(
     fs::remove_dir(path)
 }
 
-/// Returns `true` if a file name is temporary: if it consists of `prefix`, random letters and digits, and `ending`.
+/// Returns `true` if a file name has the form of a temporary name: `prefix`, random letters and digits, and `ending`.
 pub(super) fn is_temporary(name: &[u8], prefix: &OsStr, ending: &str) -> bool {
     name.strip_prefix(prefix.as_encoded_bytes())
         .and_then(|rest| rest.strip_suffix(ending.as_bytes()))
@@ -550,9 +551,9 @@ const ABANDONED_AGE: Duration = Duration::from_secs(60);
 /// private games.
 const OWNER_ONLY: u32 = 0o700;
 
-/// A temporary directory of this process that is removed when the value is dropped. If a signal ends the process,
-/// [`discard_all`](super::discard_all) removes it. If the process is killed, it is removed by the next process that
-/// creates a `TemporaryDir` in the same parent directory.
+/// A temporary directory of this process. It is removed when the value is dropped. If a signal ends the process,
+/// [`discard_all`](super::discard_all) removes the directory. If the process is killed, the next process that creates a
+/// `TemporaryDir` in the same parent directory removes it.
 #[derive(Debug)]
 pub struct TemporaryDir(Temporary);
 
@@ -610,7 +611,8 @@ fn remove_left_behind(parent: &Path, own: &Path) {
     }
 }
 
-/// Returns `true` if `found` is a directory that has the same owner as `own` and that only its owner can access.
+/// Returns `true` if `found` is the metadata of a directory that only its owner can access. The owner must be the same
+/// as in `own`, the metadata of the directory of this process.
 fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -625,8 +627,8 @@ fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
 }
 
 /// Returns `true` if the process that created a temporary directory must have claimed it already. This is the case if
-/// the directory contains a file, because files are only created after claiming, or if it is older than
-/// [`ABANDONED_AGE`]. `found` is the metadata of the directory.
+/// the directory contains a file, because processes create files only after claiming. It is also the case if the
+/// directory is older than [`ABANDONED_AGE`]. `found` is the metadata of the directory.
 fn was_claimed(path: &Path, found: &Metadata) -> bool {
     let age = found.modified().ok().and_then(|time| time.elapsed().ok());
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
@@ -648,7 +650,7 @@ pub(super) fn claim_file(_file: &File) {
 }
 
 /// Claims a temporary directory for this process, so that other processes of polybook do not remove it. Returns an
-/// open handle to the directory. The claim lasts until the handle is dropped.
+/// open handle to the directory. The claim ends when the handle is dropped.
 #[cfg(unix)]
 pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
     let directory = File::open(path)?;
@@ -657,7 +659,7 @@ pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
 }
 
 /// Claims a temporary directory for this process, so that other processes of polybook do not remove it. Returns an
-/// open handle to the directory. The claim lasts until the handle is dropped.
+/// open handle to the directory. The claim ends when the handle is dropped.
 #[cfg(windows)]
 pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -670,9 +672,9 @@ pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Claims an old output for this process, so that other processes of polybook do not remove it while it has a
-/// temporary name. The claim lasts until the returned handle is dropped. Returns `None` if the output cannot be
-/// opened, and always on Windows, which does not rename open files.
+/// Claims an old output for this process. As long as it has a temporary name, other processes of polybook then do not
+/// remove it. The claim ends when the returned handle is dropped. Returns `None` if the output cannot be opened. Always
+/// returns `None` on Windows, which does not rename open files.
 pub(super) fn claim_replaced(path: &Path) -> Option<File> {
     if cfg!(windows) {
         return None;
@@ -682,9 +684,9 @@ pub(super) fn claim_replaced(path: &Path) -> Option<File> {
     Some(replaced)
 }
 
-/// Claims the temporary file or directory at `path`, which another process created, so that it can be removed. No
-/// other process can claim it until the returned handle is dropped. `is_directory` is `true` for a directory. Returns
-/// `None` if the process that created it is still running.
+/// Claims the temporary file or directory at `path`, which another process created, so that this process can remove it.
+/// `is_directory` is `true` for a directory. No other process can claim it until the returned handle is dropped.
+/// Returns `None` if the process that created it is still running.
 ///
 /// # Errors
 ///

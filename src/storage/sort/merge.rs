@@ -8,22 +8,22 @@ use crate::error::Result;
 /// An iterator over records in ascending order.
 pub(crate) type SortedRecords<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 
-/// A function that reads the next items of a sorted sequence and appends them to its argument. At the end of the
-/// sequence, and after an error, it appends nothing.
+/// A function that reads the next items of a sorted sequence, and appends them to the vector that it receives. At the
+/// end of the sequence, and after an error, it appends nothing.
 pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
 /// The maximum number of items that a merge reads from each sequence at once.
 pub(super) const MAX_BATCH_ITEMS: usize = 1 << 8;
 
-/// The number of bytes of heap memory at which a batch of items ends, even if it has fewer than [`MAX_BATCH_ITEMS`]
-/// items. Bounds the memory for batches of long items.
+/// The number of bytes of heap memory at which a batch of items is complete. Used to limit the memory for long items.
+/// Batches of short items are limited by [`MAX_BATCH_ITEMS`].
 const MAX_BATCH_BYTES: usize = 1 << 13;
 
-/// An iterator that merges any number of sorted sequences into one. The merge is stable: if items of several
-/// sequences are equal, the items of the earlier sequence come first.
+/// An iterator that merges any number of sorted sequences into one. The merge is stable: if items of two sequences are
+/// equal, the items of the earlier sequence come first.
 ///
-/// The merge reads a batch of items from each sequence. Then it sorts the items that no unread item can precede. The
-/// standard library's stable sort detects and merges ascending runs, which takes a third less time than a heap.
+/// The merge reads a batch of items from each sequence. Then it sorts all items that no unread item can precede. It
+/// uses the standard library's stable sort, which merges ascending runs and takes a third less time than a heap.
 ///
 /// After an error, the iterator yields `None`.
 pub(crate) struct Merge<'a, T> {
@@ -42,7 +42,7 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
     }
 
     /// Creates a merge of sorted sequences whose items own heap memory. `bytes` returns the number of bytes of heap
-    /// memory that an item owns, which limits how many items are read at once.
+    /// memory that an item owns. Fewer items are read at once if they own much memory.
     pub(crate) fn of_long<I: Iterator<Item = Result<T>> + 'a>(
         sequences: impl IntoIterator<Item = I>,
         bytes: fn(&T) -> usize,
@@ -127,7 +127,7 @@ impl<'a, T: Ord + 'a> Iterator for Merge<'a, T> {
     }
 }
 
-/// Folds the records of a merge, for example by summing the counts of equal records. Passes each folded record to
+/// Folds the records of a merge, for example by summing the counts of equal records. Passes the folded records to
 /// `push` in ascending order. Stops at the first error.
 pub(super) fn fold_into<R: Record>(
     mut merge: Merge<'_, R>,

@@ -43,7 +43,8 @@ pub(crate) use self::{
     texts::TextSorter,
 };
 
-/// The memory budget of a store that sorts data, and the directory of the temporary files to which the store spills.
+/// The memory budget of a store that sorts data, and the directory for its temporary files. Data that exceed the budget
+/// are spilled to these files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Memory {
     /// The number of bytes that the data may take before it is spilled to temporary files. Default: 1 GiB.
@@ -56,8 +57,7 @@ impl Memory {
     /// The default memory budget in bytes: 1 GiB.
     pub const DEFAULT_BYTES: usize = 1 << 30;
 
-    /// Divides the budget into `parts` equal shares, and returns one of them. The share has the same directory for
-    /// temporary files.
+    /// Returns one of `parts` equal shares of the budget, with the same directory for temporary files.
     ///
     /// # Panics
     ///
@@ -66,8 +66,8 @@ impl Memory {
         self.with_bytes(self.bytes / parts)
     }
 
-    /// Returns a budget of `bytes` bytes, with the same directory for temporary files as `self`. The bytes are not
-    /// deducted from `self`.
+    /// Returns a separate budget of `bytes` bytes, with the same directory for temporary files. The budget `self` does
+    /// not change.
     pub(crate) fn with_bytes(&self, bytes: usize) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory { bytes, temp_dir }
@@ -87,12 +87,12 @@ impl Default for Memory {
 /// precedes every record of the next shard.
 pub(crate) const SHARDS: usize = 256;
 
-/// The size in bytes of the packed form of a 128-bit record. The packed form omits bits that are always zero or that
-/// the number of the record's shard determines. Unsorted records are packed to save memory.
+/// The size in bytes of the packed form of a 128-bit record. Unsorted records are packed to save memory. The packed
+/// form omits bits that are always zero, and bits that follow from the number of the record's shard.
 pub(crate) const PACKED_SIZE: usize = 10;
 
-/// A 128-bit record that can be sorted and folded. Folding combines neighboring records of the same key into one.
-/// Records are ordered like their 128-bit representations.
+/// A 128-bit record that can be sorted and folded. Folding combines neighboring records with equal keys into one.
+/// Records have the same order as their 128-bit representations.
 pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// The algorithm that folds neighboring records in sorted order, for example by summing the counts of equal
     /// records.
@@ -104,9 +104,9 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// Returns the 128-bit representation of the record.
     fn to_bits(self) -> u128;
 
-    /// Returns the rank of the record, whose high bits select its shard. Ranks must be evenly distributed over 64
-    /// bits, and must never decrease in the sort order of the records. [`merge_ordered`](merge_ordered) treats records
-    /// of equal rank as a group.
+    /// Returns the rank of the record. The high bits of the rank select the shard of the record. Records with equal
+    /// ranks form a group for [`merge_ordered`](merge_ordered). Ranks must be evenly distributed over 64 bits. If a
+    /// record precedes another in sort order, its rank must not be greater.
     fn rank(self) -> u64;
 
     /// Returns the packed form of the record, or `None` if it has none. The store keeps unsorted records in this form
@@ -116,22 +116,22 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
         None
     }
 
-    /// Restores a record from its packed form. The packed form omits bits that all records of a shard have in common,
-    /// so the number of the shard is also required.
+    /// Restores a record from its packed form. The packed form omits bits that are equal in all records of a shard.
+    /// Therefore, the number of the shard is also needed.
     #[inline]
     fn from_packed(_shard: usize, _packed: [u8; PACKED_SIZE]) -> Self {
         unreachable!("no record has a packed form")
     }
 
-    /// Returns the number of the record's shard, one of the [`SHARDS`] ordered parts of a store. The number is less
+    /// Returns the number of the record's shard. A store consists of [`SHARDS`] ordered shards, so the number is less
     /// than [`SHARDS`].
     #[inline]
     fn shard(self) -> usize {
         (self.rank() >> (u64::BITS - SHARDS.ilog2())) as usize
     }
 
-    /// Returns the number of the record's bucket in a bucket sort. Each shard of a store is divided into 2^`bits`
-    /// buckets, which are ordered like their records.
+    /// Returns the number of the record's bucket in a bucket sort of a shard. There are 2^`bits` buckets, and every
+    /// record of a bucket precedes every record of the next bucket.
     #[inline]
     fn bucket(self, bits: u32) -> usize {
         let below_shard = self.rank() << SHARDS.ilog2();
@@ -153,8 +153,8 @@ pub(crate) trait Fold: Default {
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 
-/// A fold that removes duplicates: it passes on only the first of several equal records. It contains the most recent
-/// record, or `None` before the first record.
+/// A fold that removes duplicates: of several equal records, it passes on only the first. The field contains the most
+/// recent record, or `None` before the first record.
 #[derive(Debug)]
 pub(crate) struct Dedup<R>(Option<R>);
 
@@ -190,8 +190,7 @@ impl Record for u128 {
         self
     }
 
-    /// Returns the high 64 bits of the record. They are a key, and keys are evenly distributed because they are
-    /// hashes.
+    /// Returns the high 64 bits of the record. They are a hash key, so they are evenly distributed.
     fn rank(self) -> u64 {
         (self >> u64::BITS) as u64
     }

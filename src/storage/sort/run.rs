@@ -33,21 +33,21 @@ const CHECKSUM_SIZE: usize = size_of::<u32>();
 /// The number of bytes that are read from or written to a temporary file at once.
 pub(super) const BUFFER_SIZE: usize = 4 * BLOCK_SIZE;
 
-/// Returns the number of bytes that `bytes` bytes of data take in a temporary file, including a checksum for each
-/// block.
+/// Returns the number of bytes that a run takes in a temporary file. `bytes` is the size of its data. The result also
+/// includes a checksum for each block.
 fn with_checksums(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK_SIZE as u64) * CHECKSUM_SIZE as u64
 }
 
-/// Returns the checksum of a block. The checksum also covers `offset`, the byte offset of the block in the file, so a
-/// block that was stored at a wrong offset is detected.
+/// Returns the checksum of a block. The checksum also covers `offset`, the byte offset of the block in the file.
+/// Therefore, it detects blocks that were stored at a wrong offset.
 fn checksum(block: &[u8], offset: u64) -> [u8; CHECKSUM_SIZE] {
     let start = (offset ^ offset >> u32::BITS) as u32;
     crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
-/// A temporary file that contains one or more runs, which are byte sequences that are written once. The file is
-/// created by the first write. Only one run may be written at a time.
+/// A temporary file that contains one or more runs. A run is a byte sequence that is written once. Runs must be written
+/// one after the other. The first write creates the file.
 #[derive(Debug)]
 pub(super) struct RunFile {
     file: OnceLock<File>,
@@ -79,9 +79,9 @@ impl RunFile {
         Ok(self.file.get_or_init(|| made))
     }
 
-    /// Appends bytes to a run in the file, with a checksum after each block. `start` is the offset of the run in the
-    /// file. `before` is the current length of the run in bytes, without checksums; it must be a multiple of
-    /// [`BLOCK_SIZE`].
+    /// Appends bytes to a run in the file, and adds a checksum after each block. `start` is the offset of the run in
+    /// the file. `before` is the number of bytes already written to the run, not counting checksums. It must be a
+    /// multiple of [`BLOCK_SIZE`].
     fn append(&self, start: u64, before: u64, bytes: &[u8]) -> Result<()> {
         let mut offset = start + with_checksums(before);
         let mut stored = Vec::with_capacity(BUFFER_SIZE + BUFFER_SIZE / BLOCK_SIZE * CHECKSUM_SIZE);
@@ -100,9 +100,9 @@ impl RunFile {
         Ok(())
     }
 
-    /// Reads `bytes` bytes of a run, verifies their checksums, and appends them to `out`. `start` is the offset of
-    /// the run in the file, and `before` is the number of data bytes of the run before the first byte to read.
-    /// Reading must start at the beginning of a block, and end at the end of a block or of the run.
+    /// Reads `bytes` bytes of a run, verifies their checksums, and appends them to `out`. `start` is the offset of the
+    /// run in the file. `before` is the number of bytes of the run to skip, not counting checksums. Reading must start
+    /// at the beginning of a block. It must end at the end of a block or of the run.
     ///
     /// # Errors
     ///
@@ -147,8 +147,8 @@ pub(super) fn length_of(text: &[u8]) -> [u8; 4] {
     length.to_le_bytes()
 }
 
-/// A byte sequence that is written once and then read in order. It is kept in memory until it outgrows its budget,
-/// and then spilled to a temporary file.
+/// A byte sequence that is written once and then read in order. When it outgrows its memory budget, it is spilled to a
+/// temporary file.
 #[derive(Debug)]
 pub(crate) struct ByteRun {
     memory: usize,
@@ -164,8 +164,8 @@ pub(crate) struct ByteRun {
 }
 
 impl ByteRun {
-    /// Creates an empty byte sequence. It keeps at most `memory` bytes in memory. A longer sequence is spilled to a
-    /// temporary file of its own in the directory `temp_dir`.
+    /// Creates an empty byte sequence. It keeps at most `memory` bytes in memory. A longer sequence is spilled to its
+    /// own temporary file in the directory `temp_dir`.
     pub(crate) fn new(memory: usize, temp_dir: impl AsRef<Path>) -> ByteRun {
         ByteRun::within(memory, &RunFile::new(temp_dir.as_ref()))
     }
@@ -223,8 +223,8 @@ impl ByteRun {
         }
     }
 
-    /// Moves as many whole blocks of `block` bytes as possible from memory to the temporary file. The remaining bytes
-    /// stay in memory.
+    /// Moves bytes from memory to the temporary file, in whole blocks of `block` bytes. The bytes after the last whole
+    /// block stay in memory.
     #[cold]
     fn spill(&mut self, block: usize) -> Result<()> {
         if !self.is_spilled {
@@ -240,7 +240,7 @@ impl ByteRun {
         Ok(())
     }
 
-    /// Completes the sequence. If a part of it was spilled, the rest is also written to the file. Afterwards, another
+    /// Completes the sequence. If a part of it was spilled, writes the rest to the file too. Afterwards, another
     /// sequence may be written to the same file.
     pub(super) fn finish(mut self) -> Result<ByteRun> {
         if self.is_spilled {
@@ -287,7 +287,7 @@ impl ByteRun {
         }
     }
 
-    /// Returns an iterator over the texts of the sequence. Each must have been added by
+    /// Returns an iterator over the texts of the sequence. Each text must have been appended by
     /// [`append_text`](ByteRun::append_text).
     pub(super) fn texts(&self) -> impl Iterator<Item = Result<Vec<u8>>> + '_ {
         let mut reader = self.reader(0);
@@ -309,8 +309,7 @@ impl ByteRun {
         Box::new(move |out| reader.read_records(most, out))
     }
 
-    /// Reads the records at the indices `range` into `out`, whose previous contents are cleared. The sequence must be
-    /// finished.
+    /// Replaces the contents of `out` with the records at the indices `range`. The sequence must be finished.
     pub(super) fn read<R: Record>(&self, range: Range<usize>, out: &mut Vec<R>) -> Result<()> {
         let (start, end) = (range.start * RECORD_SIZE, range.end * RECORD_SIZE);
         let mut read = Vec::new();
@@ -374,7 +373,7 @@ impl ByteReader<'_> {
 
     /// Reads the 128-bit representation of the next record. Returns `None` after the last record.
     ///
-    /// No record is split between two buffers, because the sizes of blocks and buffers are multiples of the size of a
+    /// The buffer never ends within a record, because the sizes of blocks and buffers are multiples of the size of a
     /// record.
     #[inline]
     fn read_bits(&mut self) -> Result<Option<u128>> {
@@ -423,7 +422,7 @@ impl ByteReader<'_> {
         Ok(Some(text))
     }
 
-    /// Reads the next bytes of the sequence into the buffer. All bytes in the buffer must have been consumed.
+    /// Fills the buffer with the next bytes of the sequence. All bytes in the buffer must have been consumed before.
     ///
     /// # Errors
     ///

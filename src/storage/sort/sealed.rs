@@ -10,8 +10,8 @@ use super::{
 };
 use crate::error::Result;
 
-/// The records of a store after sorting and folding, which combines equal records into one. The store is divided into
-/// shards, which are in ascending order, and so are the records of each shard.
+/// The records of a store after sorting and folding. Folding combines equal records into one. The store is divided into
+/// shards. The shards are in ascending order, and so are the records of each shard.
 #[derive(Debug)]
 pub(crate) struct Sealed<R> {
     shards: Vec<SealedShard<R>>,
@@ -33,8 +33,8 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Calls `f` with each record of the shard with index `shard`, in ascending order. A shard is one of the ordered
-    /// parts of the store.
+    /// Calls `f` with each record of the shard with index `shard`, in ascending order. Shards are the ordered parts of
+    /// the store.
     ///
     /// # Errors
     ///
@@ -83,8 +83,8 @@ impl<R: Record> Sealed<R> {
         }
     }
 
-    /// Returns `true` if the records of the shard with index `shard` are in memory, and `false` if they are in a
-    /// temporary file.
+    /// Returns `true` if the records of a shard are in memory, and `false` if they are in a temporary file. `shard` is
+    /// the index of the shard.
     pub(crate) fn is_in_memory(&self, shard: usize) -> bool {
         self.in_blocks(shard).is_some()
     }

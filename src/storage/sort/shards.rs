@@ -22,28 +22,28 @@ use super::{
 };
 use crate::{error::Result, task};
 
-/// The number of records that each of the [`SHARDS`] parts of a store may always hold in memory, however small the
-/// memory budget is.
+/// The number of records that each shard of a store may always hold in memory, even if the memory budget is very small.
+/// A store consists of [`SHARDS`] shards.
 const MIN_QUOTA: usize = 64;
 
-/// The number of consecutive shards (parts of a store) that share a temporary file. Sharing limits the number of open
-/// files.
+/// The number of consecutive shards (parts of a store) that share a temporary file. Shared files keep the number of
+/// open files low.
 const SHARDS_PER_FILE: usize = 8;
 
-/// The maximum number of sorted runs (sequences of records in temporary files) that are merged at once. More runs are
-/// merged in several rounds.
+/// The maximum number of sorted runs (sequences of records in temporary files) that are merged at once. If there are
+/// more runs, they are merged in several rounds.
 const FAN_IN: usize = 64;
 
 /// The target number of records per bucket of a bucket sort. A bucket of this size is sorted within the first-level
 /// cache.
 const RECORDS_PER_BUCKET: usize = 4;
 
-/// The maximum of the binary logarithm of the number of buckets in a bucket sort. With more buckets, distributing the
-/// records would exceed the processor's cache.
+/// The maximum number of bits of a bucket number in a bucket sort. With more buckets, distributing the records would
+/// exceed the processor's cache.
 const MAX_BUCKET_BITS: u32 = 11;
 
 thread_local! {
-    /// The buffer in which the current thread sorts records, in their 128-bit representation.
+    /// The buffer in which the current thread sorts records. It contains their 128-bit representations.
     static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -82,8 +82,8 @@ impl<R: Record> Partition<R> {
     }
 }
 
-/// A shard that is still collecting records; shards are the ordered parts of a store. It consists of unsorted records
-/// in memory and sorted runs in temporary files.
+/// A shard (an ordered part of a store) that is still collecting records. It consists of unsorted records in memory and
+/// sorted runs in temporary files.
 #[derive(Debug)]
 struct Shard<R> {
     /// The unsorted records that have a packed form.
@@ -118,8 +118,8 @@ impl<R: Record> Shard<R> {
         }
     }
 
-    /// Removes all records of the shard from memory, sorts them and folds equal ones. `shard` is the number of the
-    /// shard. The result contains the 128-bit representations of the folded records, and is stored in `scratch`.
+    /// Removes all records of the shard from memory, sorts them and folds equal ones. Stores the 128-bit
+    /// representations of the folded records in `scratch`, and returns them. `shard` is the number of the shard.
     fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Vec<u128>) -> &'s [u128] {
         let (packed, records) = (mem::take(&mut self.packed), mem::take(&mut self.records));
         let unpacked = packed.iter().map(|packed| R::from_packed(shard, packed));
@@ -141,8 +141,8 @@ impl<R: Record> Shard<R> {
     }
 }
 
-/// Sorts `len` records and returns their 128-bit representations, which are stored in `scratch`. The records are
-/// first distributed over small buckets, which are then sorted one by one.
+/// Sorts `len` records. Stores their 128-bit representations in `scratch`, and returns them. The function distributes
+/// the records over small buckets, and then sorts the buckets one by one.
 fn sort_into<R: Record>(
     scratch: &mut Vec<u128>,
     len: usize,
@@ -248,9 +248,9 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    /// Sorts and folds the records that `shard` has in memory. If the remaining records still fill more than half of
-    /// the quota of a shard, writes them to a temporary file as a sorted run. `number` is the index of the shard, and
-    /// `scratch` is a buffer for sorting.
+    /// Sorts and folds the records that `shard` has in memory. If the result still takes more than half of the memory
+    /// of a shard, writes it to a temporary file as a sorted run. `number` is the index of the shard. `scratch` is a
+    /// buffer for sorting.
     fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Vec<u128>) -> Result<()> {
         let sorted = shard.take_sorted(number, scratch);
         if sorted.len() <= self.quota / 2 {
@@ -271,8 +271,8 @@ impl<R: Record> Shards<R> {
         self.files.iter().map(|file| task::lock(file).size()).sum()
     }
 
-    /// Completes the store: sorts and folds the records of each shard into one ascending sequence. Uses all threads of
-    /// the current rayon pool.
+    /// Completes the store: sorts and folds the records of each shard, so that they form one ascending sequence. Uses
+    /// all threads of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -305,11 +305,11 @@ impl<R: Record> Shards<R> {
     }
 }
 
-/// A counter of the records that may still be kept in memory while the shards of a store are sealed.
+/// A counter for sealing the shards of a store. It contains the number of records that may still be kept in memory.
 struct RecordBudget(AtomicUsize);
 
 impl RecordBudget {
-    /// Reserves memory for `records` records and returns `true`. If not enough memory is left, reserves nothing and
+    /// Reserves memory for `records` records. Returns `true` if enough memory was left. Otherwise, reserves nothing and
     /// returns `false`.
     fn take(&self, records: usize) -> bool {
         let less = |budget: usize| budget.checked_sub(records);
@@ -324,9 +324,9 @@ impl RecordBudget {
     }
 }
 
-/// Merges the runs of the shard with index `number` with its records in memory, and folds equal records. The result
-/// stays in memory if `budget`, the remaining memory budget, permits it. Otherwise, it is written to the file of
-/// `writer`. `scratch` is a buffer for sorting.
+/// Merges the records that a shard has in memory with its runs in temporary files, and folds equal records. The result
+/// stays in memory if `budget`, the remaining memory budget, permits it. Otherwise, `writer` writes it to a file.
+/// `number` is the index of the shard. `scratch` is a buffer for sorting.
 fn seal_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,
@@ -370,8 +370,8 @@ fn seal_shard<R: Record>(
     Ok(sealed)
 }
 
-/// A writer of the sorted records of consecutive shards. A shard with at most `quota` records stays in memory. A
-/// larger one is written to a temporary file.
+/// A writer of the sorted records of consecutive shards. A shard with at most `quota` records stays in memory. A larger
+/// shard is written to a temporary file.
 struct SealedWriter<R> {
     /// The maximum number of records of the current shard that are kept in memory.
     quota: usize,
@@ -409,8 +409,7 @@ impl<R: Record> SealedWriter<R> {
         records.iter().try_for_each(|record| run.push(record))
     }
 
-    /// Completes the current shard and returns its records. Records that are pushed afterwards belong to the next
-    /// shard.
+    /// Completes the current shard, and returns its records. The next record that is pushed begins a new shard.
     fn end_shard(&mut self) -> Result<SealedShard<R>> {
         self.held = 0;
         Ok(match self.run.take() {
@@ -420,14 +419,14 @@ impl<R: Record> SealedWriter<R> {
     }
 }
 
-/// Merges the sorted records of several sources. Equal records are folded into one, as [`Record::Fold`] defines. Then
-/// each group of records with the same [rank](Record::rank), such as the moves of one position, is dropped if `keeps`
-/// returns `false` for it.
+/// Merges the sorted records of several sources. Folds equal records into one, as [`Record::Fold`] defines. Records
+/// with the same [rank](Record::rank), such as the moves of one position, form a group. Groups for which `keeps`
+/// returns `false` are dropped.
 ///
-/// The shards are divided into `ranges` equal ranges, which are merged in parallel on the threads of the current
-/// rayon pool. `ranges` must divide [`SHARDS`]. `open` returns the sources of the records of a range of shards.
-/// `watch` is called repeatedly with the number of bytes in temporary files so far. If it returns an error, the merge
-/// fails with this error.
+/// The shards are divided into `ranges` equal ranges, which are merged in parallel on the threads of the current rayon
+/// pool. `ranges` must divide [`SHARDS`]. For a range of shards, `open` returns the sources that contain its records.
+/// `watch` is called repeatedly with the current number of bytes in temporary files. If `watch` returns an error, the
+/// merge fails with this error.
 ///
 /// Returns the sorted records of the groups that were kept, and the numbers of groups and records that were dropped.
 ///
@@ -476,16 +475,16 @@ pub(crate) fn merge_ordered<'a, R: Record>(
     Ok((Sealed::new(sealed), dropped))
 }
 
-/// The numbers of groups and records that a merge dropped. A group consists of all records with the same rank, such
-/// as the moves of one position.
+/// The number of groups and the number of records that a merge dropped. A group consists of all records with the same
+/// rank, such as the moves of one position.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Dropped {
     pub groups: u64,
     pub records: u64,
 }
 
-/// The state of a merge of one range of shards. It collects sorted records of equal rank (such as the moves of one
-/// position) into groups, and writes the groups that the predicate `keeps` accepts.
+/// The state of a merge of one range of shards. Sorted records with equal ranks, such as the moves of one position,
+/// form a group. The groups that the predicate `keeps` accepts are written.
 struct Groups<'a, R: Record, K> {
     keeps: &'a K,
     /// The current shard and the shards after it.

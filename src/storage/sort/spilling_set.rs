@@ -9,22 +9,22 @@ use super::{
 };
 use crate::error::Result;
 
-/// The number of fingerprints in a block of a sorted run. The high half of each block's first fingerprint is kept in
-/// memory, so that a lookup reads only the blocks that may contain the fingerprint.
+/// The number of fingerprints in a block of a sorted run. The high half of the first fingerprint of each block is kept
+/// in memory. With these halves, a lookup finds the blocks that may contain a fingerprint, and reads only those.
 const FINGERPRINTS_PER_BLOCK: usize = BLOCK_SIZE / size_of::<u128>();
 
-/// An upper bound on the memory that one fingerprint takes, in bytes. It includes the hash table, which is half empty
-/// after it has grown, and the list in which fingerprints are sorted before they are spilled.
+/// The maximum number of bytes of memory that one fingerprint takes. It includes the share of the hash table, which is
+/// half empty after it has grown. It also includes the list in which fingerprints are sorted before they are spilled.
 const BYTES_PER_FINGERPRINT: usize = 64;
 
-/// The number of fingerprints that a set may always keep in memory, however small its memory budget is.
+/// The number of fingerprints that a set may always keep in memory, even if its memory budget is very small.
 const MIN_CAPACITY: usize = 1 << 10;
 
-/// A set of 128-bit fingerprints. When it outgrows its memory budget, it spills its fingerprints to a temporary file
-/// as a sorted run.
+/// A set of 128-bit fingerprints. When it outgrows its memory budget, it moves the fingerprints to a temporary file as
+/// a sorted run.
 ///
-/// A lookup reads from each run at most once, regardless of the run's length. Each new run is merged with the older
-/// runs that are not longer. Therefore, a set that is n times as large as its budget has only about log2(n) runs.
+/// A lookup reads from each run at most once, even if the run is long. Each new run is merged with all older runs that
+/// are not longer. Therefore, a set that is n times as large as its budget has only about log2(n) runs.
 #[derive(Debug)]
 pub(crate) struct SpillingSet {
     memory: Memory,
@@ -100,7 +100,7 @@ impl SpillingSet {
         self.insert(u128::from(key) << 64)
     }
 
-    /// Returns `true` if the set contains a position key. Keys are added by [`insert_key`](SpillingSet::insert_key).
+    /// Returns `true` if the set contains a position key that [`insert_key`](SpillingSet::insert_key) added.
     ///
     /// # Errors
     ///

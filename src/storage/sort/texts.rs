@@ -9,7 +9,7 @@ use super::{
 };
 use crate::error::Result;
 
-/// The number of bytes of memory that a sorter of byte strings may always use, however small its memory budget is.
+/// The number of bytes of memory that a sorter of byte strings may always use, even if its memory budget is smaller.
 const MIN_BYTES: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 
 /// The number of sorted runs (sequences of texts in temporary files) that are merged at once. When a level contains
@@ -19,18 +19,18 @@ const FAN_IN: usize = if cfg!(test) { 4 } else { 128 };
 /// The size in bytes of the length prefix that is stored before each text.
 const LENGTH_SIZE: usize = 4;
 
-/// The maximum number of texts with equal prefixes for which the bytes after the prefix are copied before sorting. It
-/// bounds the memory for these copies.
+/// The maximum number of texts with equal prefixes that are sorted with copies of the bytes after the prefix. It limits
+/// the memory for these copies.
 const MAX_COPIED: usize = 1 << 16;
 
-/// The number of consecutive byte strings that are prefetched into the processor's cache together.
+/// The number of consecutive byte strings that are loaded into the processor's cache together, before they are read.
 const TEXTS_PER_PREFETCH: usize = 32;
 
-/// The number of leading bytes of a text that are stored in its [`TextRef`]. Most comparisons then need not read the
-/// text itself.
+/// The number of bytes at the beginning of a text that its [`TextRef`] contains. With these bytes, most comparisons
+/// need not read the text itself.
 const PREFIX_SIZE: usize = size_of::<[u64; 2]>();
 
-/// The number of bytes of a text that the first element of [`TextRef::prefix`] contains.
+/// The number of bytes of a text in the first element of [`TextRef::prefix`].
 const KEY_SIZE: usize = size_of::<u64>();
 
 /// A reference to a text in memory: the offset of the text, and its first bytes for quick comparisons.
@@ -43,8 +43,8 @@ struct TextRef {
     start: usize,
 }
 
-/// Returns the first 16 bytes of a text as two big-endian integers. Comparing the integers is the same as comparing
-/// the bytes. A shorter text is padded with zeros.
+/// Returns the first 16 bytes of a text as two big-endian integers. The integers have the same order as the bytes. A
+/// shorter text is padded with zeros.
 fn prefix(text: &[u8]) -> [u64; 2] {
     let mut first = [[0; 8]; 2];
     let some = text.len().min(PREFIX_SIZE);
@@ -52,9 +52,9 @@ fn prefix(text: &[u8]) -> [u64; 2] {
     first.map(u64::from_be_bytes)
 }
 
-/// A rule that decides which of the sorted texts are kept. Texts that share their first `key` bytes form a group. If
-/// `rank` is `None`, only the first text of each group is kept. Otherwise, all texts of the group that share the
-/// first `rank` bytes of its first text are kept.
+/// A rule that decides which of the sorted texts are kept. Texts with the same first `key` bytes form a group. If
+/// `rank` is `None`, only the first text of each group is kept. Otherwise, a text is kept if its first `rank` bytes
+/// equal those of the first text of its group.
 #[derive(Copy, Clone, Debug)]
 struct KeepRule {
     key: usize,
@@ -72,7 +72,7 @@ impl KeepRule {
 /// A sorter of byte strings, which are called texts. It keeps duplicates unless it was created by
 /// [`unique`](TextSorter::unique).
 ///
-/// Texts that exceed the memory budget are spilled to sorted runs in temporary files, and these runs are merged when
+/// When the texts exceed the memory budget, they are spilled to a temporary file as a sorted run. Runs are merged when
 /// there are many of them.
 #[derive(Debug)]
 pub(crate) struct TextSorter {
@@ -90,8 +90,8 @@ pub(crate) struct TextSorter {
 }
 
 impl TextSorter {
-    /// Creates an empty sorter. `memory` is its memory budget. The sorter keeps only the `limit` smallest texts, or
-    /// all texts if `limit` is `None`.
+    /// Creates an empty sorter. `memory` is its memory budget. The sorter keeps only the smallest texts, at most
+    /// `limit` of them. It keeps all texts if `limit` is `None`.
     pub(crate) fn new(memory: Memory, limit: Option<usize>) -> TextSorter {
         TextSorter {
             memory,
@@ -103,7 +103,8 @@ impl TextSorter {
         }
     }
 
-    /// Returns the number of bytes of text in temporary files. Includes length prefixes, but no checksums.
+    /// Returns the total number of bytes of the texts in temporary files. This includes length prefixes, but no
+    /// checksums.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.levels.iter().flatten().map(ByteRun::len).sum()
     }
@@ -146,8 +147,8 @@ impl TextSorter {
         &text[..u32::from_le_bytes(*length) as usize]
     }
 
-    /// Sorts the texts in memory, and removes the texts that the sorter need not keep, for example those beyond its
-    /// limit. Texts in temporary files are not changed.
+    /// Sorts the texts in memory, and removes texts that the sorter need not keep, for example texts beyond its limit.
+    /// Texts in temporary files do not change.
     pub(crate) fn sort(&mut self) {
         let mut refs = mem::take(&mut self.refs);
         refs.sort_unstable_by_key(|text| text.prefix);
@@ -229,7 +230,7 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Writes sorted texts as a run to the temporary file of `level`, and returns the run. All runs of a level share a
+    /// Writes sorted texts to the temporary file of `level`, and returns them as a run. All runs of a level share a
     /// file.
     fn run<'a>(
         &self,
@@ -278,11 +279,12 @@ impl TextSorter {
         Box::new(self.filter_kept(Merge::of_long(self.sequences(), |text| text.len())))
     }
 
-    /// Returns several sorted sequences that together contain all texts: the texts in memory, and each run in a
-    /// temporary file. [`sort`](TextSorter::sort) must have been called after the last text was added.
+    /// Returns an iterator over several sorted sequences that together contain all texts. They are the texts in memory,
+    /// and each run in a temporary file. [`sort`](TextSorter::sort) must have been called after the last text was
+    /// added.
     ///
-    /// Unwanted texts are removed only within each sequence, so several sequences may contain the same text even if
-    /// the sorter keeps no duplicates.
+    /// Texts that the sorter need not keep are removed only within each sequence. Several sequences may therefore
+    /// contain the same text, even if the sorter keeps no duplicates.
     pub(crate) fn sequences(&self) -> impl Iterator<Item = Texts<'_>> {
         let runs = self.levels.iter().flatten();
         let runs = runs.map(|run| Box::new(of_run(run)) as Texts<'_>);
@@ -298,8 +300,8 @@ impl TextSorter {
         })
     }
 
-    /// Creates a sorter that keeps only the smallest text of each group of texts with equal first `prefix` bytes.
-    /// Every text must have at least `prefix` bytes.
+    /// Creates a sorter that groups texts by their first `prefix` bytes, and keeps only the smallest text of each
+    /// group. Every text must have at least `prefix` bytes.
     pub(crate) fn unique(memory: Memory, prefix: usize) -> TextSorter {
         TextSorter::of_best(memory, prefix, None)
     }
