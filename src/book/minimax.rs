@@ -36,8 +36,8 @@ pub struct MinimaxSummary {
 /// A table of the factors, from 0 to 1, by which the option `--minimax` multiplies the weights of moves. A move
 /// gets a low factor if its continuations score badly in the counts.
 ///
-/// The factors depend on values of positions. The value of a position is the highest sure score of its moves, from 0 to
-/// 1. The sure score of a move is the smaller of two numbers: the lower bound of its confidence interval
+/// The factors depend on values of positions, from 0 to 1. The value of a position is the highest sure score of its
+/// moves. The sure score of a move is the smaller of two numbers: the lower bound of its confidence interval
 /// ([`Wdl::lower_bound`]), and 1 minus the value of the position after the move. Because of the lower bound, a move
 /// with a few lucky games does not determine a value. Moves with fewer games than the filter requires are ignored.
 /// Because moves can form cycles, only the next 256 half-moves are considered.
