@@ -53,7 +53,7 @@ pub enum Error {
         path: PathBuf,
         /// The kind of the problem.
         kind: ErrorKind,
-        /// What is wrong with the file, and what the user can do about it.
+        /// A message that describes the problem with the file, and how the user can solve the problem.
         problem: String,
     },
     /// An output, such as an index or a database, exists already, and the operation does not replace it by default.

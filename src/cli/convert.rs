@@ -296,7 +296,7 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
 /// not affected. `info` says with which options the database was made. `kept` is the filter for the moves of the
 /// output.
 ///
-/// Without the rare moves, a book is incomplete. In a suite, the numbers of games are too low.
+/// A book is incomplete if rare moves are missing. The numbers of games in a suite are too low in this case.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {
     let dropped = info.dropped()?;
     let made_with = &info.move_filter;

@@ -47,7 +47,7 @@ const INTERRUPTED: u8 = 130;
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
 /// Whether each panic is reported as soon as it happens. The server sets this flag, because it continues after a panic.
-/// Without the flag, a command reports a panic when it ends.
+/// If the flag is not set, a command reports a panic when the command ends.
 static REPORTS_AT_ONCE: AtomicBool = AtomicBool::new(false);
 
 /// Runs a command and returns the exit status of the program. If the command fails, prints its error as one line.

@@ -239,8 +239,8 @@ pub struct ExplorerFilterArgs {
 
     /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times. With --player, win keeps the
     /// games that the player won, and loss the games that the player lost
-    #[arg(long, value_name = "R", value_parser = wanted_result)]
-    result: Vec<WantedResult>,
+    #[arg(long, value_name = "R", value_parser = result_option)]
+    result: Vec<ResultOption>,
 
     /// Keep games whose opening code (tag ECO) is in this range, such as B20-B99, B2 (for B20-B29) or B
     #[arg(long, value_name = "RANGE")]
@@ -258,17 +258,17 @@ pub struct ExplorerFilterArgs {
 
 /// A value of the option `--result`: a result of the game, or a win or loss of the player whom `--player` names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum WantedResult {
+enum ResultOption {
     Game(GameResult),
     PlayerWon(bool),
 }
 
-fn wanted_result(text: &str) -> Result<WantedResult, String> {
+fn result_option(text: &str) -> Result<ResultOption, String> {
     match text {
-        "win" => Ok(WantedResult::PlayerWon(true)),
-        "loss" => Ok(WantedResult::PlayerWon(false)),
+        "win" => Ok(ResultOption::PlayerWon(true)),
+        "loss" => Ok(ResultOption::PlayerWon(false)),
         text => GameResult::from_text(text.as_bytes())
-            .map(WantedResult::Game)
+            .map(ResultOption::Game)
             .ok_or_else(|| {
                 "use 1-0, 0-1, 1/2-1/2 or *; with --player, win and loss are also possible"
                     .to_owned()
@@ -325,8 +325,8 @@ impl ExplorerFilterArgs {
     fn unchecked(&self) -> Filters {
         let results = self.result.iter();
         let results = results.filter_map(|wanted| match wanted {
-            WantedResult::Game(result) => Some(*result),
-            WantedResult::PlayerWon(_) => None,
+            ResultOption::Game(result) => Some(*result),
+            ResultOption::PlayerWon(_) => None,
         });
         Filters {
             speeds: (!self.speed.is_empty()).then(|| self.speed.clone()),
@@ -343,8 +343,8 @@ impl ExplorerFilterArgs {
             color: self.color,
             opponents: self.opponent.clone(),
             opponent_rating: self.opponent_rating,
-            won: self.result.contains(&WantedResult::PlayerWon(true)),
-            lost: self.result.contains(&WantedResult::PlayerWon(false)),
+            won: self.result.contains(&ResultOption::PlayerWon(true)),
+            lost: self.result.contains(&ResultOption::PlayerWon(false)),
             results: results.collect(),
             eco: self.eco.clone(),
             opening: self.opening.clone(),

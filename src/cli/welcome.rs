@@ -54,7 +54,7 @@ pub fn run(called: &OsStr) -> anyhow::Result<()> {
 /// double-clicked the program.
 ///
 /// The shell `cmd` sets the variable PROMPT for the programs that it starts, and Windows Terminal sets WT_SESSION.
-/// Without these variables, the function assumes a double-click. PowerShell in a window of its own sets neither, so the
+/// If neither variable is set, the function assumes a double-click. PowerShell in a window of its own sets neither, so the
 /// function also returns `true` there.
 fn has_own_window() -> bool {
     cfg!(windows)

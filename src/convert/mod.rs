@@ -367,8 +367,8 @@ impl Convert {
     ///
     /// If `arrivals` is `false`, each position is represented by its Polyglot key. If `arrivals` is `true`, each
     /// position is represented by its identity. The function then also counts the games that reached each position.
-    /// They are stored as the results of the move [`BookMove::NONE`], from the point of view of the side that moved
-    /// last.
+    /// These games are stored as the results of the move [`BookMove::NONE`], from the point of view of the side that
+    /// moved last.
     pub(super) fn count(
         &self,
         variant: Variant,

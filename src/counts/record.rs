@@ -265,7 +265,7 @@ impl CountBatch {
             CountRecord::extend(&mut self.records, key, mv, turn, stats);
             return;
         }
-        // A record without games stands in for the results, so that the move is among the records of the position.
+        // The results are stored separately. A record without games lists the move among the moves of the position.
         let record = CountRecord::new(key, mv, turn, Wdl::default());
         self.records.push(record);
         self.large.push((record, stats));

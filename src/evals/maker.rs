@@ -368,7 +368,7 @@ impl EvalCollector<'_> {
                 self.note_origins(&read.records);
                 let evaluations = read.records.len() as u64;
                 read.records = Vec::new();
-                // Of the reasons of all batches, only the first ones are kept.
+                // Only the first few reasons are kept, because all batches together may have many.
                 let mut described = task::lock(&described);
                 described.extend(
                     read.described

@@ -122,7 +122,7 @@ impl Query {
 
 /// Filters for games. A game is counted only if it passes all filters. The default filters admit every game.
 ///
-/// By default, a date with unknown parts passes `since` and `until` if it may lie in the range. An unknown rating
+/// A date with unknown parts passes `since` and `until` if it may lie in the range. An unknown rating
 /// passes `min_elo` and `max_elo`. Set `require_date` or `require_elo` to reject such games. The filter
 /// [`GameFilter`](crate::pgn::GameFilter) treats unknown values in the same way.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

@@ -34,7 +34,7 @@ pub struct UnknownName {
     how: NameMatch,
 }
 
-/// What a name in a game denotes: a player or an event.
+/// The role of a name in a game: the name of a player or of an event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum NameRole {
     Player,

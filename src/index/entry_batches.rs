@@ -23,7 +23,7 @@ use crate::{
 pub(super) struct EntryBatch {
     pub entries: Entries,
     /// Statistics whose keys may be greater than keys in following batches, so that they must not be written yet.
-    /// They are sorted by the number of digits of their position keys, ascending.
+    /// These statistics are sorted by the number of digits of their position keys, ascending.
     pub waiting: Vec<WaitingStats>,
     /// The number of positions in the batch.
     pub positions: u64,

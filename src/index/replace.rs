@@ -74,7 +74,7 @@ pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
 }
 
-/// What exists at a path to which a new index will be written.
+/// The kind of content that already exists at the path of a new index.
 enum TargetContent {
     /// An index, which consists of these files.
     Index(Vec<OsString>),

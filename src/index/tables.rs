@@ -41,7 +41,7 @@ pub(super) struct TableCutter {
     /// The size in bytes of the keys and values in `parts`.
     size: usize,
     /// Statistics whose keys may be greater than the keys of the next entries, so that they must not be added yet.
-    /// They are sorted by the number of digits of their position keys, ascending.
+    /// These statistics are sorted by the number of digits of their position keys, ascending.
     waiting: Vec<WaitingStats>,
 }
 

@@ -404,7 +404,7 @@ mod tests {
         let files = tables_in(&path, b"old");
         let all = Tables::open_up_to(usize::MAX, &path, files.iter().collect()).unwrap();
         assert_eq!(all.held(), TABLES as usize);
-        // With a limit of 0, each table is opened for each read.
+        // If the limit is 0, each table is opened for each read.
         let none = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
         assert_eq!(none.held(), 0);
         for number in (0..TABLES).chain([0, 0, TABLES - 1]) {

@@ -646,9 +646,9 @@ mod tests {
     use crate::position::Variant;
 
     /// A source that contains all legal moves in the positions after fewer half-moves than this number.
-    struct LegalMoves(u32);
+    struct EveryLegalMove(u32);
 
-    impl Source for LegalMoves {
+    impl Source for EveryLegalMove {
         fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
             let pos = pos.position();
             let ply = 2 * (pos.fullmoves().get() - 1) + pos.turn().fold_wb(0, 1);
@@ -668,7 +668,7 @@ mod tests {
                 ..Suite::default()
             };
             let source = SourceSuite {
-                source: &LegalMoves(depth),
+                source: &EveryLegalMove(depth),
                 results: &|_| Ok(None),
                 starts: &[Variant::Standard.start()],
                 suite: &suite,
