@@ -110,12 +110,12 @@ fn a_popular_mistake_is_not_played() {
             (
                 "convert games.obs.db3 s.pgn --minimax",
                 2,
-                "--minimax applies only if",
+                "--minimax applies only",
             ),
             (
                 "make-book games.pgn --suite s.pgn --minimax",
                 2,
-                "--minimax applies only if",
+                "--minimax applies only",
             ),
             ("make-book games.pgn --bin x.bin --minimax=0", 2, "0"),
             (
