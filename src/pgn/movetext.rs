@@ -5,7 +5,10 @@ use super::{
     game::{CommentEnd, GameReader},
     result::GameResult,
     tags::line_end,
-    word::{blank, cross, dash, figurine, first_word, is_move_byte, may_go_on, without_marks},
+    word::{
+        blank, cross, dash, figurine, first_word, is_move_byte, is_part_of_words, may_go_on,
+        without_marks,
+    },
 };
 use crate::position::{Word, looks_like_move};
 
@@ -259,8 +262,8 @@ impl<'a> GameReader<'a> {
     fn read_last_words(&mut self, offset: usize) -> Option<Option<Token<'a>>> {
         let rest = &self.text[offset..];
         let rest = &rest[..rest.len().min(MAX_MARKER_LENGTH)];
-        let is_part = |byte: &u8| byte.is_ascii_alphabetic() || b" \t.,!'".contains(byte);
-        let length = rest.iter().take_while(|byte| is_part(byte)).count();
+        let words = rest.iter().take_while(|byte| is_part_of_words(**byte));
+        let length = words.count();
         let words = rest[..length].trim_ascii_end();
         let letters = words.iter().take_while(|byte| byte.is_ascii_alphabetic());
         let first = &words[..letters.count()];

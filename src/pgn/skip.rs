@@ -7,6 +7,7 @@ use super::{
     movetext::{Flaw, GameEnd, MAX_MARKER_LENGTH, Token},
     result::GameResult,
     tags::{ends_game, is_tag_start},
+    word::is_part_of_words,
 };
 
 impl<'a> GameReader<'a> {
@@ -75,6 +76,9 @@ impl<'a> GameReader<'a> {
                 Some(&byte) if !b"{(;%*[".contains(&byte) || self.may_belong_to_move() => {
                     let stop = self.at;
                     self.at = self.word_start(token);
+                    if is_part_of_words(self.text[self.at]) {
+                        self.at = self.start_of_words(token, self.at);
+                    }
                     while self.at <= stop {
                         if let Token::End(end) = self.next_token() {
                             return end;
@@ -111,29 +115,30 @@ impl<'a> GameReader<'a> {
     /// a token begins.
     #[cold]
     fn end_after_words(&mut self, token: usize) -> GameEnd {
-        let before = &self.text[token.min(self.at)..self.at];
-        let text = before.trim_ascii_end();
-        if !matches!(
-            text.last(),
-            Some(b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'!' | b',' | b'\'')
-        ) {
+        let token = token.min(self.at);
+        let text = self.text[token..self.at].trim_ascii_end();
+        if !text.last().copied().is_some_and(is_part_of_words) {
             return GameEnd::Complete(None);
         }
-        let may_follow = |byte: &&u8| byte.is_ascii_alphabetic() || b" \t.,!'".contains(byte);
-        let words = text
-            .iter()
-            .rev()
-            .take(MAX_MARKER_LENGTH)
-            .take_while(may_follow);
-        let start = text.len() - words.count();
-        // A token certainly begins after a blank.
-        let blank = text[..start].iter().rposition(u8::is_ascii_whitespace);
-        self.at -= before.len() - blank.map_or(0, |blank| blank + 1);
+        self.at = self.start_of_words(token, token + text.len());
         loop {
             if let Token::End(end) = self.next_token() {
                 return end;
             }
         }
+    }
+
+    /// Returns the offset from which the words before `end` must be read, because together they may state a result, as
+    /// in `White wins`. A token begins at the returned offset. `token` is an offset before `end` at which a token
+    /// begins, and the result is at least `token`.
+    fn start_of_words(&self, token: usize, end: usize) -> usize {
+        let text = &self.text[token..end];
+        let last = text.iter().rev().take(MAX_MARKER_LENGTH);
+        let words = last.take_while(|byte| is_part_of_words(**byte));
+        let start = text.len() - words.count();
+        // A token certainly begins after a blank.
+        let blank = text[..start].iter().rposition(u8::is_ascii_whitespace);
+        token + blank.map_or(0, |blank| blank + 1)
     }
 
     /// Skips a comment, a variation or the termination marker `*` at the current offset. Does nothing at any other
@@ -329,6 +334,8 @@ mod tests {
             "1. e4 White wins1/2e.p.",
             "1. e4 White wins.1-0 1. d4 *",
             "1. e4 White wins1-0 1. d4 *",
+            "1. e4 White wins1-0White wins",
+            "1. e4 White wins.1/2draw",
             "1. e4 White wins *",
             "1. e4 e5 mate.1-0",
             "1. e4 e5 resigns!*\n\n[A \"\"]\n1. d4 *",

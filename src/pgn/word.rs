@@ -15,6 +15,11 @@ pub(super) fn may_go_on(byte: u8) -> bool {
     matches!(byte, b'(' | b'.' | 0x80..)
 }
 
+/// Returns `true` if `byte` can be part of words that state a result, such as `White wins.` or `draw, agreed`.
+pub(super) fn is_part_of_words(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || b" \t.,!'".contains(&byte)
+}
+
 /// Returns the length in bytes of the non-ASCII blank at the start of `text`. Returns 0 if `text` does not start with
 /// such a blank.
 ///
