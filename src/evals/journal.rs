@@ -157,6 +157,7 @@ impl Journal {
 
     /// Makes [`kept_journal`] return the path of this journal.
     fn set_kept(&self) {
+        // If the file's identity is unknown, the journal is not named at the end of the run.
         let id = FileId::of_open(&self.file).ok();
         *task::lock(&CURRENT_JOURNAL) = id.map(|id| (self.path.clone(), id));
     }

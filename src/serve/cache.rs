@@ -176,6 +176,7 @@ impl CachedIndex {
     fn record(&self, checksum: i64) {
         if let Some((seconds, nanoseconds)) = self.changed {
             let state = format!("{seconds} {nanoseconds} {checksum}\n");
+            // If the record cannot be written, the next server compares the checksum or makes the index again.
             let _ = fs::write(self.state_path(), state);
         }
     }
@@ -267,6 +268,7 @@ impl CachedIndex {
                 && entry.file_type().is_ok_and(|kind| kind.is_dir());
             if name.starts_with(&self.prefix) && name.ends_with(STATE) && path != self.state_path()
             {
+                // A record without its index is never read, so it may stay if it cannot be removed.
                 let _ = fs::remove_file(&path);
             }
             // An index that cannot be read stays.

@@ -252,6 +252,7 @@ impl Temporary {
         }
         let (path, handle) = if is_directory {
             let path = builder.tempdir_in(parent).at(name, doing)?.keep();
+            // If the directory cannot be opened, it is used without a claim.
             let handle = claim_directory(&path).ok();
             (path, handle)
         } else {
@@ -374,7 +375,10 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
     let Some((path, _)) = left.into_iter().find(|(_, is_directory)| *is_directory) else {
         return Ok(false);
     };
-    let _claim = claim_left_behind(target, &path, true)?;
+    let Some(_claim) = claim_left_behind(target, &path, true)? else {
+        // The directory keeps its temporary name, because the process that renamed it may still be running.
+        return Ok(false);
+    };
     rename::to_new(&path, &target.path).at(&target.name, "restore")?;
     Ok(true)
 }
