@@ -34,8 +34,8 @@ pub struct ConvertBook<'a> {
     pub meter: Arc<Meter>,
 }
 
-/// A row of the table to which a book is converted. It contains a record of the book. It also contains the position of
-/// the record, if moves of the book lead to this position.
+/// A row of the table that [`ConvertBook::to_table`] writes: one record of the book. If the conversion reached the
+/// position of the record by playing moves of the book, the row also describes this position.
 #[derive(Serialize)]
 struct BookRow {
     key: String,
@@ -148,7 +148,7 @@ impl<'a> ConvertBook<'a> {
         })
     }
 
-    /// Returns the starting positions in `given`, or the starting position of the variant if `given` is empty.
+    /// Returns the positions in `given`. If `given` is empty, returns only the starting position of the variant.
     fn starts(&self, given: &[VariantPosition]) -> Vec<VariantPosition> {
         match given {
             [] => vec![self.variant.start()],
@@ -195,7 +195,7 @@ impl<'a> ConvertBook<'a> {
     }
 }
 
-/// A source that returns the moves of a book whose weight is greater than 0.
+/// A source that contains only those moves of a book whose weight is greater than 0.
 struct PlayedMoves<'a>(&'a Book);
 
 impl Source for PlayedMoves<'_> {

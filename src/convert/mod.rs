@@ -202,10 +202,11 @@ impl Convert {
 
     /// Converts the database to an opening suite, a list of lines or positions from which engine games start.
     ///
-    /// Lines are written as games without a result. Lines that more games may have played come first, and no line is
-    /// written twice. Positions are written as EPDs, one in each line of the file. Positions that more games reached
-    /// come first. A comment in a game, or the operation `c0` in an EPD, states how many games reached the final
-    /// position by any moves, and White's score in these games.
+    /// Lines are written as games without a result, each line only once. The database does not tell how many games
+    /// played a whole line, but at most as many as played its rarest move. Lines with a larger limit come first.
+    /// Positions are written as EPDs, one in each line of the file. Positions that more games reached come first. A
+    /// comment in a game, or the operation `c0` in an EPD, states how many games reached the final position by any
+    /// moves, and White's score in these games.
     ///
     /// A line contains only moves that a book made from the database would contain. It repeats no position. In
     /// Chess960, lines begin at all starting positions of the database, unless `suite` specifies starting positions.
@@ -263,7 +264,8 @@ impl Convert {
         })
     }
 
-    /// Returns the variant of the positions: the one that the caller chose, or else the one that the database names.
+    /// Returns the variant of the positions: the one that the caller chose, or the variant that the database names if
+    /// the caller chose none.
     ///
     /// # Errors
     ///
@@ -281,8 +283,8 @@ impl Convert {
         })
     }
 
-    /// Returns a move filter that selects only moves that pass two filters. The first is the filter of the conversion,
-    /// or `default` if that is not set. The second is the filter with which the database was made.
+    /// Returns a filter that selects the moves that both of two filters select: the filter of this conversion (or
+    /// `default` if `self.move_filter` is `None`), and the filter with which the database was made.
     fn combined_filter(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrow(&self.obs.info().move_filter);
@@ -333,13 +335,14 @@ impl Source for CountedMoves<'_> {
     }
 }
 
-/// The maximum number of rows in a batch. The threads process one batch at a time.
+/// The maximum number of database rows in a batch. The calling thread reads one batch, and then the threads of the pool
+/// count its moves.
 const ROWS_PER_BATCH: usize = 1 << 16;
-/// The size in bytes at which a batch of rows is complete.
+/// The number of bytes that end a batch of database rows, even if it contains fewer than [`ROWS_PER_BATCH`] rows.
 const BYTES_PER_BATCH: usize = 1 << 24;
 
-/// The numbers of games by position, move and result, as read from an OOBS database, with the starting positions of
-/// the games.
+/// The result of reading an OOBS database: how many games played each move of each position with which result, and the
+/// starting positions that the database contains.
 pub(super) struct DatabaseCounts {
     pub counts: Counts,
     /// The distinct Chess960 starting positions that the database contains.
@@ -347,8 +350,7 @@ pub(super) struct DatabaseCounts {
     pub skipped_rows: SkippedRows,
 }
 
-/// The numbers of games by position, move and result in one part of the rows of an OOBS database. Each thread has its
-/// own counts.
+/// The counts that one thread made from its part of a batch of database rows.
 #[derive(Default)]
 struct RowCounts {
     counts: CountBatch,
@@ -485,10 +487,10 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     found
 }
 
-/// The number of positions in a batch. The counts of a batch are collected before they are added to a tally.
+/// The number of positions whose counts [`add_uncertain`] collects before it adds them to the tally at once.
 const POSITIONS_PER_BATCH: u64 = 1 << 14;
 
-/// Returns the en passant square of a position if a pawn attacks it but pins make every capture there illegal.
+/// Returns the en passant square of a position if a pawn attacks the square but pins make every capture there illegal.
 /// Returns `None` if a capture is legal, or if no pawn attacks the square.
 pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
@@ -496,9 +498,10 @@ pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     (!is_legal && pos.pockets().is_none()).then_some(square)
 }
 
-/// Adds a note to `notes` if `mv` is a double step that only pinned pawns could capture en passant. The EPD of the
-/// resulting position lacks the en passant square, but its Polyglot key includes the en passant file. The note is used
-/// to restore this file. It stores the square under the key without the file.
+/// Adds a note to `notes` if `mv` is a double step of a pawn that only pinned pawns could capture en passant. The
+/// Polyglot key of the resulting position includes the en passant file, but its EPD in the database may lack the
+/// square. [`add_uncertain`] uses the note to correct keys made from such EPDs. The note is an entry for the
+/// uncorrected key, whose move encodes the square.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -522,15 +525,17 @@ pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBa
     }
 }
 
-/// Encodes an en passant square as a move from this square to itself. No real move has this form. [`note_step`] stores
-/// the result.
+/// Encodes an en passant square as a move from this square to itself, which no real move has as its form. Notes by
+/// [`note_step`] contain such moves.
 fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
-/// Adds the counts in `uncertain` to `tally`, except the notes that [`note_step`] stored. The keys in `uncertain` may
-/// lack an en passant file. If a position has a note, the file is added to its key. If `exact` is `true`, no key
-/// changes, because the EPDs of the database already contain all en passant squares.
+/// Adds the counts in `uncertain` to `tally`. The keys in `uncertain` were made from EPDs that may lack an en passant
+/// square. If [`note_step`] left a note for a key, the en passant file is added to the key. The notes themselves are
+/// not added to `tally`.
+///
+/// If `exact` is `true`, no key is changed, because the EPDs of this database contain all en passant squares.
 pub(super) fn add_uncertain(uncertain: &Counts, exact: bool, tally: &Tally) -> Result<()> {
     let (mut batch, mut positions) = (CountBatch::default(), 0);
     for position in uncertain.positions() {

@@ -32,7 +32,7 @@ enum ColumnValues {
 }
 
 impl ColumnValues {
-    /// Writes the values as the next column of a row group, and clears them.
+    /// Writes the collected values as the next column of the row group `group`, and clears them.
     fn write(
         &mut self,
         group: &mut SerializedRowGroupWriter<'_, BufferedFile>,
@@ -53,7 +53,7 @@ impl ColumnValues {
     }
 }
 
-/// A writer of table rows to a Parquet file. It collects rows until they fill a row group.
+/// A Parquet file that is written row by row. Rows are collected in memory until they fill a row group.
 pub(super) struct ParquetRows {
     file: TableWriter<BufferedFile>,
     columns: Vec<(String, ColumnValues)>,
@@ -61,7 +61,7 @@ pub(super) struct ParquetRows {
 }
 
 impl ParquetRows {
-    /// Creates a writer of a Parquet file to `file`. `names` contains the names of the columns.
+    /// Begins a Parquet file in `file`. `names` contains the names of the columns.
     pub(super) fn begin<'a>(
         file: AtomicFile,
         names: impl Iterator<Item = &'a str>,
@@ -97,8 +97,8 @@ impl ParquetRows {
         })
     }
 
-    /// Appends a row to the file. `row` is a JSON object with one field for each column. Its position key is a text of
-    /// 16 hex digits, which is stored as a signed integer with the same bits, as in [counts](crate::counts).
+    /// Appends a row to the file. `row` is a JSON object with one field for each column. Its position key is a string
+    /// of 16 hex digits, which the file stores as a signed integer with the same bits, as in [counts](crate::counts).
     pub(super) fn push(&mut self, row: &Value) -> Result<()> {
         for (name, column) in &mut self.columns {
             let value = &row[&**name];

@@ -34,7 +34,7 @@ pub enum TableFormat {
     Parquet,
 }
 
-/// A writer of a table. The output file replaces its target when the table is complete.
+/// A table that is being written, in one of the formats. The file replaces its target when the table is complete.
 pub(super) struct TableOutput {
     path: PathBuf,
     rows: RowWriter,
@@ -48,8 +48,8 @@ enum RowWriter {
 }
 
 impl TableOutput {
-    /// Creates a writer of a table to `file`. `columns` contains the names of the columns, separated by commas. It is
-    /// ignored if `format` is JSON lines.
+    /// Begins a table in `file`. `columns` contains the names of the columns, separated by commas. JSON lines ignore
+    /// these names.
     pub(super) fn begin(
         file: AtomicFile,
         format: TableFormat,
@@ -115,7 +115,7 @@ fn io_error(err: csv::Error) -> io::Error {
     }
 }
 
-/// A row of a table of comma-separated values. It contains a move of an OOBS database.
+/// A move of an OOBS database as a row of a table with comma-separated values.
 #[derive(Serialize)]
 struct CsvRow<'a> {
     epd: &'a str,
@@ -124,7 +124,7 @@ struct CsvRow<'a> {
     weight: u16,
 }
 
-/// A row of a table in JSON lines or Parquet. It contains a move of an OOBS database.
+/// A move of an OOBS database as a row of a JSON lines or Parquet table.
 #[derive(Serialize)]
 struct JsonRow<'a> {
     /// The position key as 16 hex digits, for Parquet files.

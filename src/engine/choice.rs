@@ -7,8 +7,9 @@ use shakmaty::Move;
 use super::settings::{Play, Settings};
 use crate::{counts::Wdl, walk::TreeMove};
 
-/// Removes moves that the settings exclude: moves with too few games, with weight 0, or with a score below the
-/// minimum. Adds the moves with a score below the minimum to `refused`.
+/// Removes moves that the settings of the engine exclude: moves with too few games, with weight 0, or with a score
+/// below the minimum. The moves removed for their score are also added to `refused`, so that neither another source nor
+/// the second engine plays them.
 pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: &mut Vec<Move>) {
     moves.retain(|mv| match mv.stats {
         Some(stats) => {
@@ -82,7 +83,7 @@ pub(super) fn wdl(stats: Wdl) -> [u64; 3] {
 pub(super) struct Random(u64);
 
 impl Random {
-    /// Creates a generator with the given seed. 0 means a different random seed each time.
+    /// Creates a generator with the given seed. If `seed` is 0, each generator gets a different random seed.
     pub(super) fn new(seed: u64) -> Random {
         // The standard library creates the keys of its hashers from the system's random numbers.
         let new = || RandomState::new().build_hasher().finish();

@@ -36,8 +36,8 @@ pub(super) fn split(line: &str) -> Option<(&str, &str)> {
 }
 
 /// Parses the arguments of the UCI command `setoption`, which have the form `name NAME value VALUE`. Returns the name
-/// and the value. A missing value is returned as an empty text. Returns `None` if the arguments do not begin with
-/// `name`.
+/// and the value. If the value is missing, it is returned as an empty string. Returns `None` if the arguments do not
+/// begin with `name`.
 pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix("name ")?;
     let (name, value) = match text.split_once(" value ") {
@@ -47,8 +47,7 @@ pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// The UCI command that a search waits for. The engine may send the result of the search only after this command has
-/// arrived.
+/// The UCI command that must arrive before the engine may send the result of a search.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) enum Wait {
     /// No command; the result may be sent at once.
@@ -96,7 +95,8 @@ impl<'a> Go<'a> {
         go
     }
 
-    /// Returns the UCI command `go` with all its arguments except `searchmoves`.
+    /// Returns the command `go` for the second engine: all arguments except `searchmoves`, for which the caller can add
+    /// other moves.
     pub(super) fn command(&self) -> String {
         format!("go {}", self.limits.join(" "))
             .trim_end()

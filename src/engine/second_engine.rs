@@ -25,19 +25,19 @@ pub(super) enum Event {
     EngineEnd,
 }
 
-/// The time that the second engine has to answer `uciok` after its start. The second engine plays outside the book.
+/// The time that the second engine, which plays outside the book, has to answer `uciok` after its start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The time that the second engine has to exit after `quit`. If it takes longer, it is killed. The second engine plays
-/// outside the book.
+/// The time that the second engine, which plays outside the book, has to exit after `quit`. If the engine takes longer,
+/// it is killed.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The maximum number of lines that wait to be sent to the second engine, which plays outside the book. The number is
 /// large because some user interfaces set a hundred options at once.
 const MAX_QUEUED_LINES: usize = 1 << 10;
 
-/// The maximum number of lines that the second engine may write before `uciok`. It limits the memory for these lines.
-/// The second engine plays outside the book.
+/// The maximum number of lines that the second engine, which plays outside the book, may write before `uciok`. The
+/// limit exists because these lines are kept in memory.
 const MAX_LINES_BEFORE_UCIOK: usize = 1 << 12;
 
 /// A running UCI engine that has answered `uci`. It plays in positions that no source contains.
@@ -99,7 +99,7 @@ impl SecondEngine {
         })
     }
 
-    /// Returns `true` if the engine has declared an option named `name`. Case is ignored.
+    /// Returns `true` if the engine has declared an option named `name`, ignoring case.
     pub(super) fn has(&self, name: &str) -> bool {
         let mut known = self.options.iter();
         known.any(|known| known.eq_ignore_ascii_case(name))

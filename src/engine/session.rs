@@ -132,8 +132,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Removes the first command from the queue and returns its line. Returns `None` if the queue is empty, or if the
-    /// command must still wait.
+    /// Takes the first command out of the queue of waiting commands, and returns it. Returns `None` if the queue is
+    /// empty, or if this command must wait until the current search ends.
     fn next_waiting(&mut self) -> Option<String> {
         let (word, _) = command::split(self.waiting.front()?)?;
         let can_obey = self.can_obey(word);
@@ -285,12 +285,12 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Chooses a move for `pos`. A source must contain the move, and `go` must allow it. Writes an `info` line for each
-    /// move that is shown. Adds moves whose score is too low to `refused`.
+    /// Chooses the move to play in `pos` among the moves of the sources that `go` allows, and shows the best moves to
+    /// the user, each in an `info` line. A move whose score is below the minimum in the settings is added to `refused`.
     ///
-    /// Returns the `bestmove` line, the number of moves shown, and a list of further moves. If the user wants to see
-    /// more moves, the second engine must search those in the list. Returns `None` if the sources contain no allowed
-    /// move.
+    /// Returns the `bestmove` line, the number of moves shown, and the legal moves that the second engine should
+    /// search, because the user wants to see more moves than the source contains. Returns `None` if the sources contain
+    /// no allowed move.
     fn list(
         &mut self,
         pos: &VariantPosition,
@@ -348,7 +348,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles the command in `word`, which is `stop` or `ponderhit`. If the second engine is searching, passes the
+    /// Handles the command `word`, which is `stop` or `ponderhit`. If the second engine is searching, passes the
     /// command on to it. Otherwise, sends the result of the search, unless the search must still wait for another
     /// command.
     fn end_wait(&mut self, word: &str) -> Result<()> {
@@ -423,8 +423,8 @@ impl<W: Write> Session<W> {
         self.end_second_search()
     }
 
-    /// Ends the search of the second engine, which plays outside the book. The result of the whole search is then the
-    /// move of a source. If no source contains the position, the result is the fallback move.
+    /// Records that the search of the second engine, which plays outside the book, has ended. The result of the whole
+    /// search is then the move that was chosen from a source, or the fallback move if no source contains the position.
     fn end_second_search(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
@@ -446,9 +446,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Returns the moves that the engine may play in `pos`, best first. They come from the first source that contains
-    /// such moves. If the score of a move in a source is too low, adds the move to `refused`, and does not take it from
-    /// later sources.
+    /// Returns the moves that the engine may play in `pos`, best first. All moves come from one source, the first that
+    /// contains such moves. A move whose score in a source is too low is added to `refused`, and later sources cannot
+    /// contribute it either.
     fn choices(&mut self, pos: &VariantPosition, refused: &mut Vec<Move>) -> Result<Vec<TreeMove>> {
         self.first_known(pos, |settings, moves| {
             restrict(moves, settings, refused);
@@ -456,9 +456,9 @@ impl<W: Write> Session<W> {
         })
     }
 
-    /// Passes the moves of each source in `pos` to `select`, which removes unwanted moves. Returns the remaining moves
-    /// of the first source that still has any, best first. Returns no moves if there is no such source, or if the
-    /// maximum ply is reached.
+    /// Asks the sources for their moves in `pos`, one source after the other. `select` removes unwanted moves from the
+    /// moves of each source. Returns the remaining moves of the first source that still has any, best first. Returns no
+    /// moves if there is no such source, or if the game has reached the maximum ply of the settings.
     fn first_known(
         &mut self,
         pos: &VariantPosition,
@@ -481,8 +481,8 @@ impl<W: Write> Session<W> {
         Ok(Vec::new())
     }
 
-    /// Returns the moves that the second engine, which plays outside the book, may search: the moves that `go` allows,
-    /// without the moves in `refused`. They are in UCI notation and separated by spaces.
+    /// Returns the value of `searchmoves` for the second engine, which plays outside the book: the moves that `go`
+    /// allows, without the moves in `refused`, in UCI notation and separated by spaces.
     ///
     /// Returns `None` if the search must not be restricted, because `refused` is empty or contains all allowed moves.
     fn searchmoves_without(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
@@ -493,8 +493,8 @@ impl<W: Write> Session<W> {
         (!moves.is_empty()).then(|| moves.join(" "))
     }
 
-    /// Returns the moves of the source number `number` in the position `pos`. If the source cannot be read, informs
-    /// the user interface and returns no moves.
+    /// Returns the moves that source `number`, counted from 0, contains in the position `pos`. If the source cannot be
+    /// read, informs the user interface and returns no moves.
     fn moves_of(&mut self, number: usize, pos: &VariantPosition) -> Result<Vec<TreeMove>> {
         let read = match &self.sources[number] {
             EngineSource::Moves(source) => source.moves(&Keyed::new(pos.clone())),
@@ -512,8 +512,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Returns a variation in UCI notation. It begins with the move `mv` in the position `pos`, and continues with the
-    /// most frequent moves. It ends after [`MAX_SHOWN_PLIES`] half-moves, or at a position that no source contains.
+    /// Returns a variation, a sequence of moves in UCI notation, to show to the user. It begins with the move `mv` in
+    /// the position `pos`, and continues with the most frequent moves of the sources. It ends after [`MAX_SHOWN_PLIES`]
+    /// half-moves, or at a position that no source contains.
     ///
     /// # Errors
     ///

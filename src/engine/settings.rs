@@ -131,17 +131,17 @@ impl Settings {
     }
 }
 
-/// Access to the value of a UCI option in [`Settings`]. The value can be read and set as a text. An empty text means
-/// that there is no value.
+/// Access to one value in [`Settings`], which a UCI option reads and sets as a string. The empty string means that the
+/// option has no value.
 trait OptionValue {
     fn text(&self) -> String;
 
-    /// Parses a text and sets the value. If the text is invalid, leaves the value unchanged and returns a message for
-    /// the user.
+    /// Parses `text` and sets the value. If `text` is invalid, leaves the value unchanged and returns a message for the
+    /// user.
     fn set_from_text(&mut self, text: &str) -> Result<(), String>;
 
-    /// Returns the list of possible values in the form of a UCI option declaration, for example `var best var uniform`.
-    /// Returns an empty text if the values cannot be listed.
+    /// Returns the possible values in the form of a UCI option declaration, for example `var best var uniform`. Returns
+    /// an empty string if the values cannot be listed.
     fn values(&self) -> String {
         String::new()
     }
@@ -185,8 +185,8 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
     }
 }
 
-/// A UCI option that may have no value. The fields are the variable that stores the value, and the text that means "no
-/// value".
+/// A UCI option that may have no value. The fields are the variable that stores the value, and the string that means
+/// "no value".
 struct Maybe<'a, T>(&'a mut Option<T>, &'static str);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
@@ -275,8 +275,8 @@ fn joined(values: impl Iterator<Item = impl Display>) -> String {
     values.join(",")
 }
 
-/// The definition of a UCI option: its name and type, the range of a number, and a function that finds the value in the
-/// settings.
+/// The definition of a UCI option: its name and type, the range of a number, and a function that returns access to the
+/// option's value in given settings.
 struct Definition {
     name: &'static str,
     kind: &'static str,
@@ -295,9 +295,10 @@ macro_rules! options {
     };
 }
 
-/// All UCI options of polybook. A second engine, which plays outside the book, may share some of them. The first
-/// [`RULES`] options exist only if the second engine declares them, because it must know the variants too. If the
-/// second engine declares one of the first [`SHARED`] options, both engines get the same value.
+/// All UCI options of polybook. A second engine, which plays outside the book, may have the same options. The first
+/// [`RULES`] options choose the rules of the game. If there is a second engine, they exist only if it declares them
+/// too, because both engines must play the same variant. If the second engine declares one of the first [`SHARED`]
+/// options, both engines get the same value.
 static OPTIONS: [Definition; 24] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
@@ -332,11 +333,11 @@ const SHARED: usize = 4;
 /// the book. An option gets the prefix if the second engine has another option with the same name.
 const PREFIX: &str = "Book ";
 
-/// The text that stands for an empty string in UCI options.
+/// The value that represents an empty string in UCI options.
 const EMPTY: &str = "<empty>";
 
-/// A UCI option of polybook in a session. Its name may have a prefix to avoid a conflict with the second engine, which
-/// plays outside the book.
+/// A UCI option of polybook in a session. Its name has a prefix if the second engine, which plays outside the book, has
+/// a different option with the same name.
 pub(super) struct SessionOption {
     pub name: String,
     definition: &'static Definition,

@@ -88,8 +88,8 @@ impl Entries {
         self.end(key.len());
     }
 
-    /// Begins an entry with the key `key`, and returns a buffer. The caller appends the value to this buffer, and then
-    /// calls [`end`](Entries::end).
+    /// Begins an entry with the key `key`, and returns the buffer. The caller appends the value of the entry to this
+    /// buffer, and then calls [`end`](Entries::end).
     #[inline]
     pub(super) fn begin(&mut self, key: &[u8]) -> &mut Vec<u8> {
         self.bytes.extend_from_slice(key);
@@ -103,8 +103,8 @@ impl Entries {
         &mut self.bytes
     }
 
-    /// Completes the open entry, which [`begin`](Entries::begin) began. Its first `key_len` bytes are its key, and its
-    /// remaining bytes are its value.
+    /// Completes the open entry, which [`begin`](Entries::begin) began. `key_len` is the length of the entry's key in
+    /// bytes. All bytes after the key are the value.
     #[inline]
     pub(super) fn end(&mut self, key_len: usize) {
         let key_end = self.value_end() + key_len;
@@ -171,11 +171,12 @@ impl Entries {
         Value::Held(&self.bytes[key_end..value_end])
     }
 
-    /// Adds up the sizes of the keys and values of the entries in the range `some`, until the sum reaches `size` bytes.
-    /// Returns the number of the entry that reaches `size`. If no entry does, returns the sum as an `Err`.
-    pub(super) fn find_at_size(&self, some: Range<usize>, size: usize) -> Result<usize, usize> {
+    /// Finds the entry in `range` at which the total size of the keys and values, added up from the start of `range`,
+    /// reaches `size` bytes. Returns the number of this entry as `Ok`. If the total size of all entries in `range` is
+    /// less than `size`, returns the total size as `Err`.
+    pub(super) fn find_at_size(&self, range: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
-        for number in some {
+        for number in range {
             sum += match self.value(number) {
                 Value::Held(value) => value.len(),
                 Value::Spilled(value) => value.len as usize,

@@ -33,17 +33,18 @@ pub(super) struct EntryBatch {
     pub steps: u64,
 }
 
-/// The statistics of a position that cannot be written to an index yet. For example, the statistics of the position key
-/// `12` have keys such as `12_draws`. They come after all position keys that begin with `12`, so entries with such keys
-/// must be written first.
+/// The statistics of a position that must wait before they are written to an index, which is sorted by key. For
+/// example, the statistics of the position key `12` have keys such as `12_draws`. These keys sort after all position
+/// keys that begin with `12`, so the entries of these positions must be written first.
 #[derive(Clone, Default, Debug)]
 pub(super) struct WaitingStats {
     pub key: u64,
     pub stats: PositionStats,
 }
 
-/// Moves the last statistics from `waiting` to `out`, if their keys come before the key `next`. `next` is the key of
-/// the entry that is written next. Returns `true` if statistics were moved.
+/// Removes the last statistics from `waiting` and writes them to `out`, if their LevelDB keys sort before `next`, the
+/// key of the entry that the caller will write next. Returns `true` if statistics were written. More may be due then,
+/// so the caller repeats the call.
 pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut Entries) -> bool {
     let Some(last) = waiting.last() else {
         return false;
@@ -58,10 +59,11 @@ pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut 
     is_due
 }
 
-/// Runs `make` for each job, and returns an iterator over the resulting batches, in groups. The jobs of a group are
-/// consecutive and run in parallel.
+/// Runs `make` for each job, and returns the resulting batches in groups, in the order of the jobs. The jobs of a group
+/// run in parallel.
 ///
-/// `size_of` returns the size of a job. A group ends when the total size of its jobs is at least `size`.
+/// `size_of` returns the size of a job, in any unit. A group contains as many jobs as are needed for a total of at
+/// least `size`.
 pub(super) fn batches_of<J: Sync + Send>(
     jobs: impl IntoIterator<Item = J, IntoIter: Send>,
     size: usize,
@@ -81,7 +83,7 @@ pub(super) fn batches_of<J: Sync + Send>(
     })
 }
 
-/// Returns an iterator over batches of entries. Each batch contains the entries that one call of `fill` adds. The
+/// Returns an iterator over batches of entries. Each item contains one batch, which one call of `fill` filled. The
 /// iterator ends when `fill` adds no entry.
 pub(super) fn filled_batches(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
@@ -95,8 +97,8 @@ pub(super) fn filled_batches(
     })
 }
 
-/// Creates a vector with a single batch. Its entries belong to no position; for example, they contain game records.
-/// Each entry counts as one unit of progress.
+/// Creates a group of one batch. The entries contain no positions, but for example game records. In the progress that
+/// is displayed, each entry counts as one step.
 fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     vec![EntryBatch {
         steps: entries.len() as u64,
@@ -105,8 +107,8 @@ fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     }]
 }
 
-/// Creates the last entry of an explorer's index, which describes the index. Returns the key and the value of the
-/// entry. The value contains `contents`, with the number of positions set to `positions`.
+/// Creates the last entry of an explorer's index, which describes the whole index. Returns the key and the value of the
+/// entry. The value is the encoded `contents`, with the number of positions set to `positions`.
 pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
     let contents = Contents {
         positions,

@@ -61,9 +61,9 @@ const RESULT_FIELD: usize = 4;
 pub(in crate::index) const OFFSET_FIELD: usize = 9;
 pub(in crate::index) const FEN_FIELD: usize = 10;
 
-/// Appends the record of a game to `out`. The record contains the values of 13 tags and the offset of the game
-/// (`place`), separated by vertical bars. A missing tag is written as `*`, but a missing `FEN` tag is left empty.
-/// Vertical bars and line breaks in tags are replaced by slashes.
+/// Appends the record of a game to `out`. The record contains the values of 13 tags, and the offset `place` at which
+/// the game begins in the PGN text. Vertical bars separate the fields. A missing tag is written as `*`, but a missing
+/// `FEN` tag is left empty. Vertical bars and line breaks in tags are replaced by slashes.
 pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GameOffset) {
     for (i, (tag, _)) in FIELDS.iter().enumerate() {
         if i > 0 {
@@ -110,8 +110,8 @@ impl GameHeader {
         (bars + 1 >= FIELDS.len() && offset >= NO_OFFSET).then_some(header)
     }
 
-    /// Creates a header from the encoded record of a game. `place` is the offset at which the game begins. polybook
-    /// counts the game with the result `result`, which replaces a missing or unknown `Result` tag.
+    /// Creates a header from the encoded record of a game. `place` is the offset at which the game begins. `result` is
+    /// the result with which polybook counted the game. It replaces a missing or unknown `Result` tag.
     pub(in crate::index) fn of_game(
         record: Vec<u8>,
         place: GameOffset,

@@ -40,8 +40,7 @@ pub const VARIANT: &[u8] = b"variant";
 /// writes it, and refuses an index that contains it.
 pub const NUM_PASSES: &[u8] = b"numPasses";
 
-/// Returns the game id in a LevelDB key such as `game_17_data`, or `None` if `key` is not the key of a game
-/// record.
+/// Returns the game id in the LevelDB key of a game record, such as `game_17_data`. Returns `None` for any other key.
 pub(super) fn game_id(key: &[u8]) -> Option<u32> {
     parse_number(key.strip_prefix(b"game_")?.strip_suffix(b"_data")?)
 }
@@ -99,8 +98,9 @@ pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Returns `true` if the LevelDB key `next` does not begin with the digits `number`. If keys are visited in ascending
-/// order from the key `number` on, no later key begins with these digits either.
+/// Returns `true` if the LevelDB key `next` does not begin with `number`, the digits of a position key. In ascending
+/// order, the keys that begin with the same digits follow one another. If a key after them does not begin with these
+/// digits, no later key does either.
 #[inline]
 pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)
@@ -168,7 +168,8 @@ impl IdReader {
         Some(())
     }
 
-    /// Returns `true` if the text that was parsed so far ends with a complete game id, so that the list may end there.
+    /// Returns `true` if the parts parsed so far end with a complete game id and its comma. The list is incomplete if
+    /// this is `false` after the last part.
     pub fn is_done(&self) -> bool {
         self.open.is_none()
     }

@@ -22,7 +22,8 @@ const END: &[u8] = b"game`";
 /// The greatest number of decimal digits of a 32-bit game id.
 const MAX_ID_DIGITS: usize = 10;
 
-/// The number of list records of player and event names that are sorted together in memory.
+/// The number of list records above which [`MergedGames::new`] moves them from memory to a sorted store. A list record
+/// assigns the number of a player or event name to the list of all spellings of this name.
 const NAME_RECORDS_PER_SORT: usize = 1 << 16;
 
 /// Reads the game records of all indexes in `plan`, and returns them in the order of their ids in the merged
@@ -69,8 +70,8 @@ pub(super) fn merged_records(
     Ok(merged)
 }
 
-/// The games of all explorer's indexes that are being merged. The players and events in them have the name numbers of
-/// the merged index.
+/// The games and names of the merged index, which were read from all inputs of the merge. In the rows of games, players
+/// and events are numbers of names in the merged index.
 pub(super) struct MergedGames {
     pub games: StoredGames,
     /// The list records of the names that the base input does not contain.
@@ -78,7 +79,7 @@ pub(super) struct MergedGames {
 }
 
 impl MergedGames {
-    /// Reads the games and names of all indexes in `plan`, and renumbers the names.
+    /// Reads the games and names of all indexes in `plan`, and assigns the numbers that names have in the merged index.
     ///
     /// # Errors
     ///
@@ -130,9 +131,12 @@ impl MergedGames {
         })
     }
 
-    /// Returns the list records of new names whose list keys are at least `from` and less than `until`. If `until` is
-    /// `None`, there is no upper limit. A new name does not occur in the base index, which is the first index with
-    /// games. A list record of a name adds the number of the name to a list.
+    /// Returns list records for the names that only later inputs contain. The base index, which is the first index with
+    /// games, does not contain these names. A list record assigns the number of a name to the list with a certain list
+    /// key.
+    ///
+    /// Returns the records whose list keys are at least `from` and less than `until`. If `until` is `None`, there is no
+    /// upper limit.
     ///
     /// # Errors
     ///

@@ -28,16 +28,17 @@ use crate::{
     task,
 };
 
-/// The lower limit (inclusive) of the LevelDB keys of lists. A list contains, for example, the games of a position.
+/// The lower limit (inclusive) of the LevelDB keys of lists in an explorer's index, such as the list of the games of a
+/// position.
 const START: &[u8] = b"xp";
-/// The upper limit (exclusive) of the LevelDB keys of lists. A list contains, for example, the games of a position.
+/// The upper limit (exclusive) of the LevelDB keys of lists in an explorer's index.
 const END: &[u8] = b"xq";
 
-/// A merge of the lists of several explorer's indexes. A list contains the games of one position, one player or one
-/// Lichess id. Other lists contain the numbers of all names that are equal after normalization.
+/// A merge of the lists of several indexes of the explorer. Most lists contain the games of one position, one player or
+/// one Lichess id. Other lists contain the numbers of the player and event names that differ only in spelling.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
-    merge: &'a MergedGames,
+    merged: &'a MergedGames,
     /// The rule by which each input assigns lists to pages.
     pagings: Vec<Paging>,
     /// The rule by which the output assigns lists to pages.
@@ -45,17 +46,18 @@ pub(super) struct ListMerge<'a> {
 }
 
 impl<'a> ListMerge<'a> {
-    /// Creates a merge of the lists of all indexes in `plan`. `contents` contains the descriptions of the indexes, and
-    /// `merge` contains their games. `items` is the total number of items in the merged lists.
+    /// Creates a merge of the lists of all indexes in `plan`. `contents` contains the descriptions of these indexes.
+    /// `merged` contains the games of the merged index. `items` is the total number of list items in all inputs, which
+    /// determines how many lists a page of the merged index contains.
     pub(super) fn new(
         plan: &'a MergePlan<'a>,
         contents: &[Contents],
-        merge: &'a MergedGames,
+        merged: &'a MergedGames,
         items: u64,
     ) -> ListMerge<'a> {
         ListMerge {
             plan,
-            merge,
+            merged,
             pagings: contents.iter().map(|contents| contents.paging).collect(),
             paging: Paging::for_items(items),
         }
@@ -82,14 +84,14 @@ impl<'a> ListMerge<'a> {
         let inputs = inputs.map(|(number, (input, paging))| {
             ListStream::new(input, number == self.plan.base, *paging, (from, until))
         });
-        let names = self.merge.names_within(from, until)?;
+        let names = self.merged.names_within(from, until)?;
         let join = RangeMerge {
             base: self.plan.base,
             has_same_pages: self.pagings[self.plan.base] == self.paging,
             inputs: inputs.collect::<Result<_>>()?,
             names: &names,
             paging: self.paging,
-            maker: ListBuilder::new(self.paging, &self.merge.games),
+            maker: ListBuilder::new(self.paging, &self.merged.games),
         };
         let steps = range.size;
         Ok(EntryBatch {
@@ -99,7 +101,7 @@ impl<'a> ListMerge<'a> {
     }
 }
 
-/// The merge of the lists in one key range. It runs on one thread.
+/// The merge of the lists in one key range, which one thread does.
 struct RangeMerge<'p> {
     base: usize,
     /// Whether the base input assigns lists to pages in the same way as the output, so that its pages can be copied.
@@ -124,7 +126,7 @@ impl RangeMerge<'_> {
                 }
             }
             if self.has_same_pages {
-                self.pass_pages(other)?;
+                self.copy_pages(other)?;
             }
             let base = &mut self.inputs[self.base];
             base.read_to_lists()?;
@@ -147,12 +149,12 @@ impl RangeMerge<'_> {
         }
     }
 
-    /// Copies pages of the base index to the merged index, as long as no other index has lists in them. A page is an
-    /// entry that contains several lists. The base index is the first index with games. Its game ids do not change, so
-    /// its pages can be copied.
+    /// Copies pages of the base index to the merged index, up to the first page in which another index has lists. A
+    /// page is an entry that contains several lists. The base index is the first index with games. Its game ids do not
+    /// change, so its pages can be copied.
     ///
     /// `other` is the smallest list key of the other indexes, or `None` if they have no more lists.
-    fn pass_pages(&mut self, other: Option<ListKey>) -> Result<()> {
+    fn copy_pages(&mut self, other: Option<ListKey>) -> Result<()> {
         let base = &mut self.inputs[self.base];
         while base.subject().is_none()
             && let Some((key, page)) = base.next_key()?
@@ -171,9 +173,9 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Concatenates the lists that the indexes have for the key `subject`, and adds the result to the merged index.
-    /// Lists with numbers of new names are left to [`add_named`](Self::add_named), because the merge assigns new
-    /// numbers to these names.
+    /// Concatenates the lists that all inputs have for the list key `subject`, and adds the resulting list to the
+    /// merged index. A list of name numbers is merged in this way only if the merge added no names to it. Otherwise,
+    /// [`add_named`](Self::add_named) merges it.
     fn add(&mut self, subject: ListKey) -> Result<()> {
         // The new ids of each input follow those of the previous one, so concatenation keeps the order.
         for input in &mut self.inputs {
@@ -184,9 +186,9 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Merges the lists with the key `subject`, which contain numbers of new names, and adds the result to the merged
-    /// index. A new name does not occur in the base index, so the merge assigns its number. The result contains the
-    /// records with this key from all indexes and from `self.names`, sorted by id.
+    /// Merges the lists that all inputs have for the list key `subject`, and adds the resulting list to the merged
+    /// index. It also contains the new names with this key in `self.names`. These are names that the base index, which
+    /// is the first index with games, does not contain. The result is sorted by id.
     fn add_named(&mut self, subject: ListKey) -> Result<()> {
         let named = self.names.partition_point(|name| name.subject() == subject);
         let (named, rest) = self.names.split_at(named);
@@ -215,10 +217,11 @@ impl RangeMerge<'_> {
     }
 }
 
-/// A reader of the lists of one index in a range of list keys.
+/// A reader of the lists of one input of the merge, in a range of list keys.
 ///
-/// The base index is the first index with games. A merge keeps the numbers of its names, and assigns new numbers to the
-/// names of all other indexes. The reader of such an index therefore skips the lists that contain numbers of names.
+/// The base index is the first index with games. In the merged index, its names keep their numbers. The names of all
+/// other inputs get new numbers ([`MergedGames`] has the records), so the readers of these inputs skip lists of name
+/// numbers.
 struct ListStream<'p> {
     index: &'p Index,
     entries: TablesCursor<'p>,
