@@ -129,7 +129,7 @@ pub enum ErrorKind {
     Panicked,
 }
 
-/// The actual format of a file, for an error of an operation that needs another format.
+/// The format that a file has, in the error of an operation that needs another format. See [`ErrorKind::Foreign`].
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ForeignFormat {
@@ -171,14 +171,14 @@ impl Error {
         Error::of_file(ErrorKind::Empty, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Foreign`] with [`ForeignFormat::Other`], for a file that has the wrong
-    /// format. `problem` says what is wrong and what to do.
+    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file whose format cannot be used for the operation.
+    /// The format is given as [`ForeignFormat::Other`]. `problem` says what is wrong and what to do.
     pub fn foreign(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Foreign(ForeignFormat::Other), path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that has the wrong format. `format` is the
-    /// actual format of the file. `problem` says what is wrong and what to do.
+    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file whose format cannot be used for the operation.
+    /// `format` is the format that the file has. `problem` says what is wrong and what to do.
     pub fn of_format(
         format: ForeignFormat,
         path: impl Into<PathBuf>,
@@ -193,8 +193,8 @@ impl Error {
         Error::of_file(ErrorKind::Damaged, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Changed`], for a file that another program has open, or changed during
-    /// the operation. `problem` says what happened.
+    /// Creates an error of the kind [`ErrorKind::Changed`], for a file that another program has open, or that another
+    /// program changed during the operation. `problem` says what happened.
     pub(crate) fn changed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Changed, path, problem)
     }
@@ -209,8 +209,8 @@ impl Error {
         Error::Exists { path: path.into() }
     }
 
-    /// Creates an error for the file at `path`, whose content violates its format. `source` describes the violation.
-    /// Its type is the error type of the format.
+    /// Creates an [`Error::Format`] for the file at `path`, whose content violates its format. `source` is the detailed
+    /// error of the module that reads the format. Callers can get it with [`carried`](Error::carried).
     pub(crate) fn format(
         path: impl Into<PathBuf>,
         source: impl StdError + Send + Sync + 'static,
@@ -258,8 +258,8 @@ impl Error {
         }
     }
 
-    /// Returns the inner error if it has the type `E`. Used to get the detailed error of a file format. Returns `None`
-    /// if the inner error has another type, or if there is no inner error.
+    /// Returns the inner error of an [`Error::Format`] or an [`Error::Rejected`] if it has the type `E`, for example
+    /// the detailed error of a file format. Otherwise, returns `None`.
     ///
     /// ```
     /// use polybook::book::header::{self, HeaderError};
@@ -279,8 +279,8 @@ impl Error {
     }
 }
 
-/// An extension trait of [`io::Result`]. It converts an I/O error to an [`enum@Error`] that contains the path and the
-/// operation.
+/// An extension trait of [`io::Result`]. Its method adds the path and the operation (`doing`, such as `write`) to an
+/// I/O error, which becomes an [`Error::Io`].
 pub(crate) trait At<T> {
     fn at(self, path: impl AsRef<Path>, doing: &'static str) -> Result<T>;
 }
@@ -307,9 +307,9 @@ pub(crate) fn reason(err: &io::Error) -> String {
     }
 }
 
-/// Returns the error of the operating system inside `err`, an error of the crate `tempfile`. Returns `err` unchanged if
-/// there is none. Used because `tempfile` adds the path of a temporary file, which means nothing to users. The number
-/// of the inner error is parsed from the message.
+/// Returns the error of the operating system that `err`, an error of the crate `tempfile`, contains. If `err` contains
+/// none, returns `err` unchanged. This removes the path of the temporary file, which means nothing to users. The number
+/// of the error is parsed from the message, because `tempfile` does not offer it in another way.
 fn without_path(err: io::Error) -> io::Error {
     let code = err.get_ref().and_then(|inner| {
         let text = inner.to_string();
@@ -320,8 +320,8 @@ fn without_path(err: io::Error) -> io::Error {
     code.map_or(err, io::Error::from_raw_os_error)
 }
 
-/// Corrects an error of Windows. If a program opens the directory `path` as a file, Windows reports "permission
-/// denied". Replaces this with "is a directory". Returns all other errors unchanged.
+/// Corrects the error that Windows reports if a program opens the directory `path` as a file: replaces "permission
+/// denied" with "is a directory". Returns all other errors unchanged.
 fn of_directory(err: io::Error, path: &Path) -> io::Error {
     if cfg!(windows) && err.kind() == io::ErrorKind::PermissionDenied && path.is_dir() {
         return io::ErrorKind::IsADirectory.into();

@@ -74,7 +74,7 @@ impl Answer {
         self.white + self.draws + self.black
     }
 
-    /// Returns the number of draws. Unlike the field `draws`, it does not include unfinished games.
+    /// Returns the number of games that ended in a draw. The field `draws` also includes unfinished games.
     pub fn drawn(&self) -> u64 {
         self.draws - self.unfinished
     }
@@ -126,7 +126,7 @@ impl PlayedMove {
         self.white + self.draws + self.black
     }
 
-    /// Returns the number of draws. Unlike the field `draws`, it does not include unfinished games.
+    /// Returns the number of games that ended in a draw. The field `draws` also includes unfinished games.
     pub fn drawn(&self) -> u64 {
         self.draws - self.unfinished
     }
@@ -159,7 +159,7 @@ pub struct PlayerTotals {
     pub last_played: Option<String>,
 }
 
-/// The results and ratings of the player whom a query names, in the games with one move.
+/// The results and ratings of the player whom a query names, in the games in which one move was played.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerScore {
@@ -310,7 +310,7 @@ fn played_move(
     })
 }
 
-/// Converts `tally`, the results of a player in the games with one move, to the type that answers contain.
+/// Converts `tally`, the results of a player in the games with one move, to a [`PlayerScore`].
 fn player_score(tally: &PlayerTally) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,
@@ -322,7 +322,7 @@ fn player_score(tally: &PlayerTally) -> PlayerScore {
     }
 }
 
-/// Converts `tally`, the results of a player in all games of a query, to the type that answers contain.
+/// Converts `tally`, the results of a player in all games of a query, to [`PlayerTotals`].
 fn player_totals(tally: &PlayerTally) -> PlayerTotals {
     PlayerTotals {
         wins: tally.wins,
@@ -351,8 +351,8 @@ fn line_after(line: &Line, mv: BookMove) -> Line {
     Line::at(line.variant(), position_after(line, mv))
 }
 
-/// Returns the results of the games of each year, sorted by year. Each element also contains the number of games with
-/// each of `moves`. Games of an unknown year come last.
+/// Returns the results of the games of each year, sorted by year. Games of an unknown year come last. Each element also
+/// contains the number of games in which each of `moves` was played.
 ///
 /// `years` contains the results for each pair of a year and a move. An unknown year is 0.
 fn by_year(

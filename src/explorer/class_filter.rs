@@ -7,8 +7,8 @@ use crate::{
     pgn::{RatingGroup, Speed},
 };
 
-/// How an answer splits results by time: not at all, by year, or by month. An answer by month, for example, cannot use
-/// stored sums over a whole year.
+/// How an answer splits results by time: not at all, by year, or by month. The split limits the stored sums that the
+/// answer can use. For example, an answer by month cannot use the sum of a whole year.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     AllTime,
@@ -16,8 +16,8 @@ pub(super) enum Split {
     ByMonth,
 }
 
-/// Returns a date that stands for the whole period: the year without month and day, the month without day, or 0 for all
-/// time. The date is encoded as by [`date_number`](crate::index::store::game_rows::date_number).
+/// Returns the date number of `period`. It contains only the year if the period is a year, the year and the month if it
+/// is a month, and is 0 for all time. See [`date_number`](crate::index::store::game_rows::date_number).
 pub(super) fn date_of(period: Period) -> u32 {
     match period {
         Period::All => 0,
@@ -64,17 +64,17 @@ impl ClassFilter {
         self.classes[class.number()]
     }
 
-    /// Returns `true` if the filter's range of dates may contain games of `period`, which is all time, a year or a
-    /// month.
+    /// Returns `true` if `period`, which is all time, a year or a month, lies at least partly in the filter's range of
+    /// dates.
     pub(super) fn contains(&self, period: Period) -> bool {
         self.dates.contains(date_of(period))
     }
 
-    /// Divides the filter's range of dates into periods whose stored sums can be added up. `years` contains each year
-    /// with games, and the months with games in it.
+    /// Returns periods whose stored sums add up to the results in the filter's range of dates. `years` contains each
+    /// year with games, and its months with games.
     ///
-    /// Returns whole years where all months with games are in the range, and single months otherwise. If `split` is
-    /// [`Split::ByMonth`], returns only months.
+    /// If all months with games of a year are in the range, returns the whole year, otherwise the single months. If
+    /// `split` is [`Split::ByMonth`], returns only months.
     pub(super) fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {

@@ -6,10 +6,10 @@
 use super::query::Filters;
 use crate::{index::store::game_rows::date_number, pgn::Date};
 
-/// An inclusive range of days. The bounds are date numbers as returned by [`date_number`].
+/// An inclusive range of days. Its bounds are date numbers as returned by [`date_number`].
 ///
-/// A date with unknown parts lies in the range if it may be a day in the range. For example, the date 1999 lies
-/// in a range that begins in May 1999.
+/// A date without a known day or month lies in the range if any of its possible days does. For example, the date 1999
+/// lies in a range that begins in May 1999.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct DateRange {
     first: u32,

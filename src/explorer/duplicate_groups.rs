@@ -17,8 +17,8 @@ use crate::{error::Result, index::store::ListKey, pgn::folded};
 /// The number of games that are searched for duplicates in one pass. Limits the memory to about 16 MiB.
 const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 20 };
 
-/// The groups of duplicate games in all indexes of an explorer. Games are identified by their numbers, which
-/// continue from one index to the next.
+/// The groups of duplicate games in all indexes of an explorer. Games are identified by their numbers, which are
+/// consecutive over all indexes.
 #[derive(Default, Debug)]
 pub(super) struct DuplicateGroups {
     /// Links the games of each group into a ring. The entry of a game is the previous game of its group; the entry of
@@ -35,8 +35,8 @@ pub(super) struct DuplicateGroups {
 impl DuplicateGroups {
     /// Finds the duplicate games in `sources`, the indexes of an explorer.
     ///
-    /// Makes several passes over the games to bound the memory. Duplicates have equal hashes. Pass `i` of `n` therefore
-    /// compares only games whose hash modulo `n` is `i`.
+    /// Needs little memory, because it makes several passes over the games. Duplicates have equal hashes, so pass `i`
+    /// of `n` compares only the games whose hash modulo `n` is `i`.
     ///
     /// # Errors
     ///
@@ -123,8 +123,8 @@ impl DuplicateGroups {
         hash.filter(|hash| *hash > 0)
     }
 
-    /// Returns a hash of the properties that duplicates share. Games that are not duplicates have different hashes,
-    /// except for collisions. `id` is the id of the game in `source`.
+    /// Returns a hash of the properties that are equal in duplicate games, such as the players and the date. Other
+    /// games have different hashes, except for collisions. `id` is the id of the game in `source`.
     ///
     /// Returns `None` if the game is not compared with others. This is the case if its positions are not indexed, if a
     /// player is unknown, or if it has neither a Lichess id nor a known final position.

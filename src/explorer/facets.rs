@@ -25,8 +25,9 @@ use crate::{
     position::{BookMove, Variant},
 };
 
-/// The number of games for each speed, rating group, color, year and variant. Each number counts the games that would
-/// pass if its filter had this value and all other filters were unchanged.
+/// The number of games for each value of the filters by speed, rating group, color, year and variant. The number of a
+/// value, such as blitz, is the number of games that would pass if the filter by speed were set to this value and all
+/// other filters were unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {
@@ -79,20 +80,19 @@ pub struct RatingScore {
     pub unfinished: u64,
 }
 
-/// The index in the array [`GroupTally::counts`] of the number of games that pass all filters.
+/// The index into [`GroupTally::counts`] of the number of games that pass all filters.
 const GAMES: usize = 0;
-/// The index in the array [`GroupTally::counts`] at which the numbers of games by speed begin. The array contains one
-/// number for each speed.
+/// The index into [`GroupTally::counts`] of the first number of games by speed. There is one number for each speed.
 const SPEEDS: usize = GAMES + 1;
-/// The index in the array [`GroupTally::counts`] at which the numbers of games by rating group begin. The array
-/// contains one number for each rating group.
+/// The index into [`GroupTally::counts`] of the first number of games by rating group. There is one number for each
+/// rating group.
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
-/// The index in the array [`GroupTally::counts`] of the number of games without a known rating.
+/// The index into [`GroupTally::counts`] of the number of games without a known rating.
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
-/// The index in the array [`GroupTally::counts`] of the number of games in which the player has White. The next element
-/// is the number of games in which the player has Black.
+/// The index into [`GroupTally::counts`] of the number of games in which the player of the query has White. The next
+/// element is the number of games in which this player has Black.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
-/// The index in the array [`GroupTally::counts`] of the number of games with a known year.
+/// The index into [`GroupTally::counts`] of the number of games with a known year.
 const YEARS: usize = COLORS + 2;
 
 /// Numbers of games, grouped by speed, rating group, color and year. The field `years` maps each year to its number of
@@ -190,7 +190,8 @@ pub(super) fn scores(
     Ok(scores.map(score).collect())
 }
 
-/// Returns the number of games of each variant that pass `filters`. The keys are names of variants. Implements
+/// Returns the number of games of each variant that pass `filters`, keyed by the name of the variant. Returns `None` if
+/// a selected source contains only counts, from which these numbers cannot be determined. Implements
 /// [`Explorer::variants`](super::Explorer::variants).
 pub(super) fn variants(
     sources: &Sources,
@@ -326,8 +327,8 @@ impl FacetFilters {
         }
     }
 
-    /// Returns a bit set of the elements of [`GroupTally::counts`] that count the game `game`. `colors` says whether
-    /// the player of the query has White, and whether the player has Black.
+    /// Returns the numbers of [`GroupTally::counts`] in which `game` counts, as a bit set of their indexes. `colors`
+    /// says whether the player of the query has White in the game, and whether the player has Black.
     fn counters_of(&self, game: &GameSummary, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
         self.counters(speed, group, game.date, colors)
@@ -359,9 +360,9 @@ impl FacetFilters {
 }
 
 impl GroupTally {
-    /// Adds `games`, a number of games with the same date, to each element of the field `counts` whose bit in
-    /// `counters` is set. If the bit [`YEARS`] is set, also adds `games` to the number of the year in the date number
-    /// `date`.
+    /// Adds `games`, the number of some games with the same date, to each element of the field `counts` whose index is
+    /// set in the bit set `counters`. If the bit [`YEARS`] is set, also adds `games` to the year of these games in the
+    /// field `years`. `date` is the date number of the games.
     fn add(&mut self, mut counters: u32, date: u32, games: u64) {
         if counters >> YEARS & 1 == 1 {
             *self.years.entry((date >> 9) as u16).or_default() += games;

@@ -23,16 +23,16 @@ use crate::{
     pgn::{GameResult, NameMatch, folded},
 };
 
-/// The divisor that decides how filters are applied to a range of games. If the player played at most
-/// `1 / SPARSE_PLAYER_DIVISOR` of these games, only the player's games are tested, one by one. Otherwise, whole columns
-/// are scanned.
+/// The inverse of the largest share of games for which a filter by player tests single games. If the player played at
+/// most one of `SPARSE_PLAYER_DIVISOR` games in a range, only the player's games are tested, one by one. Otherwise, the
+/// filter scans whole columns.
 const SPARSE_PLAYER_DIVISOR: usize = 32;
 
-/// The number of games in a range to which filters are applied at a time.
+/// The number of games in each range of ids that a thread filters as one task.
 const GAMES_PER_RANGE: usize = 1 << 16;
 
-/// The divisor that decides whether a list of games is long. A list is long if it contains more than `1 /
-/// LONG_LIST_DIVISOR` of the games in its index.
+/// The inverse of the share of an index's games that makes a list of games long. A list is long if it contains more
+/// than one of `LONG_LIST_DIVISOR` games of its index.
 const LONG_LIST_DIVISOR: u64 = 4;
 
 /// The filters of a query, prepared for the games of each index of an explorer. Leaves out indexes in which no game can
@@ -66,11 +66,12 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
-    /// Removes games that are duplicates of an earlier passing game. Moves the remaining games to the front of
-    /// `games` and returns this part of the slice. Returns all of `games` if the query counts every duplicate.
+    /// Keeps only the first game of each group of duplicate games. Removes the games of which an earlier duplicate also
+    /// passes the filters, moves the remaining games to the front of `games`, and returns this part of the slice.
+    /// Returns all of `games` if the query counts every duplicate.
     ///
-    /// `games` contains games of `source` that pass the filters. Each element is the id of a game and the index of
-    /// its move in a list of moves.
+    /// `games` contains games of `source` that pass the filters. Each element is the id of a game and the index of its
+    /// move in [`PassingGames::moves`](super::fold::PassingGames::moves), which this function does not use.
     pub(super) fn keep_first<'b>(
         &self,
         source: &OpenIndex,
@@ -118,11 +119,12 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Applies the filters in advance to all games of some indexes: those in which the list with the key `subject` is
-    /// long (see [`LONG_LIST_DIVISOR`]). This saves time if the caller then filters several lists with mostly the same
+    /// Filters all games of an index in advance if its list of games with the key `subject` is long (see
+    /// [`LONG_LIST_DIVISOR`]). This saves time if the caller then filters several lists that mostly contain the same
     /// games.
     ///
-    /// Returns `true` if an index has such a long list. Does nothing if stored sums of results can answer the query.
+    /// Returns `true` if an index has such a long list. Does nothing and returns `false` if stored sums of results can
+    /// answer the query.
     pub(super) fn precompute_long(&self, subject: ListKey) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {
@@ -234,8 +236,8 @@ impl<'a> SourceFilter<'a> {
         });
     }
 
-    /// Returns whether each game in a range of ids passes the filter. Returns `None` if
-    /// [`precompute`](SourceFilter::precompute) has not been called.
+    /// Returns whether each game with an id in the range `ids` passes the filter, as
+    /// [`precompute`](SourceFilter::precompute) has determined. Returns `None` if that method has not been called.
     pub(super) fn precomputed(&self, ids: Range<usize>) -> Option<&[bool]> {
         Some(&self.precomputed.get()?[ids])
     }
@@ -276,8 +278,8 @@ impl<'a> SourceFilter<'a> {
             && self.admits_others(id)
     }
 
-    /// Returns `true` if game `id` passes all filters except the bit set `player_games`, which contains the games of
-    /// the player or the opponent.
+    /// Returns `true` if game `id` passes all filters except the bit set `player_games`, which the caller has already
+    /// tested.
     #[inline]
     fn admits_others(&self, id: usize) -> bool {
         let games = self.games;
@@ -492,9 +494,9 @@ impl Players {
     }
 }
 
-/// Returns, for each color of the player and each result, whether such games pass. The array is indexed by the color
-/// (`Color as usize`) and by the index of the result in [`GameResult::ALL`]. Returns `None` if the filters do not
-/// select games that the player won or lost.
+/// Returns which games the filters by result admit, for each color of the player and each result. The array is indexed
+/// by the color (`Color as usize`) and by the index of the result in [`GameResult::ALL`]. Returns `None` if the filters
+/// do not ask for games that the player won or lost. In this case, the player's color does not matter.
 fn player_results(filters: &Filters) -> Option<[[bool; 4]; 2]> {
     let passes = |result: GameResult, player: Color| {
         let is_own = match result.winner() {
@@ -511,8 +513,8 @@ fn player_results(filters: &Filters) -> Option<[[bool; 4]; 2]> {
     })
 }
 
-/// Returns `true` if the filters select games that the player won or lost. In this case, [`Players`] applies all
-/// filters by result.
+/// Returns `true` if the filters ask for games that the player won or lost. In this case, [`Players`] applies all
+/// filters by result, because the player's color decides whether a game passes.
 fn has_player_results(filters: &Filters) -> bool {
     (filters.won || filters.lost) && !filters.players.is_empty()
 }
@@ -523,9 +525,9 @@ fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
     numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
-/// Returns a bit set of the games in `source` that the player played with the required color. The bits are indexed by
-/// game id. If the filters name only an opponent, returns the opponent's games. Reads the games from the lists that the
-/// index stores for each player.
+/// Returns the games of the player in `source`, as a bit set that is indexed by game id. Only games in which the player
+/// has the required color are included. If the filters name only an opponent, returns the opponent's games. Reads the
+/// games from the lists that the index stores for each player.
 ///
 /// Returns `None` if the filters name neither a player nor an opponent. Also returns `None` if a part of a name is
 /// enough to match, because the index has lists only for whole names.
@@ -556,8 +558,8 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
     Ok(Some(bits))
 }
 
-/// Returns whether the filters admit games with each combination of result, speed, mode and rating group, indexed
-/// by [`Traits::filter_index`]. Returns `None` if all games are admitted.
+/// Returns whether the filters admit a game, for each combination of result, speed, mode and rating group. The table is
+/// indexed by [`Traits::filter_index`]. Returns `None` if the filters admit all combinations.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     let results = match has_player_results(filters) {
         true => &[][..],
@@ -597,8 +599,8 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     Some(pass)
 }
 
-/// Returns whether the filters admit games with each ECO code, indexed by the number of the code. Returns `None`
-/// if all games are admitted.
+/// Returns whether the filters admit a game, for each ECO code. The table is indexed by the number of the code. Returns
+/// `None` if there is no filter by ECO code.
 fn eco_that_pass(filters: &Filters) -> Option<Box<[bool; EcoNumber::COUNT]>> {
     let range = filters.eco.as_ref()?;
     let mut pass = Box::new([false; EcoNumber::COUNT]);

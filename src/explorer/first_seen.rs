@@ -21,8 +21,8 @@ use crate::{
     task,
 };
 
-/// A lookup that finds out whether games have reached given positions, and when the first of these games was
-/// played.
+/// A lookup in the games of an explorer. It finds out whether any game reached a position, and when the first of these
+/// games was played.
 pub(crate) struct FirstSeen<'a> {
     filters: SourceFilters<'a>,
     /// Caches the results of [`first_day`](FirstSeen::first_day) for long lists of games. There are few such lists,
@@ -31,16 +31,17 @@ pub(crate) struct FirstSeen<'a> {
     first_days: Mutex<FxHashMap<ListKey, u32>>,
 }
 
-/// A position to look up with a [`FirstSeen`]. `subject` is the key of the list of games that reached the position. The
-/// caller found the position in game `game` after `ply` half-moves.
+/// A position to look up with a [`FirstSeen`], and the place where the caller found it: in game `game`, after `ply`
+/// half-moves. `subject` is the key under which the index stores the list of games that reached the position. The
+/// lookup does not use the place; it is for the caller.
 pub(crate) struct Probe {
     pub subject: ListKey,
     pub game: u32,
     pub ply: u32,
 }
 
-/// A summary of the games that reached a position. It contains their number, the newest game, and the latest day on
-/// which the first game can have been played.
+/// A summary of the games that reached a position: their number, the newest of them, and the day by which at least one
+/// of them had certainly been played.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Visits {
     /// The number of games.
@@ -60,8 +61,8 @@ impl Visits {
     }
 }
 
-/// Converts `date` to the first day that it can mean, as a date number for [`FirstSeen::visits`]. If the year is
-/// unknown, the result is later than every day.
+/// Returns the first day that `date` can mean, as a date number. If the year is unknown, the result is later than every
+/// day. Used for the days before which [`FirstSeen`] looks for games.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
         Some(_) => earliest(date_number(date)),
@@ -69,8 +70,8 @@ pub(crate) fn first_day(date: Date) -> u32 {
     }
 }
 
-/// Returns the index of the move with which a game leaves the known positions and does not return to them. `known[i]`
-/// says whether the position after move `i` is known. Returns `None` if the last position is known.
+/// Returns the index of the move with which a game finally leaves the known positions: no position after this move is
+/// known. `known[i]` says whether the position after move `i` is known. Returns `None` if the last position is known.
 pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
     let departure = known
         .iter()
@@ -99,11 +100,11 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Calls `new` for each position in `probes` that no game has reached. `before`, if given, returns a day for each
-    /// position. Games that may have been played on this day or later are then ignored.
+    /// Calls `new` for each of `probes` whose position no game has reached. If `before` is given, it returns a day for
+    /// a probe, as a date number. Games that may have been played on this day or later are then ignored.
     ///
-    /// `probes` must be sorted by `subject`, so that each page of the index is read only once. A page contains the
-    /// lists of several positions.
+    /// `probes` must be sorted by `subject`, so that each page of the index is read only once. A page is an entry of
+    /// the index that contains the lists of several positions. Only the first index of the explorer is searched.
     ///
     /// # Errors
     ///
@@ -145,9 +146,9 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Returns the latest day on which the first game in `list` can have been played, as a date number. Each date may
-    /// have unknown parts, so this is the minimum of the last days that the dates can mean. `subject` is the key of
-    /// `list`.
+    /// Returns the day by which at least one game in `list` had certainly been played, as a date number. A date may
+    /// have unknown parts, so this is the minimum of the last days that the dates of the games can mean. `subject` is
+    /// the key of `list`. The days of long lists are cached by this key.
     fn first_day(&self, source: &OpenIndex, subject: ListKey, list: &List<'_>) -> Result<u32> {
         if list.chunked.is_some() {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {
@@ -166,8 +167,8 @@ impl FirstSeen<'_> {
     }
 
     /// Returns a summary of the games that reached the position with the key `subject`, including games that ended
-    /// there. `before` is a day as a date number. If it is given, leaves out games that may have been played on this
-    /// day or later.
+    /// there. If `before` is given, it is a day as a date number, and games that may have been played on this day or
+    /// later are left out.
     ///
     /// # Errors
     ///

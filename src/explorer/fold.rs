@@ -31,7 +31,7 @@ use crate::{
 /// machine is busy.
 const MAX_SERIAL_PARTS: usize = 32;
 
-/// The minimum number of parts of a list of games that one thread filters at a time.
+/// The minimum number of parts of a list of games that a thread filters as one task.
 const MIN_PARTS_PER_THREAD: usize = 16;
 
 /// The factor that decides whether a part of a list is sparse. A part of `n` games is sparse if they lie in a
@@ -56,8 +56,8 @@ pub(super) enum AcceptedRows {
 /// the collector. A result is either a single game or a row, which is a stored sum over many games.
 pub(super) trait Collector: Send {
     /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of one move, and
-    /// replaces the single games that it contains. All collectors of a query must return the same kind. By default,
-    /// no rows are accepted.
+    /// replaces the single games that it contains. All collectors that take part in one query must return the same
+    /// kind. By default, no rows are accepted.
     fn accepted_rows(&self) -> AcceptedRows {
         AcceptedRows::None
     }
@@ -217,9 +217,9 @@ fn for_each_game(
     }
 }
 
-/// Passes the results of a position in `source`, an index of counts, to `collector`, if they pass the filter `classes`.
-/// The position may be stored under any of the keys `subjects`. `split` says how the answer is split by time, which
-/// limits the periods of the results.
+/// Passes the results of a position in `source`, an index of counts, to `collector`. Leaves out results that the filter
+/// `classes` rejects. The position may be stored under any of the keys `subjects`. `split` says how the answer is split
+/// by time, which limits how long the periods of the results may be.
 ///
 /// # Errors
 ///
@@ -257,11 +257,11 @@ fn fold_counts(
     Ok(())
 }
 
-/// Passes the results that an index stores for a position, summed up by period, to `collector`, if they pass the
-/// filter `classes`. The periods (all time, a year or a month) do not overlap. They are as long as `split` and
-/// the filter's range of dates allow.
+/// Passes the results that an index stores for a position, summed up by period, to `collector`. Leaves out results that
+/// the filter `classes` rejects. The periods (all time, a year or a month) do not overlap. They are as long as `split`
+/// and the filter's range of dates allow.
 ///
-/// `of` is the prefix of the keys in the index: [`LISTS`] for an index of games, or [`COUNTS`] for an index of
+/// `prefix` is the prefix of the keys in the index: [`LISTS`] for an index of games, or [`COUNTS`] for an index of
 /// counts. `subject` is the key of the position, and `games` is the number of its games.
 ///
 /// # Errors
@@ -270,7 +270,7 @@ fn fold_counts(
 fn fold_periods(
     classes: &ClassFilter,
     source: &OpenIndex,
-    of: &[u8; 2],
+    prefix: &[u8; 2],
     subject: ListKey,
     games: u64,
     split: Split,
@@ -278,11 +278,11 @@ fn fold_periods(
 ) -> Result<()> {
     let periods = match split == Split::AllTime && classes.dates.is_all() {
         true => vec![Period::All],
-        false => classes.periods(&source.index.years(of, subject)?, split),
+        false => classes.periods(&source.index.years(prefix, subject)?, split),
     };
     let mut found = 0;
     for period in periods {
-        let results = source.index.results(of, subject, period)?;
+        let results = source.index.results(prefix, subject, period)?;
         found += games_of(&results.rows);
         if found > games || period == Period::All && found != games {
             return Err(source.damaged("the results of a position do not add up to its games"));
@@ -317,9 +317,9 @@ fn fold_period(
     Ok(())
 }
 
-/// Filters the games of a list, and adds those that pass to the collector `all`. `stored` contains the parts of the
-/// list in the index `source`. `filter` is the part of `filters` for `source`. `new` creates an empty collector for
-/// another thread.
+/// Filters the games of a list, and adds the games that pass to the collector `all`. `stored` contains the parts of the
+/// list in the index `source`, and `filter` is the filter for this index. `filters`, the filters for all indexes, are
+/// used to leave out duplicate games. `new` creates an empty collector for another thread.
 ///
 /// # Errors
 ///
@@ -381,7 +381,7 @@ struct Scratch {
 impl Scratch {
     /// Finds the games in `part`, a part of a list of games, that pass `filter`. Writes them to the front of the field
     /// `games`, and returns their number. Returns `None` if `part` is malformed, or if it contains an id that does not
-    /// exist or is not less than `end`.
+    /// exist or is not less than `end`, the first id of the next part.
     fn select(&mut self, filter: &SourceFilter<'_>, part: &List<'_>, end: u32) -> Option<usize> {
         let first = part.first_id()?;
         let end = filter.games().min(end as usize);
@@ -405,10 +405,10 @@ impl Scratch {
 }
 
 /// Finds the games in `part`, a part of a list of games, for which `passes` returns `Some(true)`. Writes the id of each
-/// game and the index of its move to the front of `games`, and returns the number of games.
+/// such game and the index of its move to the front of `games`, and returns the number of these games.
 ///
 /// `passes` receives the id of a game, and returns `None` if the id is invalid. In this case, or if `part` is
-/// malformed, this function returns `None` too.
+/// malformed, this function also returns `None`.
 #[inline(always)]
 fn select(
     part: &List<'_>,

@@ -21,8 +21,7 @@ pub(super) struct GameSummary {
     pub traits: Traits,
 }
 
-/// The number that stands for a rating group in games without a known rating. It follows the numbers of the rating
-/// groups.
+/// The number of the rating group of games without a known rating. It follows the numbers of the real rating groups.
 pub(super) const UNRATED: usize = RatingGroup::COUNT;
 
 /// The result, speed, mode and rating group of a game, by which filters select games.
@@ -62,8 +61,8 @@ impl Traits {
         )
     }
 
-    /// Returns an iterator over the traits that each number less than [`COUNT`](Traits::COUNT) encodes, in ascending
-    /// order of the numbers. The item is `None` if a number encodes no valid traits.
+    /// Returns an iterator that decodes each number from 0 to [`COUNT`](Traits::COUNT) - 1, in ascending order. The
+    /// item is `None` if the number encodes no valid traits.
     pub(super) fn all() -> impl Iterator<Item = Option<TraitValues>> {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }

@@ -77,7 +77,7 @@ impl Line {
         self.variant
     }
 
-    /// Returns the position after all moves.
+    /// Returns the position after all moves of the line.
     pub fn position(&self) -> &VariantPosition {
         &self.positions[self.moves.len()]
     }
@@ -98,9 +98,9 @@ impl Line {
         ListKey::position(self.variant, identity)
     }
 
-    /// Returns the keys under which an index may store the line's last position. An index of games uses only the
-    /// first key. An index of counts may use any of them, because its keys may include an en passant right that no
-    /// legal move uses.
+    /// Returns the keys under which an index may store the line's last position. An index of games uses only the first
+    /// key. An index of counts may use any of them, because its counts may distinguish positions by an en passant right
+    /// that no legal move uses.
     pub(super) fn subjects(&self) -> Vec<ListKey> {
         let pos = Keyed::new(self.position().clone());
         let identities = pos.exact_identities();

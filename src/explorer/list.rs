@@ -22,8 +22,8 @@ use crate::{error::Result, index::store::Best, position::BookMove};
 /// pass goes through all games of the position, and finds the next `MAX_GAMES_IN_MEMORY` games of the page.
 const MAX_GAMES_IN_MEMORY: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// The entry of a match in a list of games. It contains the number of the first game, the move that was played in this
-/// game, and the number of further games. A match is all games of the same players at the same event.
+/// An entry in a list of games that shows one game of each match: the number of this game, the move that was played in
+/// it, and the number of further games of the match. A match is all games of the same players at the same event.
 type MatchEntry = (u64, BookMove, u64);
 
 /// A game in a list of games that reached a position, with its date, event and length.
@@ -108,8 +108,8 @@ pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<Game
     })
 }
 
-/// Converts `played` to a game in a list, which has more details, such as the event. `more` is the number of further
-/// games of the same match that have no entries of their own, or `None` if there are none.
+/// Converts `played` to a game in a list, and adds details such as the event. If the list shows only one game of each
+/// match, `more` is the number of further games of the same match, or `None` if there are none.
 pub(super) fn with_details(
     sources: &Sources,
     filters: &SourceFilters<'_>,
@@ -132,8 +132,8 @@ pub(super) fn with_details(
     })
 }
 
-/// Returns the number of games in the whole list, and an iterator over the games on `page`. The items are pairs
-/// of a game's number and the move that was played in the position of the query.
+/// Returns the number of games in the whole list, and an iterator over the games on `page`. An item is the number of a
+/// game and the move that was played in it in the position of the query.
 ///
 /// # Errors
 ///
@@ -187,8 +187,8 @@ pub(super) fn numbers<'a>(
     Ok((total, games))
 }
 
-/// Returns the number of a game. `ranked` is the second field of the game's [`Rank`]: the number itself or, if
-/// the list is sorted by number, its complement.
+/// Returns the game number that the second field of a [`Rank`], `ranked`, encodes. In a list that is sorted by game
+/// number ([`Sort::Id`]), this field is `u64::MAX` minus the number; in other lists, it is the number itself.
 fn number_of(ranked: u64, sort: Sort) -> u64 {
     match sort {
         Sort::Id => u64::MAX - ranked,
@@ -196,7 +196,7 @@ fn number_of(ranked: u64, sort: Sort) -> u64 {
     }
 }
 
-/// Collects the games of a position that come first in a list. The list is sorted by [`Rank`] in descending
+/// Collects the first games of the list of games that reached a position. The list is sorted by [`Rank`] in descending
 /// order.
 struct RankedGames {
     sort: Sort,
@@ -250,8 +250,8 @@ impl Collector for RankedGames {
     }
 }
 
-/// Returns the rank (sort key) of a game in a list with the order `sort`. `id` is the id of the game in `source`,
-/// and `mv` is the move that was played in the position.
+/// Returns the rank (sort key) of a game in a list that is sorted by `sort`. `id` is the id of the game in `source`,
+/// and `mv` is the move that was played in the position of the query.
 #[inline]
 fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     let summary = source.game(id);
@@ -263,8 +263,8 @@ fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     }
 }
 
-/// Returns the rank (sort key) of a game in a list that is sorted by game number in ascending order. `mv`, the
-/// move that was played in the position, is part of the rank but does not affect the order.
+/// Returns the rank (sort key) of game `number` in a list that is sorted by game number in ascending order. `mv`, the
+/// move that was played in the position of the query, is part of every rank but does not affect the order.
 fn by_number(number: u64, mv: BookMove) -> Rank {
     (0, u64::MAX - number, mv)
 }
@@ -296,8 +296,8 @@ fn page_of_matches(
     Ok((total, ranks.into_iter().map(first).collect()))
 }
 
-/// Counts the games of each match in the map `games`, and ignores other matches. A match is all games of two players at
-/// one event.
+/// Counts the games of the matches whose hashes are keys of the map `games`, and ignores all other matches. A match is
+/// all games of two players at one event.
 struct MatchSizes<'a> {
     duplicates: &'a DuplicateGroups,
     /// The number of games of each match, keyed by the hash of the match.
@@ -350,8 +350,8 @@ impl<'a> FirstGames<'a> {
         }
     }
 
-    /// Adds a game to the list if its rank is high enough. `rank` is the sort key of the game. `key` returns the hash
-    /// of the game's match, and is not called for games with a low rank.
+    /// Adds a game if its rank is high enough. `rank` is the sort key of the game. `key` returns the hash of the game's
+    /// match. It is called only if the game may be added, because computing the hash takes time.
     fn offer(&mut self, rank: Rank, key: impl FnOnce() -> u64) {
         let is_full = self.ranks.len() == self.wanted;
         if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {

@@ -73,7 +73,7 @@ impl OpenIndex {
     }
 
     /// Returns the number of games from which the index was built, including games whose positions are not indexed.
-    /// Returns `None` if the index contains counts that another program made without stating this number.
+    /// Returns `None` if this number is unknown, because another program made the counts and did not state it.
     pub(super) fn counted_games(&self) -> Option<u64> {
         match &self.counted {
             Some(counted) => counted.games,
@@ -88,15 +88,15 @@ impl OpenIndex {
         ids.filter(|id| !self.game(*id).traits.is_indexed()).count() as u64
     }
 
-    /// Returns the limit by which rare positions were removed from the counts. A position was removed if fewer moves
-    /// than this were counted in it. Returns `None` if no position was removed.
+    /// Returns the minimum number of counted moves in a position. Positions with fewer counted moves were removed from
+    /// the counts. Returns `None` if no positions were removed.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)
     }
 
-    /// Returns the number of half-moves that were counted in each game, from its start. Returns `None` if all
-    /// half-moves were counted.
+    /// Returns the number of half-moves that were counted in each game, from the start of the game. Returns `None` if
+    /// all half-moves were counted.
     pub(super) fn max_ply(&self) -> Option<usize> {
         self.contents.max_ply
     }
@@ -165,8 +165,8 @@ impl OpenIndex {
     }
 
     /// Calls `f` for each list in a page, in ascending order of keys. The arguments of `f` are the key of the list and
-    /// the list itself. A page is an entry of the index that contains several lists. `any` selects the page: it is any
-    /// key that belongs to this page.
+    /// the list itself. A page is an entry of the index that contains the lists of a range of keys. `any` is a key in
+    /// the range of the wanted page; the page need not contain a list with this key.
     pub(super) fn for_each_list(
         &self,
         any: ListKey,
@@ -175,8 +175,8 @@ impl OpenIndex {
         self.index.for_each_list(self.contents.paging, any, f)
     }
 
-    /// Reads the parts of the list of games with the key `subject`. `location` is the location of the list, as
-    /// returned by [`find_list`](OpenIndex::find_list).
+    /// Reads the list of games with the key `subject`. A long list is stored in several parts. `location` is the
+    /// location of the list, as returned by [`find_list`](OpenIndex::find_list).
     pub(super) fn list(&self, subject: ListKey, location: ListLocation) -> Result<Vec<StoredPart>> {
         self.index.list(subject, location)
     }
