@@ -43,8 +43,8 @@ const MONTH_VALUES: u32 = 13;
 /// than 2^16. A record can thus store their sum in 16 bits.
 const MAX_GAMES_PER_RECORD: u64 = 16;
 
-/// A bit mask for all fields of a record except the number of games and the sum of the ratings. Two records whose
-/// masked bits are equal can be added up.
+/// A bit mask for the fields that two records must share to be added up: all fields except the number of games and the
+/// sum of the ratings.
 const SAME_CLASS_MASK: u128 = !0 << 20;
 
 /// The class of a half-move: the speed, rating group and month of its game. A property is 0 if counts are not grouped
@@ -194,15 +194,15 @@ impl Record for ClassRecord {
         self.0
     }
 
-    /// Returns the position key, which determines the shard that stores the record. Keys are hashes, so all shards
-    /// get about the same number of records.
+    /// Returns the position key. Its first byte selects the shard (one of the 256 parts of the store) that holds the
+    /// record. Keys are hashes, so all shards get about the same number of records.
     fn rank(self) -> u64 {
         self.key()
     }
 }
 
-/// A [`Fold`] that merges sorted records of the same move, result and class (speed, rating group and month). It adds
-/// up their numbers of games and their ratings.
+/// A [`Fold`] that adds up the numbers of games and the ratings of sorted records. It merges records with the same
+/// position, move, class (speed, rating group and month) and result.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct AddGames {
     /// The bits that the current records share, the number of their games, and the sum of their ratings.
@@ -227,9 +227,9 @@ impl Fold for AddGames {
         }
     }
 
-    /// Passes the sum of the current records to `out`, and starts a new sum. A record can count at most 16 games, so
-    /// a larger sum is split into several records. They are passed in ascending order, and the ratings are divided in
-    /// proportion to the games.
+    /// Ends the current group of equal records, and passes the sum of the group to `out`. A record can count at most 16
+    /// games, so a larger sum is split into several records in ascending order. Each of these records gets a share of
+    /// the ratings in proportion to its games.
     #[inline]
     fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
         let Some((shared, games, sum)) = self.open.take() else {
@@ -268,9 +268,10 @@ pub(crate) struct ClassCounts {
 }
 
 impl ClassTally {
-    /// Creates an empty store for records of half-moves. If `with_identities` is `true`, it also stores pairs of a
-    /// position key and an identity. An identity is a hash that distinguishes positions with equal keys. The records
-    /// and the pairs may each use the whole budget `memory`. Any more of them are written to temporary files.
+    /// Creates an empty store for records of half-moves. If `with_identities` is `true`, the store also collects the
+    /// key and the identity of each position as a pair. An identity is a hash that distinguishes positions with equal
+    /// keys. The records may take as much memory as `memory` permits, and so may the pairs. The rest is written to
+    /// temporary files.
     pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
         ClassTally {
             records: Shards::new(memory.clone()),
@@ -278,8 +279,8 @@ impl ClassTally {
         }
     }
 
-    /// Adds `records` of half-moves to the store. `pairs` contains two hashes of each position in `records`: its key
-    /// and its identity. Adds them too if the store was created with identities, and ignores them otherwise.
+    /// Adds records of half-moves to the store. `pairs` contains the key and the identity of each position in
+    /// `records`. The pairs are added only if the store was created with identities, and are ignored otherwise.
     ///
     /// # Errors
     ///
@@ -355,7 +356,8 @@ pub struct Grouping {
     pub month: bool,
 }
 
-/// The error for a string that is not a list of properties, such as `speed,month`, for a [`Grouping`].
+/// The error for a string that is not a valid [`Grouping`]. A valid string is `none`, or a list of properties such as
+/// `speed,month`.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("use one or more of speed, rating and month, separated by commas, or none")]
 pub struct UnknownClass;
@@ -378,7 +380,7 @@ impl Grouping {
             .all(|(theirs, mine)| !theirs.1 || mine.1)
     }
 
-    /// Returns a copy of `class` in which each property that this grouping does not contain is 0. The properties are
+    /// Returns a copy of `class` in which every property that is not in this grouping is set to 0. The properties are
     /// speed, rating group and month.
     pub(crate) fn project(self, class: CountClass) -> CountClass {
         CountClass {
@@ -486,8 +488,9 @@ impl Record for KeyedIdentity {
         self.0
     }
 
-    /// Returns the position key, which determines the shard that stores the pair. Keys are uniformly distributed,
-    /// except for 0. This is the key of every position that a book cannot contain.
+    /// Returns the position key. Its first byte selects the shard (one of the 256 parts of the store) that holds the
+    /// pair. Keys are hashes, so they are evenly distributed, except that all positions that a book cannot contain have
+    /// the key 0.
     fn rank(self) -> u64 {
         self.key()
     }

@@ -28,17 +28,17 @@ use crate::{
     storage::sort::{Merge, Sealed},
 };
 
-/// The maximum number of rows of one move that are buffered before rows of the same class are added up. A class
-/// consists of speed, rating group and month. The limit bounds the memory for moves with very many rows.
+/// The number of buffered rows of one move above which a merge adds up the rows of the same class (speed, rating group
+/// and month). This bounds the memory for a move with very many rows.
 const MAX_BUFFERED_ROWS: usize = 1 << 16;
 
-/// The maximum number of classes of one move, which bounds the memory. A class is a combination of speed, rating
-/// group and month. Fifty years of games have fewer than 80,000 classes.
+/// The maximum number of classes of one move. A class is a combination of speed, rating group and month. The limit
+/// bounds the memory. The games of fifty years have fewer than 80,000 classes.
 const MAX_CLASSES_PER_MOVE: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
-/// The maximum number of rows in a directory of counts that contains no rows for the last positions of games. A small
-/// directory may lack such rows by chance. A larger one comes from a program that does not count the ends of games.
-/// It cannot be merged with directories that have such rows.
+/// The maximum number of rows of a directory of counts that may lack rows for the last positions of games. A small
+/// directory may lack such rows by chance. A larger directory without them was written by a program that does not count
+/// the ends of games, and cannot be merged with directories that contain such rows.
 const MAX_ROWS_WITHOUT_ENDS: u64 = 10_000;
 
 /// Several directories of counts that are merged while they are read. Counts are the results of moves in positions.
@@ -83,14 +83,14 @@ impl Ord for MergeRow {
 }
 
 impl ClassedCounts {
-    /// Opens directories of counts, whose rows will be added up in groups. `by` contains the properties of games that
-    /// distinguish the groups: any of speed, rating group and month. Each directory must be grouped by all properties
-    /// in `by`.
+    /// Opens directories of counts, which are merged while they are read. Rows of the same move in the same position
+    /// are added up if they agree in all properties in `by`: any of speed, rating group and month. Each directory must
+    /// be grouped by at least the properties in `by`.
     ///
     /// # Errors
     ///
-    /// Returns an error if a Parquet file of a directory cannot be read, or if two files of one directory contain the
-    /// same position key.
+    /// Returns an error if a Parquet file of a directory cannot be read, or if the position keys of two files of one
+    /// directory overlap.
     pub(crate) fn open(directories: &[CountsDirectory], by: Grouping) -> Result<ClassedCounts> {
         let open = |directory: &CountsDirectory| {
             let (by, parts) = (directory.by()?, directory.classed()?);
@@ -124,9 +124,10 @@ impl ClassedCounts {
         Ok(false)
     }
 
-    /// Adds up the rows whose position keys are in `shards`, and calls `f` with each sum. Each combination of a
-    /// position, a move and a class (speed, rating group and month) has one sum. The sums are in ascending order.
-    /// `own` contains additional counts, of games that were read in the same run of `make-book`.
+    /// Merges the rows whose position keys are in `shards`, and calls `f` with each row of the result, in ascending
+    /// order. Rows with the same position, move and class (speed, rating group and month) are added up. `own` contains
+    /// counts to be merged with those of the directories: the counts of games that were read in the same run of
+    /// `make-book`.
     ///
     /// A shard is a 256th of the range of keys. Directories are sorted by keys as signed numbers. Therefore `shards`
     /// must not contain both keys below 2^63 and keys from 2^63 on.
@@ -215,15 +216,15 @@ impl ClassedCounts {
         rows.drain(..).try_for_each(|row| f(&row))
     }
 
-    /// Returns the path that is named in errors about all inputs together. It is the path of the first directory, or
-    /// `counts` if there is no directory.
+    /// Returns the path that an error names if it concerns several inputs: the path of the first directory, or `counts`
+    /// if there is no directory.
     fn path(&self) -> &Path {
         let directory = self.directories.first();
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
     }
 
-    /// Checks that the number of classes of a move, `classes`, does not exceed [`MAX_CLASSES_PER_MOVE`]. A class is a
-    /// combination of speed, rating group and month.
+    /// Checks that a move has at most [`MAX_CLASSES_PER_MOVE`] classes. `classes` is the number of its classes, which
+    /// are combinations of speed, rating group and month.
     fn check_classes(&self, classes: usize) -> Result<()> {
         if classes <= MAX_CLASSES_PER_MOVE {
             return Ok(());
@@ -235,8 +236,8 @@ impl ClassedCounts {
         Err(Error::too_large(self.path(), problem))
     }
 
-    /// Returns an iterator over the rows of one directory. `rows` reads them from the directory. When the iterator
-    /// reads a row without a move, it sets `has_ends`. Such a row counts games that ended in its position.
+    /// Returns an iterator over the rows that `rows` reads from one directory. The iterator sets `has_ends` to `true`
+    /// when it reads a row without a move, which counts games that ended in a position.
     fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {
@@ -255,12 +256,13 @@ impl ClassedCounts {
         }))
     }
 
-    /// Reads the next batch of rows of a directory into `batch`. Returns `false` if there are no more rows.
+    /// Reads the next rows of one directory into `batch`, and adds their games and ratings to the totals of all
+    /// directories. Returns `false` if there are no more rows.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read or is not sorted, or if the total number of games or the total of
-    /// the ratings exceeds [`MAX_TOTAL_GAMES`].
+    /// Returns an error if a file cannot be read or is not sorted, or if the total number of games or the total of the
+    /// ratings that have been read exceeds [`MAX_TOTAL_GAMES`].
     fn read<'a>(&'a self, rows: &mut OrderedRows<'a>, batch: &mut Vec<ClassRow>) -> Result<bool> {
         let Some(step) = rows.next_classed(batch)? else {
             return Ok(false);
@@ -283,8 +285,8 @@ impl ClassedCounts {
         Ok(true)
     }
 
-    /// Compares the checksums of all files with those in the `counts.json` of their directories. Uses all threads of
-    /// the current rayon pool.
+    /// Checks that every Parquet file has the checksum that the `counts.json` of its directory states. Uses all threads
+    /// of the current rayon pool.
     ///
     /// # Errors
     ///
@@ -300,16 +302,16 @@ impl ClassedCounts {
         parts.map(OrderedParts::rows).sum()
     }
 
-    /// Checks that each row of the directories was read exactly once. Then resets the totals of games and ratings to
-    /// 0, so that the rows can be read again.
+    /// Checks that each row of the directories was read exactly once. Also resets the totals of games and ratings to 0,
+    /// so that the rows can be read again.
     ///
     /// # Errors
     ///
     /// Returns an error if the number of rows that were read from a file differs from the number in its metadata or
     /// in `counts.json`.
     ///
-    /// Also returns an error if a directory of more than 10,000 rows has no row without a move, but other inputs have
-    /// such rows. They count games that ended in the position of the row.
+    /// Also returns an error if other inputs have rows without a move, but a directory of more than 10,000 rows has
+    /// none. A row without a move counts games that ended in its position.
     pub(crate) fn check_read(&self) -> Result<()> {
         self.games.store(0, Relaxed);
         self.ratings.store(0, Relaxed);
@@ -354,7 +356,7 @@ fn add_up(rows: &mut Vec<ClassRow>) {
 /// rating group and a month.
 pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
-/// The rows that will be written to a directory of counts. They are held in memory or in temporary files.
+/// The sorted counts whose rows will be written to a directory of counts. They are in memory or in temporary files.
 pub(crate) enum RowSource<'a> {
     /// Counts of standard chess, in which the key identifies the position.
     Keys(&'a Counts),
@@ -407,9 +409,9 @@ impl RowSource<'_> {
     }
 }
 
-/// Adds up the games in `shards` by position, move and class (speed, rating group and month). Calls `f` with one row
-/// for each sum, in ascending order. `counts` must be counts of standard chess. A shard is a 256th of the range of
-/// keys.
+/// Adds up the records in `shards` that have the same position, move and class (speed, rating group and month). Calls
+/// `f` with one row for each sum, in ascending order. `counts` must be counts of standard chess. A shard is a 256th of
+/// the range of keys.
 ///
 /// # Errors
 ///
@@ -451,8 +453,8 @@ pub(super) fn for_each_class_row(
     open.map_or(Ok(()), |last| f(&row_of(last)))
 }
 
-/// Returns an iterator over the rows in `shards`, sorted by position key, move and identity. Rows of the same move
-/// and class (speed, rating group and month) are not added up. A shard is a 256th of the range of keys.
+/// Returns an iterator over the rows in `shards`, sorted by position key, move and identity. Several rows may have the
+/// same move and class (speed, rating group and month). A shard is a 256th of the range of keys.
 pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedRows<'_> {
     let Some(keys) = &counts.keys else {
         let records = shards.flat_map(|shard| counts.records.records(shard));
@@ -498,8 +500,8 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
     }))
 }
 
-/// Converts a record to a row of counts. A row contains two hashes of its position: the identity, which is taken from
-/// the record, and the Polyglot key, `key`.
+/// Converts a record to a row of counts. `key` becomes the position key of the row. The hash in the record becomes the
+/// identity of the row, which distinguishes positions with equal keys.
 fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     ClassRow {
         row: Row {
@@ -514,9 +516,10 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     }
 }
 
-/// Calls `f` with each row in one shard of counts of variants, sorted by position key, move and identity. `shard` is
-/// the index of the shard, which is a 256th of the range of keys. Identities are hashes of positions. `keys` contains
-/// the key that belongs to each identity, and `finder` finds the moves of an identity.
+/// Calls `f` with each row in one shard of counts of a variant, sorted by position key, move and identity. An identity
+/// is a hash that distinguishes positions with equal keys. `finder` finds the moves of an identity, and `keys` contains
+/// the position key that belongs to each identity. `shard` is the index of the shard, which is a 256th of the range of
+/// keys.
 ///
 /// # Errors
 ///

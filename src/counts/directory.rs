@@ -86,8 +86,8 @@ impl CountsDirectory {
         })
     }
 
-    /// Tries once to open the directory. [`CountsDirectory::open`] tries again if another program replaced the
-    /// directory in the meantime.
+    /// Opens the directory without a second attempt. [`CountsDirectory::open`] calls this function again if another
+    /// program replaced the directory in the meantime.
     fn open_once(path: &Path) -> Result<CountsDirectory> {
         let path = path.to_owned();
         let directory = FileId::of(&path).at(&path, "open")?;
@@ -213,9 +213,9 @@ impl CountsDirectory {
     }
 }
 
-/// Returns the Parquet files in `directory`, sorted by path. Skips files whose names begin with a dot or an
-/// underscore, because query engines use such names for their own files. `id` identifies the directory. It is kept in
-/// the result to detect that another program has replaced the directory.
+/// Returns the Parquet files in `directory`, sorted by path. Skips files whose names begin with a dot or an underscore,
+/// because query engines use such names for their own files. `id` identifies the directory. Each returned [`Part`]
+/// stores it, to detect later that another program has replaced the directory.
 fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -236,8 +236,8 @@ fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
 }
 
 impl Part {
-    /// Opens the file that `listed`, an entry of `counts.json`, describes. `id` identifies the directory. It is kept
-    /// in the result to detect that another program has replaced the directory.
+    /// Creates a [`Part`] for the file that `listed`, an entry of `counts.json`, describes. `id` identifies the
+    /// directory. The result stores it, to detect later that another program has replaced the directory.
     ///
     /// # Errors
     ///
@@ -316,7 +316,8 @@ impl Part {
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`read`](Part::read), or if the file lacks a column for a property in `by`.
+    /// Returns the error of `f`, or an error if the file cannot be read, contains an invalid row, does not match
+    /// `counts.json`, or lacks a column for a property in `by`.
     pub fn read_classed(
         &self,
         by: Grouping,
@@ -325,9 +326,9 @@ impl Part {
         self.read_rows(by, ColumnBatch::class_row, |row| row.row, true, f)
     }
 
-    /// Calls `f` with the rows of the file, in batches. `by` contains the properties of games (speed, rating group,
-    /// month) to read. `read_row` decodes the row at an index of a batch, and `row_of` returns the results in a
-    /// decoded row.
+    /// Decodes the rows of the file, and calls `f` with them in batches. `by` contains the properties of games (speed,
+    /// rating group, month) to read. `read_row` decodes one row of a batch: its second argument is the index of the row
+    /// in the batch. `row_of` returns the results in a decoded row, without its class.
     ///
     /// If `with_ends` is `false`, skips rows without a move, which count games that ended in a position. Returns the
     /// number of half-moves that the rows count.
@@ -370,20 +371,21 @@ impl Part {
         })
     }
 
-    /// Calls `f` with the positions in which games started, a few positions at a time. Returns the total number of
+    /// Calls `f` with the positions in which games started, in batches of a few positions. Returns the total number of
     /// these games.
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`read`](Part::read).
+    /// Returns the error of `f`, or an error if the file cannot be read, contains an invalid value, or does not match
+    /// `counts.json`.
     pub fn read_starts(&self, f: &mut dyn FnMut(Vec<Start>) -> Result<()>) -> Result<u64> {
         let mut f = |starts: Vec<Start>| task::caught(|| f(starts));
         self.read_file(|file| read_starts(file, &mut f))
     }
 
-    /// Checks the file against `counts.json`, and calls `read` with the file. `read` must return the numbers of rows
-    /// and games in the file. Compares the checksum and these numbers with `counts.json`. Returns the number of
-    /// games, or the inner error of `read` unchanged.
+    /// Opens the file, passes it to `read`, and checks that it matches `counts.json`. `read` must return the numbers of
+    /// rows and games in the file. These numbers and the checksum are compared with `counts.json`. Returns the number
+    /// of games. If `read` returns an inner error, returns this error unchanged.
     fn read_file(
         &self,
         read: impl FnOnce(&ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
@@ -411,9 +413,9 @@ impl Part {
         file.map_err(|err| self.unless_replaced(err))
     }
 
-    /// Replaces `err` by a better error if another program has replaced the directory since it was opened. In that
-    /// case, `err` concerns a file of the new directory. The new error has the kind
-    /// [`Changed`](crate::ErrorKind::Changed). Otherwise returns `err` unchanged.
+    /// Returns an error of the kind [`Changed`](crate::ErrorKind::Changed) if another program has replaced the
+    /// directory since it was opened, and otherwise `err`. In a replaced directory, `err` would be misleading, because
+    /// it concerns a file of the new directory.
     fn unless_replaced(&self, err: Error) -> Error {
         let directory = self.path.parent().unwrap_or(&self.path);
         match FileId::of(directory) {

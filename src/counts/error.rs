@@ -6,7 +6,8 @@ use super::Grouping;
 use super::layout::VERSION;
 use crate::error::reason;
 
-/// An error in a file of a directory of counts, such as damage, a missing column or an invalid row.
+/// An error in a file of a counts directory. For example, the file is damaged, lacks a column or contains an invalid
+/// row.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum CountsError {
@@ -181,7 +182,7 @@ pub enum CountsError {
     NoIdentity,
 }
 
-/// Returns advice for the user about counts in the format version `version`, which this polybook cannot read. Older
+/// Returns advice for a user whose counts have the format version `version`, which this polybook cannot read. Older
 /// counts must be made again, and newer counts need a newer polybook.
 fn other_version(version: &u32) -> &'static str {
     match *version < VERSION {

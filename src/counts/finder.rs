@@ -15,22 +15,22 @@ use crate::{
     storage::sort::{Record, SHARDS},
 };
 
-/// The number of low bits of a 128-bit record that do not determine its shard. The remaining eight bits select one of
-/// the 256 shards.
+/// The number of bits by which a 128-bit record is shifted to the right to get the index of its shard. The highest
+/// eight bits select one of the 256 shards.
 const SHARD_SHIFT: u32 = 120;
 
-/// The target number of records in a bucket, for records in memory. Buckets are parts of a shard. A look-up searches
-/// one bucket instead of the whole shard.
+/// The intended number of records in a bucket if the records are in memory. A bucket is a part of a shard. A look-up
+/// searches one bucket instead of the whole shard.
 const BUCKET_SIZE_IN_MEMORY: u64 = 4;
 
-/// The target number of records in a bucket, for records in a temporary file. Buckets are parts of a shard. A look-up
-/// reads one bucket instead of the whole shard.
+/// The intended number of records in a bucket if the records are in a temporary file. A bucket is a part of a shard. A
+/// look-up reads one bucket instead of the whole shard.
 const BUCKET_SIZE_IN_FILE: u64 = 256;
 
-/// An index that finds the moves of a position in sorted counts by the position's key.
+/// An index of sorted counts that finds the moves of a position by the position's key.
 ///
-/// Keys are uniformly distributed, so the leading bits of a key nearly determine where its records are. For each
-/// combination of leading bits, a table contains the index of the first record.
+/// Keys are uniformly distributed, so the leading bits of a key nearly determine where its records are. A table
+/// contains the index of the first record for each combination of leading bits.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,
@@ -56,8 +56,8 @@ pub(super) struct ShardBuckets {
     pub(super) positions: u64,
 }
 
-/// A range of the sorted records in one shard, in which a position is searched for. If the position was counted, all
-/// of its records are in the range. A shard contains a 256th of the range of keys.
+/// A range of the sorted records in one shard. If the position with the key `key` was counted, all of its records are
+/// in the range. A shard contains a 256th of the range of keys.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RecordRange {
     key: u64,
@@ -177,16 +177,16 @@ fn bucket_of(record: u128, bits: u32) -> usize {
 }
 
 impl Finder<'_> {
-    /// Returns the range of records in which to search for the position with the key `key`. If the position was
-    /// counted, all of its records are in this range.
+    /// Returns the range of records to search for the position with the key `key`. If the position was counted, all of
+    /// its records are in this range.
     #[inline]
     pub fn range_of(&self, key: u64) -> RecordRange {
         self.to_records(self.bucket_range(key))
     }
 
-    /// Returns the bucket that can contain the records of `key`. A bucket contains the records of a shard whose keys
-    /// have the same leading bits. The result is a range of bucket numbers that contains only one number.
-    /// [`to_records`](Finder::to_records) converts it to a range of records.
+    /// Finds the bucket that contains all records of `key`, if there are any. A bucket contains the records of a shard
+    /// whose keys have the same leading bits. Returns a range that contains only the number of this bucket.
+    /// [`to_records`](Finder::to_records) converts the range to a range of records.
     #[inline]
     pub(super) fn bucket_range(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
@@ -200,8 +200,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Converts a range of bucket numbers to a range of records. [`bucket_range`](Finder::bucket_range) returns
-    /// ranges of bucket numbers.
+    /// Converts a range of bucket numbers, which [`bucket_range`](Finder::bucket_range) returned, to the range of the
+    /// records in these buckets.
     #[inline]
     pub(super) fn to_records(&self, buckets: RecordRange) -> RecordRange {
         let starts = &self.shards[buckets.shard].starts;
@@ -239,9 +239,8 @@ impl Finder<'_> {
         Ok(moves)
     }
 
-    /// Searches `range` for the records of a position. [`range_of`](Finder::range_of) must have returned this range
-    /// for the key of the position. Returns the moves of the position and their results, or `None` if the position
-    /// was not counted. Overwrites the buffers in `scratch`.
+    /// Returns the moves of a position and their results, or `None` if the position was not counted. `range` must be
+    /// the result of [`range_of`](Finder::range_of) for the key of the position. Overwrites the buffers in `scratch`.
     ///
     /// # Errors
     ///
@@ -329,7 +328,7 @@ pub(crate) struct VisitedBits {
 }
 
 impl VisitedBits {
-    /// Loads the bits of the positions in `ranges` into the processor's cache. [`set`](VisitedBits::set) then need
+    /// Loads the bits of the positions in `ranges` into the processor's cache, so that [`set`](VisitedBits::set) need
     /// not wait for memory.
     pub fn fetch(&self, ranges: &[RecordRange]) {
         let word =

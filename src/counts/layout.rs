@@ -109,8 +109,8 @@ pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
 pub(super) const STARTS_SCHEMA: &str =
     "message starts { required binary epd (UTF8); required int64 games; }";
 
-/// The target number of rows in a Parquet file of counts. This number is part of the format, because it determines
-/// how the same counts are divided into files.
+/// The intended number of rows in a Parquet file of counts. This number is part of the format, because it determines
+/// into how many files the same counts are divided.
 const ROWS_PER_PART: u64 = 1 << 21;
 
 /// A row of a directory of counts, which contains the results of one move in one position.
@@ -171,7 +171,7 @@ impl ClassRow {
     }
 }
 
-/// Returns the name of a Parquet file of counts, such as `part-007.parquet`. `number` is the number in this name.
+/// Returns the name of the Parquet file of counts with the number `number`, such as `part-007.parquet`.
 pub(super) fn part_name(number: usize) -> String {
     format!("part-{number:03}{ENDING}")
 }
@@ -185,15 +185,15 @@ pub(super) fn is_part_name(name: &OsStr) -> bool {
         .is_some_and(|number| number.len() >= 3 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns the number of Parquet files into which counts with `rows` rows are divided. It is a power of two, and at
+/// Returns the number of Parquet files into which about `rows` rows of counts are divided. It is a power of two, and at
 /// most [`SHARDS`].
 pub(super) fn part_count(rows: u64) -> usize {
     let parts = rows.div_ceil(ROWS_PER_PART).max(1).next_power_of_two();
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))
 }
 
-/// Returns the indices of the shards in one of `parts` Parquet files. `number` is the number of the file. A shard is
-/// a 256th of the range of keys.
+/// Returns the indices of the shards in the Parquet file with the number `number`, counted from 0. `parts` is the
+/// number of Parquet files. A shard is a 256th of the range of keys.
 ///
 /// The shards are in ascending order of keys as signed numbers. Keys whose highest bit is set are negative as signed
 /// numbers, so their shards come first.
@@ -202,9 +202,9 @@ pub(super) fn shards_of_part(number: usize, parts: usize) -> impl Iterator<Item 
     (number * each..(number + 1) * each).map(|place| (place + SHARDS / 2) % SHARDS)
 }
 
-/// Returns the shards in one of `parts` Parquet files, as ranges of shard indices. `number` is the number of the
-/// file. A shard is a 256th of the range of keys. The files are sorted by keys as signed numbers, so a file that
-/// contains both negative and positive keys gets two ranges.
+/// Returns the shards in the Parquet file with the number `number`, counted from 0, as ranges of shard indices. `parts`
+/// is the number of Parquet files. A shard is a 256th of the range of keys. The files are sorted by keys as signed
+/// numbers, so a file that contains both negative and positive keys gets two ranges.
 pub(super) fn ranges_of_part(number: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     let shards: Vec<usize> = shards_of_part(number, parts).collect();
     let ranges = shards.chunk_by(|a, b| a + 1 == *b);

@@ -49,7 +49,8 @@ impl MoveFilter {
         }
     }
 
-    /// Returns `true` if the filter selects a move that was played by the side `turn` with the results `stats`.
+    /// Returns `true` if the filter selects a move of the side `turn`. `stats` contains the results of the move from
+    /// the view of this side.
     #[inline]
     pub fn selects(&self, turn: Color, stats: Wdl) -> bool {
         stats.games() >= self.min_game
@@ -57,16 +58,15 @@ impl MoveFilter {
             && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
     }
 
-    /// Restricts the filter to moves that both `self` and `other` select. If each filter selects the moves of one
-    /// side only, the side of `self` is kept, even if the sides differ.
+    /// Restricts the filter to moves that both `self` and `other` select. If `self` selects only the moves of one side
+    /// and `other` only those of the other side, the side of `self` is kept.
     pub fn narrow(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.max(other.min_game);
         self.min_score = self.min_score.max(other.min_score);
         self.only = self.only.or(other.only);
     }
 
-    /// Extends the filter, so that it selects every move that `self` or `other` selects. It may also select further
-    /// moves.
+    /// Extends the filter, so that it selects at least the moves that `self` or `other` selects.
     pub fn widen(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.min(other.min_game);
         self.min_score = self.min_score.min(other.min_score);

@@ -24,16 +24,16 @@ use super::{
 };
 use crate::{error::Result, storage::sort::SHARDS};
 
-/// The maximum number of rows in a Parquet row group of a file that is read by ranges of keys. One row group of each
+/// The maximum number of rows in a Parquet row group, if the file is read by ranges of keys. One row group of each
 /// directory is in memory at a time, so the limit bounds the memory.
 const MAX_ROWS_PER_GROUP: u64 = 1 << 17;
 
 /// The Parquet files of a directory of counts, in ascending order of position keys. The rows of each file are sorted,
-/// and no two files contain the same key.
+/// and the ranges of keys of the files do not overlap.
 #[derive(Debug)]
 pub(crate) struct OrderedParts(Vec<OrderedPart>);
 
-/// A Parquet file of counts whose rows are sorted.
+/// A Parquet file of counts whose rows are sorted, and the numbers of its rows and half-moves that have been read.
 #[derive(Debug)]
 struct OrderedPart {
     part: Part,
@@ -45,8 +45,7 @@ struct OrderedPart {
     games_read: AtomicU64,
 }
 
-/// A Parquet row group. Stores the range of its position keys and the number of its rows, according to the metadata
-/// of the file.
+/// The range of position keys and the number of rows in a Parquet row group, according to the metadata of the file.
 #[derive(Clone, Debug)]
 struct Group {
     keys: RangeInclusive<i64>,
@@ -54,8 +53,9 @@ struct Group {
 }
 
 impl CountsDirectory {
-    /// Returns the Parquet files in ascending order of keys, so that ranges of keys can be read. Returns `None` in
-    /// two cases: the metadata of a file do not state that its rows are sorted, or two files contain the same key.
+    /// Returns the Parquet files of the directory in ascending order of keys, so that the rows of a range of keys can
+    /// be read. Returns `None` if the keys of two files overlap, or if a file cannot be read by ranges of keys, for
+    /// example because its metadata do not state that its rows are sorted.
     ///
     /// # Errors
     ///
@@ -67,12 +67,13 @@ impl CountsDirectory {
         Ok(parts.filter(|parts| parts.first_out_of_order().is_none()))
     }
 
-    /// Returns the Parquet files of counts by class in ascending order of keys, so that ranges of keys can be read. A
-    /// class consists of speed, rating group and month. The rows must be sorted, which is checked when they are read.
+    /// Returns the Parquet files of a directory of counts by class (speed, rating group and month), in ascending order
+    /// of keys. The rows of a range of keys can then be read. The rows must be sorted, which is checked when they are
+    /// read.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read, or if two files contain the same key.
+    /// Returns an error if a file cannot be read, or if the keys of two files overlap.
     pub(super) fn classed(&self) -> Result<OrderedParts> {
         let parts = self.parts().iter().map(OrderedPart::open_classed);
         let parts = OrderedParts::by_keys(parts.collect::<Result<_>>()?);
@@ -84,9 +85,9 @@ impl CountsDirectory {
 }
 
 impl OrderedPart {
-    /// Opens a file of counts whose rows are sorted. Returns `None` if its metadata do not state that its rows are
-    /// sorted, or if its keys are unsigned. Also returns `None` if it has a column of identities, which counts of
-    /// variants have.
+    /// Opens a file of counts whose rows are sorted. Returns `None` if the file cannot be read by ranges of keys. This
+    /// is the case if its metadata do not describe sorted rows, if its keys are unsigned, or if it has a column of
+    /// identities, as counts of variants do.
     fn open(part: &Part) -> Result<Option<OrderedPart>> {
         let file = part.open()?;
         let find = || -> Result<_, CountsError> {
@@ -129,7 +130,7 @@ impl OrderedPart {
         Ok(OrderedPart::new(part, groups?))
     }
 
-    /// Creates the state for reading a file from its start. `groups` contains the row groups of the file.
+    /// Creates the state of a file from which no rows have been read yet. `groups` contains the row groups of the file.
     fn new(part: &Part, groups: Vec<Group>) -> OrderedPart {
         OrderedPart {
             part: part.clone(),
@@ -139,7 +140,7 @@ impl OrderedPart {
         }
     }
 
-    /// Adds `rows` and `games` to the totals that count what has been read from the file.
+    /// Adds `rows` and `games` to the numbers of rows and half-moves that have been read from the file.
     ///
     /// # Errors
     ///
@@ -163,8 +164,8 @@ impl Group {
     /// Returns the range of keys and the number of rows that the metadata of a row group state. Returns `None` if the
     /// row group cannot be read by ranges of keys.
     ///
-    /// For this, the metadata must state that the rows are sorted by key and move. They must also contain the first
-    /// and the last key. The number of rows must be from 1 to [`MAX_ROWS_PER_GROUP`].
+    /// A row group can be read by ranges of keys if its metadata state its first and last key, and that its rows are
+    /// sorted by key and move. It must have at least one row and at most [`MAX_ROWS_PER_GROUP`].
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
         let rows = u64::try_from(group.num_rows()).ok()?;
         let [key, mv] = [columns.key, columns.mv].map(|column| column.index());
@@ -196,8 +197,8 @@ impl OrderedParts {
         OrderedParts(parts)
     }
 
-    /// Finds the first row group whose first key is less than the last key of the previous row group. Returns the
-    /// file that contains it, or `None` if all row groups are in order.
+    /// Returns the first file with a row group that is out of order: its first key is less than the last key of the
+    /// previous row group, which may be in another file. Returns `None` if all row groups are in order.
     fn first_out_of_order<'a>(&'a self) -> Option<&'a OrderedPart> {
         let of_part =
             |part: &'a OrderedPart| part.groups.iter().map(move |group| (part, &group.keys));
@@ -306,7 +307,7 @@ struct OpenGroup<'a> {
     reader: GroupReader,
 }
 
-/// The file from which [`OrderedRows`] has read one batch, and the numbers of games and bytes that were read.
+/// The path of the file from which [`OrderedRows`] has read a batch, and the numbers of games and bytes in this batch.
 pub(crate) struct ReadProgress<'a> {
     /// The path of the file that was read.
     pub path: &'a Path,
@@ -317,8 +318,8 @@ pub(crate) struct ReadProgress<'a> {
 }
 
 impl<'a> OrderedRows<'a> {
-    /// Reads the next batch of rows into `batch`, which must be empty. Returns which file was read, and the numbers
-    /// of games and bytes. Returns `None` at the end of the range of keys.
+    /// Reads the next batch of rows into `batch`, which must be empty. Returns the path of the file and the numbers of
+    /// games and bytes that were read, or `None` at the end of the range of keys.
     ///
     /// # Errors
     ///
@@ -327,14 +328,14 @@ impl<'a> OrderedRows<'a> {
         self.next_with(|rows, range| rows.push_to(range, batch))
     }
 
-    /// Reads the next batch of rows with their classes (speed, rating group and month), and appends the rows to
-    /// `out`. Skips rows without games, so it may append nothing. Returns which file was read, and the numbers of
-    /// games and bytes. Returns `None` at the end of the range of keys.
+    /// Reads the next batch of rows with their classes (speed, rating group and month), and appends the rows to `out`.
+    /// Skips rows without games, so it may append nothing. Returns the path of the file and the numbers of games and
+    /// bytes that were read, or `None` at the end of the range of keys.
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`next`](OrderedRows::next), or if the batch counts more than
-    /// [`MAX_TOTAL_GAMES`] games.
+    /// Returns an error if a file cannot be read, contains an invalid row or is not sorted, or if the batch counts more
+    /// than [`MAX_TOTAL_GAMES`] games.
     pub(super) fn next_classed(
         &mut self,
         out: &mut Vec<ClassRow>,
@@ -355,9 +356,9 @@ impl<'a> OrderedRows<'a> {
         })
     }
 
-    /// Reads batches until one contains rows in the range of keys. Calls `take` with each batch and the indices of
-    /// its rows in the range. `take` must return the number of half-moves that these rows count. Returns which file
-    /// was read, and the numbers of games and bytes. Returns `None` at the end of the range.
+    /// Reads batches until one contains rows in the range of keys. Calls `take` with each batch and the indices of its
+    /// rows in the range. `take` must return the number of half-moves that these rows count. Returns the path of the
+    /// file and the numbers of games and bytes that were read, or `None` at the end of the range.
     fn next_with(
         &mut self,
         mut take: impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,
@@ -398,7 +399,7 @@ impl<'a> OrderedRows<'a> {
 
     /// Reads a batch of rows from the open row group, and checks that the rows are in order. Calls `take` with the
     /// batch and the indices of its rows in the range of keys. `take` must return the number of half-moves that these
-    /// rows count. Returns the number of these rows and the number of their half-moves.
+    /// rows count. Returns the number of rows in the range, and the number of half-moves that they count.
     fn read(
         &mut self,
         take: &mut impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,
