@@ -32,8 +32,8 @@ use crate::{
 /// The greatest number of decimal digits that a 64-bit position key can have.
 const MAX_KEY_DIGITS: u32 = 20;
 
-/// The smallest padded value of a position key other than 0. Keys are padded with zeros on the right to 20 decimal
-/// digits. The numerical order of padded keys is therefore the order of the original keys as text.
+/// The smallest padded value of a position key, except for the key 0. A key is padded with zeros on the right to 20
+/// decimal digits, so the padded keys, compared as numbers, have the order of the original keys, compared as text.
 const MIN_PADDED_KEY: u128 = 10_u128.pow(MAX_KEY_DIGITS - 1);
 
 /// The number of 64-bit position keys that have 20 decimal digits.
@@ -112,8 +112,8 @@ impl Posting {
     /// Returns the approximate share of all position keys that come before this posting's key, if keys are sorted as
     /// decimal text. The share is scaled to the range of `u64`, so 2^63 means half of the keys.
     ///
-    /// About half of all keys begin with the digit 1, so keys are not evenly distributed as text. The share is evenly
-    /// distributed. It is therefore used to divide postings into shards of equal size.
+    /// About half of all keys begin with the digit 1. Shards by the first digits would therefore have very different
+    /// sizes, but equal intervals of this share contain equal numbers of keys.
     #[inline]
     fn share_before(self) -> u64 {
         let above = (self.0 >> 55).saturating_sub(MIN_PADDED_KEY);
@@ -145,8 +145,8 @@ impl Record for Posting {
 /// The length in bytes above which a position's list of games is spilled from memory to a temporary file.
 const MAX_LIST_IN_MEMORY: usize = 4 << 20;
 
-/// Creates the index entries of the positions whose first posting is in `range`, a range of `postings`. A posting
-/// records that a game reached a position.
+/// Creates the index entries of the positions whose first posting is in `range`. `postings` contains the sorted
+/// postings of all positions; a posting records that a game reached a position.
 ///
 /// If `with_stats` is `true`, also creates the statistics of these positions. Long lists of games are spilled to
 /// `temp_dir`.

@@ -47,9 +47,8 @@ impl IndexKind {
 /// An index of games by position, open for reading. Any number of threads can use it at the same time.
 ///
 /// Reading never changes the index. An open index keeps working after another program replaces or removes it, because
-/// the index keeps its files open. An index with very many files is an exception. It keeps files open only up to half
-/// the number that the process may open. It opens each other file when it reads the file, which fails after the index
-/// is removed.
+/// the index keeps its files open. An index with very many files is an exception: it keeps open at most half as many
+/// files as the process may open. The other files are opened for each read, which fails after the index is removed.
 ///
 /// All data are protected by checksums, which are verified on reading. Damaged data cause an error, never an incomplete
 /// answer.
@@ -160,8 +159,8 @@ impl Index {
         self.games
     }
 
-    /// Returns an iterator over the input files from which the index was made. Each item is the id of the file's first
-    /// game and the path of the file. Files without games are skipped.
+    /// Returns an iterator over the input files from which the index was made. Each item contains the id of the file's
+    /// first game, and the path of the file. Files without games are skipped.
     pub fn files(&self) -> impl Iterator<Item = (u64, &Path)> {
         let with_games = self.inputs_with_games();
         with_games.map(|file| (file.first_id, file.path.as_path()))
@@ -293,8 +292,8 @@ impl Index {
 
     /// Returns the ids of the games that reached a position, in ascending order.
     ///
-    /// An en passant right does not distinguish positions if no legal move uses it. In an index made by `make-book
-    /// --leveldb`, such equal positions can have two keys; the games of both keys are returned.
+    /// Positions that differ only in an en passant right that no legal move uses are equal. In an index made by
+    /// `make-book --leveldb`, such positions have different keys. The function returns the games of all these keys.
     ///
     /// # Errors
     ///
@@ -410,7 +409,7 @@ impl Index {
         file.ok_or_else(|| self.malformed(layout::FILE_NAME))
     }
 
-    /// Returns the id that follows the last game of an input file. `first` is the id of the file's first game.
+    /// Returns the id of the first game after an input file. `first` is the id of the first game in this file.
     pub(super) fn end_of_file(&self, first: u64) -> u64 {
         let mut firsts = self.files().map(|(first, _)| first);
         firsts.find(|next| *next > first).unwrap_or(self.games)
@@ -486,8 +485,8 @@ fn no_database(path: &Path) -> Error {
     why().unwrap_or_else(|err| err)
 }
 
-/// Returns the error message for a LevelDB database that is not an index, because it does not contain a number of
-/// games. The message says whether `database` is empty.
+/// Returns the error message for a LevelDB database that is not an index, because the number of games is missing. The
+/// message for an empty database is different from that for a database of another program.
 fn no_total(database: &Database) -> &'static str {
     if database.is_empty() {
         "this index is empty: make the index again"
@@ -497,7 +496,7 @@ fn no_total(database: &Database) -> &'static str {
     }
 }
 
-/// Converts bytes to a path. `bytes` is the form in which an index stores the path.
+/// Converts the bytes by which an index stores a path to the path.
 #[cfg(unix)]
 fn path_of(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;

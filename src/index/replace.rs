@@ -95,8 +95,8 @@ fn content(path: &Path) -> Result<TargetContent> {
     Ok(files.map_or_else(TargetContent::IndexAnd, TargetContent::Index))
 }
 
-/// Returns `true` if `name` has the form of the name of a LevelDB file. When a new index replaces an old one, such
-/// files are removed with the old index. The directory of the file does not matter.
+/// Returns `true` if `name` has the form of the name of a LevelDB file. When a new index replaces an old one, the files
+/// of the old index are recognized by this function and removed. `_directory`, the directory of the file, is not used.
 pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
     is_file_of_database(name)
 }

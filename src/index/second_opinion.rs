@@ -23,8 +23,9 @@ use crate::{
 /// than tables.
 const OPEN_TABLES: usize = 74;
 
-/// The first error that the operating system returned while `rusty-leveldb` read files. `rusty-leveldb` converts such
-/// an error to text, or treats it as the end of the data. Without this record, the error would look like damage.
+/// The first error that the operating system reported while `rusty-leveldb` read files. `rusty-leveldb` turns such an
+/// error into text, or treats it as the end of the data, so a failing disk would look like a damaged index. The error
+/// is therefore stored here as well.
 #[derive(Clone, Default)]
 pub(super) struct SystemError(Rc<RefCell<Option<io::Error>>>);
 
@@ -34,7 +35,8 @@ impl SystemError {
         self.0.take()
     }
 
-    /// Returns `result` unchanged. If `result` is an error and no error is stored yet, also stores a copy of it.
+    /// Stores a copy of the error in `result`, unless `result` is `Ok` or an earlier error is stored. Returns `result`
+    /// unchanged.
     fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if let Err(err) = &result {
             let copy = match err.raw_os_error() {
@@ -56,7 +58,7 @@ pub(super) struct SecondOpinion {
 
 impl SecondOpinion {
     /// Opens the database in `directory` with `rusty-leveldb`, without changing the directory. If the operating system
-    /// reports an error, now or in later reads, the error is stored in `failure`.
+    /// reports an error, now or while entries are read later, the error is stored in `failure`.
     ///
     /// # Errors
     ///
@@ -110,8 +112,8 @@ impl SecondOpinion {
     }
 }
 
-/// A file in which each read fills the whole buffer, unless the file ends. On network file systems, any read may return
-/// fewer bytes, but `rusty-leveldb` would treat this as the end of the file.
+/// A file whose `read` fills the whole buffer, unless the file ends. On network file systems, a read may return fewer
+/// bytes, which `rusty-leveldb` would treat as the end of the file.
 struct Filling(File, SystemError);
 
 impl Read for Filling {

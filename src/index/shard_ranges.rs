@@ -46,9 +46,9 @@ fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
     usize::try_from(records.shard_len(shard)).expect("a shard has fewer records")
 }
 
-/// Calls `f` with all records of each group whose first record is in `range`. A group consists of consecutive records
-/// for which `group_of` returns equal values. If the last group continues after the end of the range, its later records
-/// are also passed to `f`.
+/// Calls `f` with each record of the groups that begin in `range`. A group consists of consecutive records for which
+/// `group_of` returns equal values. A group that begins before `range` is skipped. If the last group continues after
+/// the end of `range`, its later records are also passed to `f`.
 ///
 /// # Errors
 ///

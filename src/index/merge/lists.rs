@@ -131,7 +131,7 @@ impl RangeMerge<'_> {
             let base = &mut self.inputs[self.base];
             base.read_to_lists()?;
             if self.has_same_pages
-                && let Some((last, lists)) = base.pass_lists(other)
+                && let Some((last, lists)) = base.take_lists(other)
             {
                 // The page of these lists has been read, so they are well-formed.
                 self.maker.count_lists(last, lists);
@@ -287,13 +287,13 @@ impl<'p> ListStream<'p> {
     }
 
     /// Removes lists from the front of the current page, which is an entry with several lists. Stops at the first list
-    /// that is stored in chunks, or whose key is at least `other`. If `other` is `None`, keys have no limit.
+    /// that is stored in chunks, or whose key is at least `limit`. If `limit` is `None`, any key is allowed.
     ///
     /// Returns the key of the last removed list, and the encoding of all removed lists. Returns `None` if no list was
     /// removed.
-    fn pass_lists(&mut self, other: Option<ListKey>) -> Option<(ListKey, &[u8])> {
+    fn take_lists(&mut self, limit: Option<ListKey>) -> Option<(ListKey, &[u8])> {
         let is_own = |list: &&PageList| {
-            list.chunked.is_none() && other.is_none_or(|other| list.subject < other)
+            list.chunked.is_none() && limit.is_none_or(|limit| list.subject < limit)
         };
         let own = self.lists.iter().take_while(is_own).count();
         let mut passed = self.lists.drain(..own);
@@ -302,8 +302,8 @@ impl<'p> ListStream<'p> {
         Some((last.subject, &self.page[first.start..last.list.end]))
     }
 
-    /// Removes the next list from the current page, and calls `f` with each record of the list. The records contain the
-    /// ids that the games have in the merged index.
+    /// Removes the next list from the current page, and calls `f` with each of its records. The game ids in the records
+    /// are those of the merged index.
     fn take(&mut self, mut f: impl FnMut(ListRecord) -> Result<()>) -> Result<()> {
         let Some(next) = self.lists.pop_front() else {
             return Ok(());
@@ -321,11 +321,11 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Calls `f` with each record in `list`, which is a whole list or one chunk of a long list. The records contain the
-    /// ids that the games have in the merged index.
+    /// Calls `f` with each record in `list`, which is a whole list or one chunk of a long list. `subject` is its list
+    /// key. The game ids in the records are those of the merged index.
     ///
-    /// `least` is the smallest id that `list` may contain. The function sets it to the smallest id that the next chunk
-    /// may contain.
+    /// `least` is the smallest id that `list` may contain, because ids must be ascending. The function increases it for
+    /// the next chunk.
     fn pass_records(
         &self,
         subject: ListKey,
@@ -369,8 +369,8 @@ impl<'p> ListStream<'p> {
             .then_some((key, first)))
     }
 
-    /// Reads pages until a page contains a list of this reader's range. A page is an entry that contains several lists.
-    /// Does nothing if the current page still has lists.
+    /// Reads the entries that follow the current page, up to the next page that contains a list in the key range of
+    /// this reader. A page is an entry that contains several lists. Does nothing if the current page still has lists.
     fn read_to_lists(&mut self) -> Result<()> {
         while self.lists.is_empty()
             && let Some((key, _)) = self.next_key()?
@@ -392,7 +392,8 @@ impl<'p> ListStream<'p> {
     }
 
     /// Locates the lists in the current page whose keys are in the range of this reader. `last` is the greatest list
-    /// key that belongs to the page. Also checks that the chunks before the page belong to the long lists of the page.
+    /// key that belongs to the page. Also checks that as many chunk entries preceded the page as its long lists have
+    /// chunks.
     fn read_page(&mut self, last: ListKey) -> Result<()> {
         let (mut start, mut chunks) = (0, 0);
         let lists = &mut self.lists;

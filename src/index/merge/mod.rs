@@ -129,8 +129,8 @@ impl MergeIndexes {
         Ok(summary)
     }
 
-    /// Writes the merged index with the threads of the current rayon pool. Returns the size of the index and the
-    /// finished output. The caller must still rename the output to its target.
+    /// Writes the merged index with the threads of the current rayon pool. Returns the summary of the index and the
+    /// finished output, which the caller must still rename to its target.
     fn write(&self, plan: &MergePlan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
         let mut files = Vec::new();
         for input in &plan.inputs {
@@ -164,9 +164,9 @@ impl MergeIndexes {
         writer.write_batches(groups, last, plan.games, &self.stop, &self.meter)
     }
 
-    /// Calls `join` with each range in `ranges`. Returns an iterator over groups of the batches that `join` returns.
-    /// The ranges of a group are processed in parallel. The memory budget and the number of indexes in `plan` limit the
-    /// number of ranges in a group.
+    /// Merges the key ranges `ranges` by calling `join` with each of them. Returns the resulting batches of entries in
+    /// groups, in the order of the ranges. The ranges of a group are merged in parallel. The memory budget and the
+    /// number of indexes in `plan` determine how many ranges a group contains.
     fn joined<F: Fn(&KeyRange) -> Result<EntryBatch> + Send + Sync>(
         &self,
         plan: &MergePlan<'_>,
@@ -180,15 +180,16 @@ impl MergeIndexes {
     }
 }
 
-/// Entries with game records, game rows or names are written to the merged index in groups of about this many bytes.
+/// The approximate number of bytes of entries that are written to the merged index at a time. This size applies to game
+/// records, game rows and names.
 const BYTES_PER_WRITE: usize = 4 << 20;
 
-/// Creates the description of the merged index. `contents` contains the descriptions of the inputs, and `merge`
-/// contains the merged names. The number of positions is not known yet, so it is set to 0.
-fn merged_contents(contents: &[Contents], merge: &MergedGames) -> Contents {
+/// Creates the description of the merged index. `contents` contains the descriptions of the inputs, and `merged_games`
+/// contains the names of the merged index. The number of positions is not known yet, so it is set to 0.
+fn merged_contents(contents: &[Contents], merged_games: &MergedGames) -> Contents {
     let names = contents.iter().map(|contents| u64::from(contents.names));
     let items: u64 = contents.iter().map(|contents| contents.items).sum();
-    let merged = merge.games.name_count();
+    let merged = merged_games.games.name_count();
     let items = items.saturating_sub(names.sum()) + u64::from(merged);
     let max_ply = contents.first().and_then(|contents| contents.max_ply);
     Contents::new(items, merged, max_ply)

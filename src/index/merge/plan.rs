@@ -171,8 +171,9 @@ impl<'a> MergePlan<'a> {
     /// Divides the keys that are at least `start` and less than `end` into ranges of a few megabytes. Each range except
     /// the first begins at or before the first key of a table.
     ///
-    /// `align` receives the first key of a table. It returns the greatest key up to this one at which a range may
-    /// begin, or `None` if there is none.
+    /// A range cannot begin at every key, because some entries must be merged together. `align` receives the first key
+    /// of a table, and returns the greatest key less than or equal to it at which a range may begin. It returns `None`
+    /// if there is no such key.
     pub(super) fn ranges(
         &self,
         start: &[u8],
@@ -207,8 +208,8 @@ impl<'a> MergePlan<'a> {
         ranges
     }
 
-    /// Returns the number of key ranges to merge in parallel. The entries of these ranges then take about `bytes` bytes
-    /// of memory in total. The result is at least 1, and at most twice the number of threads.
+    /// Returns the number of key ranges that are merged in parallel, so that their entries take about `bytes` bytes of
+    /// memory in total. The result is at least 1, and at most twice the number of threads.
     pub(super) fn ranges_at_once(&self, bytes: usize) -> usize {
         let ranges = bytes / (self.tables_in_range() * TABLE_SIZE);
         ranges.clamp(1, 2 * rayon::current_num_threads())

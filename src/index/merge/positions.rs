@@ -41,9 +41,9 @@ impl MergeInput<'_> {
         Ok(Some(self.index.stats(key)?.is_some()))
     }
 
-    /// Converts game ids of this index to ids of the merged index, and appends them to `out` as text. `value` is a part
-    /// of a list of game ids. If this part ends within an id, `ids` keeps its digits for the next call. Returns `None`
-    /// if the list is malformed.
+    /// Converts the game ids in `value`, a part of a list of this input's game ids, to ids of the merged index, and
+    /// appends them to `out` as text. If the part ends in the middle of an id, `ids` keeps the first digits for the
+    /// next part. Returns `None` if the list is malformed.
     fn shift(&self, ids: &mut IdReader, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let games = self.index.game_count();
         ids.read(value, |id| {
@@ -115,7 +115,7 @@ impl MergePlan<'_> {
             let is_last = next.is_none();
             key.clear();
             key.extend_from_slice(next.unwrap_or(&range.end));
-            self.pass_base(&mut inputs[self.base], &key, &mut made)?;
+            self.copy_base(&mut inputs[self.base], &key, &mut made)?;
             if is_last {
                 return Ok(made);
             }
@@ -135,9 +135,9 @@ impl MergePlan<'_> {
         }
     }
 
-    /// Copies the next entries of the cursor `base` to `made`, up to but excluding the key `end`. Used when no other
-    /// index has entries before `end`. `base` reads the first index with games, whose game ids do not change.
-    fn pass_base(
+    /// Copies the next entries of the cursor `base` to `made`, up to but excluding the key `end`. No other input has
+    /// entries before `end`. `base` reads the first index with games, whose game ids are the same in the merged index.
+    fn copy_base(
         &self,
         base: &mut TablesCursor<'_>,
         end: &[u8],

@@ -10,7 +10,8 @@ const WINDOW: u32 = 57;
 /// The greatest number of leading zero bits of an exponential Golomb code.
 const MOST_ZEROS: u32 = 56;
 
-/// A writer of numbers with any number of bits each. The most significant bit of a number comes first.
+/// An encoder that writes numbers to a byte vector, each with as many bits as the caller chooses. The most significant
+/// bit of a number comes first.
 #[derive(Default, Debug)]
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
@@ -58,7 +59,8 @@ impl BitWriter {
     }
 }
 
-/// A reader of numbers with any number of bits each. The most significant bit of a number comes first.
+/// A decoder that reads numbers with any number of bits each from a byte slice. The most significant bit of a number
+/// comes first.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
@@ -139,7 +141,7 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// Returns the number of bits in which every number from 0 to `most` can be written.
+/// Returns the smallest number of bits in which every number from 0 to `most` can be written.
 pub(super) fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }

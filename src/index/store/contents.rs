@@ -38,8 +38,9 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Creates a description of an index. `items` is the total number of items in all lists, `names` is the number of
-    /// names, and `max_ply` is the limit of half-moves. The number of positions is 0 until the caller sets it.
+    /// Creates a description of an index. `items` is the total number of items in all lists. `names` is the number of
+    /// player and event names. If `max_ply` is not `None`, only this many half-moves of each game were counted. The
+    /// number of positions is 0 until the caller sets it.
     pub fn new(items: u64, names: u32, max_ply: Option<usize>) -> Contents {
         Contents {
             paging: Paging::for_items(items),
@@ -59,8 +60,8 @@ impl Contents {
         format!("{VERSION}|{bits}|{positions}|{items}|{names}{end}").into_bytes()
     }
 
-    /// Returns `true` if the encoded description `value` states a version of the layout that this version of polybook
-    /// cannot read. Returns `false` if `value` is malformed.
+    /// Returns `true` if the encoded description `value` states another version of the layout than [`VERSION`].
+    /// polybook cannot read the index then. Returns `false` if the version is the same, or if `value` is malformed.
     pub fn is_of_other_version(value: &[u8]) -> bool {
         let version = value.split(|byte| *byte == b'|').next();
         version
@@ -131,7 +132,8 @@ pub struct CountedContents {
     pub inputs: Vec<String>,
 }
 
-/// The origin of counts: the names of the inputs, the number of games, and the limits for counting.
+/// The origin of the counts in an index: the names of the inputs from which they were made, the number of games, and
+/// the limits that applied when the games were counted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CountsSources {
     /// The number of counted games, or `None` if the counts do not state it.

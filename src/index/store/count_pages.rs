@@ -32,19 +32,19 @@ use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove}
 /// stored in separate entries, one for each period.
 pub const MAX_INLINE_ROWS: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
-/// A mark that a page stores instead of the number of a position's moves. It means that the results of the position are
-/// stored in separate entries. A page is an entry with several positions.
+/// A mark that a page stores in the place of the number of a position's moves. It means that the results of the
+/// position are stored outside the page, in separate entries. A page is an entry with several positions.
 const SEPARATE_MARK: u64 = MAX_INLINE_ROWS as u64 + 1;
 
-/// Returns the order of the exponential Golomb codes that store position keys in a page, an entry with several
-/// positions. Each code contains the difference between two consecutive keys. `count` is the number of positions in the
-/// page. The codes are shortest if keys are evenly distributed.
+/// Returns the order of the exponential Golomb codes in which a page stores the differences between consecutive
+/// position keys. This order gives the shortest codes if the keys are evenly distributed. A page is an entry with
+/// several positions, and `count` is the number of positions in this page. `paging` assigns positions to pages.
 fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
 
-/// The counts of one position. If the counts are stored in separate entries, this value contains only the number of the
-/// position's games.
+/// The counts of one position in an index of counts, or only the number of its games if the counts are stored in
+/// separate entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CountedList {
     /// The rows of a position that is stored in a page.
@@ -132,8 +132,9 @@ pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Opti
 /// Calls `f` for each position in the encoded page `page`. `f` receives the key of the position and its rows. If the
 /// rows are stored in separate entries, `f` also receives the number of the position's games.
 ///
-/// `paging` assigns positions to pages. `page_member` is any key that belongs to the page, even if the page does not
-/// contain this position. Returns `None` if the page is malformed.
+/// `paging` assigns positions to pages by the first bits of their keys. `page_member` is any key that `paging` assigns
+/// to this page, because the page stores only the other bits of its keys. It need not be the key of a position in the
+/// page. Returns `None` if the page is malformed.
 pub fn for_each_counted(
     paging: Paging,
     page: &[u8],
@@ -201,8 +202,8 @@ pub(in crate::index) struct RowsSummary {
     pub has_ends: bool,
 }
 
-/// The error message for counts with more than [`MAX_ROWS`] rows in one position or one page. A page is an entry with
-/// several positions.
+/// The error message if one position or one page has more than [`MAX_ROWS`] rows. A page is an entry with several
+/// positions, and a row contains the results of one move.
 const TOO_MANY: &str = "one position, or several with nearly equal keys, have more than half a million rows: make the \
                         counts with fewer of speed, rating and month";
 const TOO_LARGE: &str = "the counts contain an impossibly large number of games of a move, or impossibly high \

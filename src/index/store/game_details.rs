@@ -53,11 +53,12 @@ pub fn write_details(
     out.extend_from_slice(&fields);
 }
 
-/// Appends to `out` the value that a field of a game record is expected to have. The details of a game contain only the
-/// fields that differ from their expected values.
+/// Appends to `out` the value that a field of a game record would have according to the other data of the game: its
+/// row, its offset (`place`), and the names of White, Black and the event. The details of a game store a field only if
+/// its real value differs.
 ///
-/// `number` is the index of the field in [`FIELDS`]. The value is derived from the game's row, its offset (`place`),
-/// and the names of White, Black and the event. If these do not determine the value, it is `*`, or empty for the FEN.
+/// `number` is the index of the field in [`FIELDS`]. If the other data do not determine the field, the value is `*`, or
+/// empty for the FEN.
 fn put_derived(
     out: &mut Vec<u8>,
     number: usize,

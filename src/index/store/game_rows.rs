@@ -68,13 +68,14 @@ pub struct GameRow {
     pub ending: u64,
 }
 
-/// The greatest fingerprint of a game's last position; the smallest is 1. A row stores either a Lichess id or a
-/// fingerprint in the same six bytes. Numbers up to [`SiteId::MAX_NUMBER`] are Lichess ids. A fingerprint is stored as
-/// its value plus [`SiteId::MAX_NUMBER`].
+/// The greatest value of [`GameRow::ending`], a fingerprint of a game's last position. The encoded row stores either a
+/// Lichess id or this fingerprint in six bytes. Numbers up to [`SiteId::MAX_NUMBER`] are Lichess ids, and greater
+/// numbers are a fingerprint plus [`SiteId::MAX_NUMBER`].
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MAX_NUMBER;
 
 impl GameRow {
-    /// Returns twice the mean of the players' known ratings, or 0 if both ratings are unknown.
+    /// Returns twice the mean of the players' known ratings, which is always an integer, or 0 if both ratings are
+    /// unknown.
     #[inline]
     pub fn doubled_rating(&self) -> u32 {
         doubled_mean([self.white_elo, self.black_elo])
@@ -87,9 +88,9 @@ impl GameRow {
         RatingGroup::of_game([self.white_elo, self.black_elo])
     }
 
-    /// Returns the number that bytes 26 to 31 of the row store. This is the Lichess id of the game, if it has one.
-    /// Otherwise, it is a value derived from the fingerprint of the game's last position. Returns 0 if neither is
-    /// known.
+    /// Returns the number in bytes 26 to 31 of the encoded row. If the game has a Lichess id, this is the number of the
+    /// id. Otherwise, it is the fingerprint of the game's last position plus [`SiteId::MAX_NUMBER`], or 0 if the
+    /// position is unknown.
     pub fn id_or_fingerprint(&self) -> u64 {
         match (self.site_id, self.ending) {
             (Some(id), _) => id.0,
@@ -221,8 +222,8 @@ impl EcoNumber {
     }
 }
 
-/// The id of a game on Lichess, which consists of eight letters and digits. It is stored as a number, which is the
-/// value of the id in base 62, plus 1. Therefore, the number is never 0.
+/// The id of a game on Lichess, eight letters and digits. It is stored as a number from 1: the value of the id in base
+/// 62, plus 1.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SiteId(u64);
 

@@ -87,9 +87,10 @@ impl GameFacts {
         self.rows.len()
     }
 
-    /// Records that the positions of the last added game are indexed. Sets the game's result, number of half-moves
-    /// (`plies`), variant and opening. Also sets a fingerprint of the game's last position, calculated from `last`, the
-    /// identity (a hash) of this position.
+    /// Sets the data of the last added game that are known only after its moves were played: its result, number of
+    /// half-moves (`plies`), variant and opening, and a fingerprint of its last position. Marks the game as counted,
+    /// which means that its positions are indexed. `last` is the identity of the last position, a hash from which the
+    /// fingerprint is calculated.
     pub(crate) fn count_last(
         &mut self,
         result: GameResult,
@@ -115,9 +116,8 @@ impl GameFacts {
         }
     }
 
-    /// Records that certain games are not counted, for example because they are duplicates. Also removes them from the
-    /// lists of players and Lichess ids. `numbers` contains the indices of these games in the batch, in ascending
-    /// order.
+    /// Marks games as not counted, for example because they are duplicates, and removes them from the lists of players
+    /// and Lichess ids. `numbers` contains the indices of these games in the batch, in ascending order.
     pub(crate) fn leave_out(&mut self, numbers: &[u32]) {
         for number in numbers {
             if let Some(row) = self.rows.get_mut(*number as usize) {
@@ -132,8 +132,8 @@ impl GameFacts {
     }
 }
 
-/// Converts the value of a tag that contains a name to text, and truncates it to [`names::LONGEST_NAME`] bytes. Returns
-/// `?` if the tag is missing.
+/// Converts the value of a name tag, such as `White`, to text, and truncates it to [`names::LONGEST_NAME`] bytes.
+/// Returns `?` if `value` is `None`, because the tag is missing.
 fn name_of(value: Option<&[u8]>) -> Box<str> {
     let value = value.unwrap_or(NO_NAME.as_bytes());
     // A byte of Latin-1 takes up to two bytes in UTF-8. Cutting may split the last character.
