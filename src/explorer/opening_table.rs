@@ -23,9 +23,8 @@ use crate::{error::Result, openings::OpeningNumber};
 /// leaves out 10 % of the values on each side.
 const QUANTILE: f64 = 1.2816;
 
-/// The number of imaginary games that are added to the games of an opening when the confidence interval of its score is
-/// calculated. They have the average score. Without them, the interval of an opening with few games would be too
-/// narrow.
+/// The number of imaginary games with the average score that are added to the games of an opening when the confidence
+/// interval of its score is calculated. Without them, the interval of an opening with few games would be too narrow.
 const ADDED_GAMES: f64 = 2.0;
 
 /// The minimum variance of a game's result. Without it, the confidence interval of a score would be a single point if
@@ -135,7 +134,7 @@ impl OpeningTally {
         }
     }
 
-    /// Returns the player's score in all games of the opening, in half points.
+    /// Returns the player's total score in the games of the opening, in half points: two for a win, one for a draw.
     fn half_points(&self) -> u64 {
         2 * self.player.wins + self.results.draws()
     }
@@ -157,8 +156,8 @@ impl AddAssign for OpeningTally {
     }
 }
 
-/// The totals from which a player's average score is calculated. They are the score in half points and the number of
-/// finished games, both indexed by the player's color (`Color as usize`).
+/// The totals from which a player's average score with each color is calculated: the score in half points and the
+/// number of finished games. Both are indexed by the player's color (`Color as usize`).
 #[derive(Copy, Clone, Default)]
 struct Average {
     half_points: [u64; 2],
@@ -166,7 +165,7 @@ struct Average {
 }
 
 impl Average {
-    /// Adds a game to the results of the player, who has the color `player` in the game. Does nothing if the game is
+    /// Adds a game to the totals. `player` is the color that the player has in the game. Does nothing if the game is
     /// unfinished.
     fn add(&mut self, summary: &GameSummary, player: Color) {
         if summary.has_result() {
@@ -186,8 +185,8 @@ impl Average {
         }
     }
 
-    /// Returns the number of points that the player would score with the average of each color. `finished` is the
-    /// number of finished games, indexed by the player's color.
+    /// Returns the number of points that the player would score in some games with the player's average score for each
+    /// color. `finished` is the number of these games, indexed by the player's color.
     fn expected(&self, finished: [u64; 2]) -> f64 {
         let of_color = |color: usize| match self.finished[color] {
             0 => 0.0,
@@ -234,8 +233,8 @@ impl Collector for OpeningTallies {
     }
 }
 
-/// Returns the color that the player of the query has in game `id`. If the query names no player, `of_player` must be
-/// `false`, and the result is White.
+/// Returns the color that the player of the query has in game `id`. If the query names no player (`of_player` is
+/// `false`), returns White.
 fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     match of_player {
         true => filter.player_of(id as usize),
@@ -281,8 +280,7 @@ pub(super) fn opening_table(
 }
 
 /// Returns the totals of the player's score in all games that pass the filters and have the variant of `line`, whatever
-/// positions they reached. If the query names no player, `of_player` must be `false`, and the totals are those of
-/// White.
+/// positions they reached. If the query names no player (`of_player` is `false`), the totals are those of White.
 fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
     let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
         if variant == line.variant() {
@@ -422,13 +420,12 @@ fn rounded(number: f64) -> f64 {
     (100.0 * number).round() / 100.0
 }
 
-/// Returns the 80 % confidence interval of the score of an opening, in percent. Returns `None` if no game has a
-/// result.
+/// Returns the 80 % confidence interval of the score of an opening, in percent. Returns `None` if no game has a result.
 ///
-/// `expected` is the player's expected score in these games, in points. Adds [`ADDED_GAMES`] imaginary games with the
-/// average score, which keep the interval of an opening with few games close to the average. These games consist of
-/// wins and losses only. The interval is therefore mirrored around 50 percent if all wins become losses and all losses
-/// become wins.
+/// `expected` is the player's expected score in these games, in points. The calculation adds [`ADDED_GAMES`] imaginary
+/// games with the average score, which keep the interval of an opening with few games close to the average. The
+/// imaginary games are wins and losses, never draws, so that both sides are treated alike: if wins and losses are
+/// exchanged, the interval is mirrored around 50 percent.
 fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     let finished = sum.finished() as f64;
     if finished == 0.0 {

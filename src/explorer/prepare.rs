@@ -24,16 +24,16 @@ use crate::{
     position::{BookMove, identity},
 };
 
-/// The number of years for which games count as recent. A game is recent if its year is at most `RECENT_YEARS` less
-/// than the year of the opponent's last game.
+/// The number of years for which games count as recent. A game is recent if the difference between its year and the
+/// year of the opponent's last game is at most `RECENT_YEARS`.
 const RECENT_YEARS: u16 = 2;
 
 /// The minimum number of games for an answer that comes from the player's games. A move that the player played less
 /// often does not count as an answer.
 const MIN_ANSWER_GAMES: u64 = 5;
 
-/// The minimum number of the player's games in a line for its score to be meaningful. A line with fewer games is
-/// listed only if the player has no answer.
+/// The minimum number of the player's games in a line for its score to count. A line with fewer games is listed only if
+/// the player has no answer to it.
 const MIN_SCORED_GAMES: u64 = 10;
 
 /// The maximum number of gaps in the list of lines to prepare. A gap is a line to which the player has no answer.
@@ -66,9 +66,10 @@ pub struct PrepareQuery<'a> {
     pub lines: usize,
 }
 
-/// The preparation of a player for an opponent. It contains the moves in a position, with the results of both players.
+/// The preparation of a player for an opponent. It lists the moves that were played in a position, with the results of
+/// both players.
 ///
-/// The player has the same color in all games, and the opponent has the other color.
+/// Only games in which the player has one given color count, and only games in which the opponent has the other color.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Preparation {
     /// All games of the opponent that pass the filters, whatever positions they reached.
@@ -103,7 +104,7 @@ pub struct PlayerGames {
     pub last_played: Option<String>,
 }
 
-/// The number of the opponent's games that reached a position, and the number of the player's games that reached it.
+/// The numbers of games that reached a position: one number for the opponent, and one for the player who prepares.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct GamesHere {
     /// The opponent's games.
@@ -131,8 +132,8 @@ pub struct PreparedMove {
     pub answer: Option<PreparedAnswer>,
 }
 
-/// The results of the opponent's games with a move, and the number of recent games among them. A game is recent
-/// if it was played at most two years before the opponent's last game.
+/// The results of the opponent's games with a move, and how many of these games are recent. A game is recent if it was
+/// played at most two years before the opponent's last game.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct TheirGames {
     /// The results.
@@ -312,7 +313,7 @@ fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGa
     fold_games(filters, add, AllGames::joined)
 }
 
-/// The results of games, and the number of recent games among them. A game is recent if it was played at most two
+/// The results of some games, and how many of these games are recent. A game is recent if it was played at most two
 /// years before the opponent's last game.
 #[derive(Copy, Clone, Default)]
 struct RecentTally {
@@ -389,8 +390,8 @@ impl PositionGames {
     }
 }
 
-/// The player's answers in a position, the preferred move first, and whether they come from the repertoire or
-/// from games.
+/// The player's answers in a position, and the source of all of them: the repertoire or the player's games. The
+/// preferred answer comes first.
 struct Answers {
     moves: Vec<Move>,
     source: AnswerSource,
@@ -420,8 +421,8 @@ struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
-    /// Returns the games of one player that reached the position `pos`. `side` contains the filters for the player's
-    /// games.
+    /// Returns the games of one of the two players that reached the position `pos`. `side` contains the filters that
+    /// admit the games of this player.
     fn position(&self, side: &SourceFilters<'_>, pos: &VariantPosition) -> Result<PositionGames> {
         let line = Line::at(self.query.line.variant(), pos.clone());
         let new = || PositionGames {
@@ -435,8 +436,9 @@ impl Preparing<'_> {
         Ok(games)
     }
 
-    /// Returns the player's answers in the position `pos`, or `None` if the player has no answer. `games` contains
-    /// the player's games that reached the position.
+    /// Returns the player's answers in the position `pos`: the moves of the repertoire or, if it has none, the move
+    /// that the player played most often, if in at least [`MIN_ANSWER_GAMES`] games. Otherwise, returns `None`. `games`
+    /// contains the player's games that reached the position.
     fn answers(&self, pos: &VariantPosition, games: &PositionGames) -> Result<Option<Answers>> {
         if let Some(repertoire) = self.query.repertoire {
             let moves = repertoire(pos)?;
@@ -554,8 +556,8 @@ impl Preparing<'_> {
         Ok(listed)
     }
 
-    /// Searches for the lines that may be listed. Each line ends with a move of the opponent. In its last position, the
-    /// player has either no answer or enough games for a score.
+    /// Searches for the lines that may be listed as lines to prepare. Each of them ends with a move of the opponent,
+    /// after which the player has either no answer or enough games for a score.
     fn met_lines(&self) -> Result<Vec<PreparedLine>> {
         let mut lines: Vec<PreparedLine> = Vec::new();
         let mut level = vec![SearchNode {
@@ -587,8 +589,10 @@ impl Preparing<'_> {
     }
 
     /// Examines `node`. Returns the line that leads to it, if this line may be listed, and the nodes that are one move
-    /// further. A line may be listed if it ends with a move of the opponent. In addition, the player must have either
-    /// no answer or enough games for a score.
+    /// further.
+    ///
+    /// A line may be listed if it ends with a move of the opponent, and if the player then has either no answer or
+    /// enough games for a score.
     fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {
@@ -614,8 +618,9 @@ impl Preparing<'_> {
         Ok((line, children))
     }
 
-    /// Returns the line that leads to `node`, or `None` if `node` is the position of the query. `yours` contains the
-    /// player's games that reached the node. `gap` is `true` if the player has no answer there.
+    /// Returns the line from the position of the query to `node`. Returns `None` if `node` is the position of the
+    /// query. `yours` contains the player's games that reached the position of the node. `gap` says that the player has
+    /// no answer there.
     fn line_to(&self, node: &SearchNode, yours: &PositionGames, gap: bool) -> Option<PreparedLine> {
         if node.moves.is_empty() {
             return None;
@@ -646,8 +651,8 @@ impl Preparing<'_> {
 }
 
 impl SearchNode {
-    /// Returns the child nodes, one for each element of `moves`. An element is a move and its probability in this
-    /// position.
+    /// Returns the child nodes, one for each element of `moves`. An element is a move and its probability in the
+    /// position of this node.
     fn children(&self, moves: &[(Move, f64)]) -> Vec<SearchNode> {
         let child = |(mv, share): &(Move, f64)| {
             let pos = after(&self.pos, *mv);
@@ -664,8 +669,8 @@ impl SearchNode {
         moves.iter().map(child).collect()
     }
 
-    /// Merges `other`, a node with the same position, into this node. Adds up their probabilities, and keeps the
-    /// likelier path.
+    /// Merges `other`, a node with the same position, into this node. The new probability is the sum of both. Keeps the
+    /// likelier of the two paths.
     fn join(&mut self, other: SearchNode) {
         let chance = self.chance + other.chance;
         if other.path_chance > self.path_chance {
@@ -675,7 +680,8 @@ impl SearchNode {
     }
 }
 
-/// Returns the moves that were played in the position `pos`, each with its share of `games`.
+/// Returns the moves that were played in the position `pos`, each with the fraction of `games` in which it was played.
+/// Games that end in the position are not taken into account.
 fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, f64)> {
     let moves = games.by_games();
     let all: u64 = moves.iter().map(|(_, tally)| tally.results.games()).sum();
@@ -692,8 +698,8 @@ fn after(pos: &VariantPosition, mv: Move) -> VariantPosition {
     next
 }
 
-/// Creates a [`PreparedMove`] without games from the move `mv` in the position `pos`. `next` is the position
-/// after the move.
+/// Creates a [`PreparedMove`] for the move `mv` in the position `pos`. It contains no games and no answer, which the
+/// caller adds. `next` is the position after the move.
 fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> PreparedMove {
     let mv = BookMove::from(mv);
     PreparedMove {

@@ -26,11 +26,11 @@ pub enum View {
     Player,
 }
 
-/// The maximum number of top games in an answer with [`View::Masters`].
+/// The maximum number of top games (the games with the highest ratings) in an answer with [`View::Masters`].
 const MAX_MASTERS_GAMES: usize = 15;
-/// The maximum number of top games in an answer with [`View::Lichess`].
+/// The maximum number of top games (the games with the highest ratings) in an answer with [`View::Lichess`].
 const MAX_TOP_GAMES: usize = 4;
-/// The maximum number of recent games in an answer.
+/// The maximum number of recent games (the newest games) in an answer.
 const MAX_RECENT_GAMES: usize = 8;
 
 /// A query about the games that reached a position, with filters for the games and limits on the size of the
@@ -110,7 +110,7 @@ impl Query {
     }
 
     /// Returns the maximum number of recent games in an answer that contains `top_games` top games. If the query does
-    /// not limit recent games, an answer contains at most [`MAX_RECENT_GAMES`] top and recent games together.
+    /// not limit recent games, top games and recent games together are at most [`MAX_RECENT_GAMES`].
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,
@@ -269,8 +269,8 @@ impl Filters {
     }
 }
 
-/// The maximum number of names of a player in a query. It bounds the time of a query, because the explorer
-/// searches for each name.
+/// The maximum number of names of one player in a query. The explorer searches for each name, so the limit bounds how
+/// long a query takes.
 const MAX_NAMES: usize = 20;
 
 /// Checks that `names` contains at most [`MAX_NAMES`] names.

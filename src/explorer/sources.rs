@@ -20,8 +20,8 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Creates sources from open indexes, which must be sorted by the numbers of their games. Unfinished games are
-    /// included in answers.
+    /// Creates the sources of an explorer from open indexes, which must be in the order in which their games are
+    /// numbered. Answers include unfinished games.
     pub(super) fn new(indexes: Vec<OpenIndex>) -> Sources {
         Sources {
             indexes,
@@ -36,8 +36,8 @@ impl Sources {
         last.map_or(0, |last| last.first + last.games())
     }
 
-    /// Returns the limit by which rare positions were removed from the counts. A position was removed if fewer moves
-    /// than this were counted in it. Implements [`Explorer::min_game`](super::Explorer::min_game).
+    /// Returns the minimum number of counted moves in a position. Positions with fewer counted moves were removed from
+    /// the counts. Implements [`Explorer::min_game`](super::Explorer::min_game).
     pub(super) fn min_game(&self, filters: &Filters) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()
@@ -49,8 +49,8 @@ impl Sources {
         self.needs_all_games(filters.source.as_deref(), filters.game_only_filter()?)
     }
 
-    /// Returns the name of the first selected source that contains only counts, as the reason why the operation `what`
-    /// is impossible. Returns `None` if all selected sources contain games. Implements
+    /// Returns the reason why the operation `what`, which needs single games, is impossible: the first selected source
+    /// that contains only counts. Returns `None` if all selected sources contain games. Implements
     /// [`Explorer::needs_all_games`](super::Explorer::needs_all_games).
     pub(super) fn needs_all_games(
         &self,
@@ -65,9 +65,9 @@ impl Sources {
         })
     }
 
-    /// If all selected sources contain only counts, returns the name of the first one, as the reason why the operation
-    /// `what` is impossible. Otherwise, returns `None`. Implements
-    /// [`Explorer::lacks_games`](super::Explorer::lacks_games).
+    /// Returns the reason why the operation `what`, which needs single games, is impossible: all selected sources
+    /// contain only counts. The reason names the first of them. Returns `None` if a selected source contains games.
+    /// Implements [`Explorer::lacks_games`](super::Explorer::lacks_games).
     pub(super) fn lacks_games(
         &self,
         wanted: Option<&str>,
@@ -82,15 +82,14 @@ impl Sources {
         })
     }
 
-    /// Returns an iterator over the source (an index of the explorer) with the name `wanted`, or over all sources if
-    /// `wanted` is `None`.
+    /// Returns an iterator over the selected sources (indexes of the explorer): the source with the name `wanted`, or
+    /// all sources if `wanted` is `None`.
     pub(super) fn selected(&self, wanted: Option<&str>) -> impl Iterator<Item = &OpenIndex> {
         let is_selected = move |source: &&OpenIndex| wanted.is_none_or(|name| *name == source.name);
         self.indexes.iter().filter(is_selected)
     }
 
-    /// Converts `filters` to a form that can be applied to the games of each selected source. A source is an index of
-    /// the explorer.
+    /// Prepares `filters` for the games of each selected source. A source is an index of the explorer.
     ///
     /// # Errors
     ///
@@ -101,8 +100,8 @@ impl Sources {
         self.unchecked_filters(filters)
     }
 
-    /// Converts `filters` to a form that can be applied to the games of each selected source. Skips sources that
-    /// contain only counts, so that the result can be used to list games.
+    /// Prepares `filters` for the games of each selected source, for example to list games. Skips sources that contain
+    /// only counts.
     ///
     /// # Errors
     ///
@@ -116,8 +115,8 @@ impl Sources {
         }
     }
 
-    /// Converts `filters` to a form that can be applied to the games of every selected source. `what` names the
-    /// operation that needs games, for error messages.
+    /// Prepares `filters` for the games of each selected source, for an operation that needs the games of all of them.
+    /// `what` names the operation for error messages, such as `a table of openings`.
     ///
     /// # Errors
     ///
@@ -145,7 +144,8 @@ impl Sources {
         })
     }
 
-    /// Returns the groups of duplicate games. The first call determines them, which takes time.
+    /// Returns the groups of duplicate games. The first call finds them, which takes time; later calls return the same
+    /// groups.
     pub(super) fn duplicates(&self) -> Result<&DuplicateGroups> {
         if let Some(duplicates) = self.duplicates.get() {
             return Ok(duplicates);

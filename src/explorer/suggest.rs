@@ -26,7 +26,7 @@ use crate::{
     task,
 };
 
-/// The maximum number of suggestions.
+/// The maximum number of suggestions that a search returns.
 const MAX_SUGGESTED: usize = 50;
 
 /// The maximum number of words of a search text that are looked up. No name has more words.
@@ -201,7 +201,7 @@ struct NamedLine {
     is_main: bool,
 }
 
-/// The words of a search text, prepared for matching.
+/// The words of a search text, with properties of them that the search needs.
 struct WantedWords {
     words: Vec<String>,
     /// The hash of the words, if there are any.
@@ -233,8 +233,8 @@ impl NameTable {
     }
 
     /// Returns the `limit` best matches for the words `wanted`, the best first. They are sorted by number of typing
-    /// errors, then by whether the name consists of exactly these words, then by number of games. `mistyped` allows
-    /// typing errors. `of_source` selects the sources whose games are counted.
+    /// errors, then by whether the name consists of exactly these words, then by number of games. If `mistyped` is set,
+    /// names with typing errors match too. `of_source` selects the sources whose games are counted.
     ///
     /// Each match is a tuple: the number of typing errors, whether the name consists of exactly these words, the number
     /// of games, and the index of the name in the table.
@@ -353,8 +353,8 @@ fn facts_by_number(
 }
 
 impl NameGames {
-    /// Adds `games` to the number of games in this entry, and extends its range of dates. `first` and `last` are the
-    /// date numbers of the first and the last of these games. Ignores a date without a year.
+    /// Adds some games to this entry: adds `games` to their number, and extends the range of dates. `first` and `last`
+    /// are the date numbers of the first and the last of these games. Ignores a date without a year.
     fn add(&mut self, games: u32, first: u32, last: u32) {
         self.games = self.games.saturating_add(games);
         let is_known = |date: u32| date >> 9 > 0;
@@ -368,7 +368,8 @@ impl NameGames {
 }
 
 /// Builds the table of the names of openings. It has one entry for each pair of a name and an ECO code. If several
-/// lines of moves share both, the entry contains the one with the most games.
+/// sequences of moves lead to openings with the same name and code, the entry contains the sequence with the most
+/// games.
 fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     let mut lines = Vec::new();
     openings::for_each(|opening, moves, _| {
@@ -414,8 +415,9 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     Ok(table)
 }
 
-/// Counts the games that reached the position after the moves `uci` and continued from there, and finds their
-/// first and last dates. Returns an element for each of `sources` that contains such games.
+/// Counts the games that reached the position after the moves `uci` and continued from there, and finds the dates of
+/// the first and the last of them. `uci` contains moves in UCI notation, separated by commas. Returns an element for
+/// each of `sources` that contains such games.
 fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<NameGames>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);

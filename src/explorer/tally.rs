@@ -60,8 +60,8 @@ impl ResultSum {
         self.by_result[3]
     }
 
-    /// Returns the number of draws plus the number of unfinished games. Lichess's explorer has no separate number for
-    /// unfinished games, and its clients add up wins, draws and losses to get the number of all games.
+    /// Returns the number of games that nobody won: draws and unfinished games. Lichess's explorer has no separate
+    /// number for unfinished games, and its clients add up wins, draws and losses to get the number of all games.
     pub(super) fn not_won(self) -> u64 {
         self.draws() + self.unfinished()
     }
@@ -124,7 +124,7 @@ impl GameResults {
     }
 }
 
-/// The sum of some known ratings and their number, from which the mean rating is calculated.
+/// The sum and the number of some known ratings, from which their mean is calculated.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct RatingSum {
     pub sum: u64,
@@ -159,7 +159,7 @@ impl AddAssign for RatingSum {
     }
 }
 
-/// The sums of the results and ratings in the games with one move.
+/// The sums of the results and ratings in the games in which one move was played in the position of a query.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
     pub results: ResultSum,
@@ -171,7 +171,7 @@ pub(super) struct MoveTally {
     pub game: Option<u64>,
 }
 
-/// The sums of the results and ratings of the player whom a query names.
+/// The sums of the results and ratings of the player whom a query names, in some games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct PlayerTally {
     pub wins: u64,
@@ -233,8 +233,8 @@ impl MoveTally {
         self.game = Some(number);
     }
 
-    /// Adds the games of `row`, a stored sum over games with the move, to the results of the move. `first` is the
-    /// number of the first game in the index that contains the row.
+    /// Adds the games of `row` to the results of the move. `row` is a stored sum over games in which the move was
+    /// played. `first` is the number of the first game in the index that contains the row.
     fn add_row(&mut self, row: &ResultRow, first: u64) {
         self.results.add_all(row.games);
         self.ratings.sum += row.ratings;
@@ -258,15 +258,17 @@ impl AddAssign for MoveTally {
 /// the move that was played in the position. Lists are sorted by rank in descending order.
 pub(super) type Rank = (u64, u64, BookMove);
 
-/// Returns the rank (sort key) of a game in a list that is sorted by rating, then by date. The rating of a game
-/// is the mean of the known ratings of its players.
+/// Returns the rank (sort key) of a game in a list that is sorted by rating, then by date. The rating of a game is the
+/// mean of the known ratings of its players. `number` is the number of the game, and `mv` is the move that was played
+/// in the position of the query.
 #[inline]
 pub(super) fn by_rating(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
     let rank = u64::from(summary.doubled_rating()) << u32::BITS | u64::from(summary.date);
     (rank, number, mv)
 }
 
-/// Returns the rank (sort key) of a game in a list that is sorted by date.
+/// Returns the rank (sort key) of a game in a list that is sorted by date. `number` is the number of the game, and `mv`
+/// is the move that was played in the position of the query.
 #[inline]
 pub(super) fn by_date(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
     (summary.date.into(), number, mv)
@@ -445,11 +447,11 @@ impl Collector for GameCount {
     }
 }
 
-/// Returns the number of games that reached the last position of `line` and pass the filters. Includes games that
-/// end there.
+/// Returns the number of games that reached the last position of `line` and pass the filters. Includes games that end
+/// there.
 ///
-/// Returns `None` if the number is unknown because a source (an index of the explorer) contains incomplete counts. The
-/// position may have been removed from them, or another program may have left out the games that end in it.
+/// Returns `None` if the number is unknown because a source (an index of the explorer) contains incomplete counts:
+/// either rare positions were removed from the counts, or another program left out the games that end in a position.
 pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
     let mut counted = filters
         .of_sources
@@ -462,11 +464,11 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
     Ok((!count.is_incomplete).then_some(count.games))
 }
 
-/// Returns the number of games of each player in `wanted.players` that pass the filters. `filters` is the prepared form
-/// of `wanted`.
+/// Returns, for each player in `wanted.players`, the number of games that pass the filters. `filters` is the prepared
+/// form of `wanted`.
 ///
-/// The result is the same as that of a separate query for each player. This is true even if duplicates count once,
-/// because duplicate games have the same players.
+/// A separate query for each player would give the same numbers. This is true even if duplicates count once, because
+/// duplicate games have the same players.
 pub(super) fn count_games_of_players(
     filters: &SourceFilters<'_>,
     wanted: &Filters,
@@ -512,8 +514,9 @@ pub(super) fn count_games_of_players(
 /// The minimum number of games for a performance rating. Only games with a result and a rated opponent count.
 const MIN_PERFORMANCE_GAMES: u64 = 10;
 
-/// FIDE's rating differences for scores from 50 to 100 percent, indexed by the score minus 50 (rating regulations B.02,
-/// section 8.1.1). The difference for a score below 50 percent is the negative of that for the opponent's score.
+/// The rating differences in FIDE's rating regulations (B.02, section 8.1.1) for scores from 50 to 100 percent. The
+/// index is the score minus 50. The difference for a score below 50 percent is the negative of the difference for the
+/// opponent's score.
 const RATING_DIFFERENCES: [i32; 51] = [
     0, 7, 14, 21, 29, 36, 43, 50, 57, 65, 72, 80, 87, 95, 102, 110, 117, 125, 133, 141, 149, 158,
     166, 175, 184, 193, 202, 211, 220, 230, 240, 251, 262, 273, 284, 296, 309, 322, 336, 351, 366,

@@ -15,7 +15,7 @@ use crate::{
     position::{Keyed, Variant, identity, read_move, uci},
 };
 
-/// The mean thinking times for the moves of a position, with the number of games from which they were calculated.
+/// The mean thinking time for each move of a position, and the numbers of games from which the times were calculated.
 #[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct Times {
     /// The number of games that reached the position and pass the filters.
@@ -77,11 +77,10 @@ pub(super) fn times(
 }
 
 /// Finds the move that was played in one position in the game `text`. Returns the move in UCI notation, and its
-/// thinking time in seconds. If the position occurs several times, returns the last move whose time is known. Returns
-/// `None` if there is no such move.
+/// thinking time in seconds. If the position occurs several times, only the last move that was played in it counts.
+/// Returns `None` if there is no such move, or if its time is unknown.
 ///
-/// `identity` is the hash that identifies the position. `variant` is the variant of a game without a `Variant`
-/// tag.
+/// `identity` is the hash that identifies the position. `variant` is the variant of a game without a `Variant` tag.
 fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)> {
     let mut game = GameReader::new(text).with_untagged_variant(variant);
     if !game.next_game() {

@@ -15,8 +15,8 @@ const MAX_SUGGESTIONS: usize = 3;
 /// The minimum similarity in thousandths between an unknown name and a name that a message suggests. See
 /// [`likeness`].
 const MIN_LIKENESS: u32 = 600;
-/// The maximum number of letters of a name that are compared. Limits the time of a comparison, which grows with
-/// the square of the length.
+/// The maximum number of letters of a name that are compared. It limits how long a comparison takes, because this time
+/// grows with the square of the length.
 const MAX_COMPARED_LETTERS: usize = 64;
 /// The number of names after which a search checks whether it was cancelled.
 const NAMES_PER_CANCEL_CHECK: u32 = 1024;
@@ -64,8 +64,8 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
     }
 }
 
-/// Finds the first filter by player, opponent or event in which all names are unknown. An unknown name occurs in no
-/// game. Returns the first name in this filter, or `None` if there is no such filter. Implements
+/// Looks for a filter by player, opponent or event of which no name occurs in any game. Returns the first name of the
+/// first such filter, or `None` if there is no such filter. Implements
 /// [`Explorer::unknown_name_while`](super::Explorer::unknown_name_while).
 pub(super) fn unknown_name(
     sources: &Sources,
@@ -97,8 +97,8 @@ pub(super) fn unknown_names(sources: &Sources, filters: &Filters) -> Result<Vec<
     Ok(unknown)
 }
 
-/// Returns the names in the filters by player, opponent and event, in this order. Each group of names is paired
-/// with the role (player or event) that its names have in games.
+/// Returns the names in the filters by player, opponent and event, in this order. Each group of names comes with its
+/// role: whether its names are those of players or of events.
 fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     [
         (&filters.players, NameRole::Player),
@@ -107,8 +107,8 @@ fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     ]
 }
 
-/// A search for names in the games of the selected sources. The first search for a player collects the names of all
-/// players, and the first search for an event collects those of all events.
+/// A search for names in the games of the selected sources. The names of all players are collected when the search
+/// first needs them, and so are the names of all events.
 struct NameSearch<'a> {
     sources: Vec<&'a OpenIndex>,
     how: NameMatch,
@@ -135,8 +135,8 @@ impl<'a> NameSearch<'a> {
         }
     }
 
-    /// Returns an iterator over the sources, each with the numbers of the names that its games contain in the role
-    /// `role` (player or event).
+    /// Returns an iterator over the sources. Each source comes with the numbers of the names that occur in its games as
+    /// names of players or of events, depending on `role`.
     fn used(&self, role: NameRole) -> impl Iterator<Item = (&'a OpenIndex, &FxHashSet<u32>)> {
         let used = match role {
             NameRole::Player => &self.players,
@@ -151,7 +151,7 @@ impl<'a> NameSearch<'a> {
         self.sources.iter().copied().zip(all)
     }
 
-    /// Returns `true` if one of `names` occurs in a game in the role `role` (player or event).
+    /// Returns `true` if one of `names` is the name of a player or of an event in any game, depending on `role`.
     fn any_is_known(&self, names: &[String], role: NameRole) -> Result<bool> {
         if self.how == NameMatch::Part {
             let wanted: Vec<String> = names.iter().map(|name| folded(name)).collect();
@@ -223,8 +223,8 @@ impl<'a> NameSearch<'a> {
     }
 }
 
-/// Returns an iterator over the numbers of the names that occur in the games of `source` in the role `role`. A number
-/// occurs once for each game that contains the name.
+/// Returns an iterator over the numbers of the names of players or of events, depending on `role`, in the games of
+/// `source`. A number occurs as often as games contain the name.
 fn numbers_in(source: &OpenIndex, role: NameRole) -> impl Iterator<Item = u32> {
     let (players, events) = match role {
         NameRole::Player => (&source.rows.players[..], &[][..]),

@@ -13,14 +13,14 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// The maximum number of letters of a text that are indexed. Further letters are ignored.
 const MAX_LETTERS: usize = 256;
-/// The maximum number of letters of a text after compatibility decomposition. It limits the text in addition to
-/// [`MAX_LETTERS`], because the decomposition can turn one letter into up to 18.
+/// The maximum number of letters of a text after compatibility decomposition. The decomposition can turn one letter
+/// into up to 18, so [`MAX_LETTERS`] alone does not limit the text enough.
 const MAX_DECOMPOSED_LETTERS: usize = 2 * MAX_LETTERS;
 /// The maximum number of letters of a word that are indexed. Further letters are ignored.
 const MAX_WORD_LETTERS: usize = 32;
 
-/// The number of search words that are looked up in parallel. Limits the memory, because each of them takes one
-/// byte for every indexed text.
+/// The number of search words that are looked up in parallel. It limits the memory, because each of these words takes
+/// one byte for every indexed text.
 const PARALLEL_WORDS: usize = 8;
 
 /// The maximum number of typing errors. A text does not match a search if it has more.
@@ -70,8 +70,7 @@ pub(super) fn hash_of(mut words: Vec<String>) -> u64 {
     hasher.finish()
 }
 
-/// The words of several texts, each with the number of its text. They are the input from which a [`WordIndex`] is
-/// built.
+/// The words of the texts from which a [`WordIndex`] is built. Each word has the number of the text that contains it.
 #[derive(Default)]
 pub(super) struct Words {
     letters: String,
@@ -80,8 +79,8 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Adds the text `text` to the texts to be indexed, and returns the [hash](hash_of) of its words. A search that
-    /// finds the text returns `number`. Several texts may have the same number.
+    /// Adds the words of `text`, and returns the [hash](hash_of) of these words. A search that finds the text will
+    /// return `number`. Several texts may have the same number.
     pub(super) fn add(&mut self, number: u32, text: &str) -> u64 {
         let words = words(text);
         for word in &words {
@@ -116,7 +115,7 @@ pub(super) struct WordIndex {
 }
 
 impl WordIndex {
-    /// Builds an index from `words`. The number of each text must be less than `count`.
+    /// Builds an index from `words`. `count` must be greater than the number of every text.
     pub(super) fn new(mut words: Words, count: usize) -> WordIndex {
         let mut places = std::mem::take(&mut words.places);
         places.par_sort_unstable_by(|a, b| (words.word(*a), a.2).cmp(&(words.word(*b), b.2)));
@@ -140,8 +139,8 @@ impl WordIndex {
         }
     }
 
-    /// Returns the number of typing errors for each text, indexed by the number of the text. A number greater than
-    /// [`MAX_ERRORS`] means that the text does not match.
+    /// Searches for the words `wanted`. Returns the number of typing errors for each text, indexed by the number of the
+    /// text. A number greater than [`MAX_ERRORS`] means that the text does not match.
     ///
     /// A text matches if each word in `wanted` is the beginning of one of its words. If `mistyped` is `true`, words
     /// also match with typing errors. In this case, a word such as `magnus` also matches its initial in `Carlsen,M`.
@@ -173,8 +172,8 @@ impl WordIndex {
         })
     }
 
-    /// Returns the total number of typing errors of all `words` for each text. `of_word` returns the number of typing
-    /// errors of one word for each text.
+    /// Adds up the typing errors of all `words` for each text. `of_word` returns the number of typing errors of one
+    /// word for each text, indexed by the number of the text.
     fn sum_errors(&self, words: &[String], of_word: impl Fn(&str) -> Vec<u8> + Sync) -> Vec<u8> {
         let mut sums = vec![0u8; self.count];
         for words in words.chunks(PARALLEL_WORDS) {
@@ -198,8 +197,8 @@ impl WordIndex {
         of_word
     }
 
-    /// Finds the first indexed word that is greater than or equal to `letters`. Returns the index in `texts` of the
-    /// first text that contains this word.
+    /// Finds the first word of the index that is greater than or equal to `letters`. Returns the index in the field
+    /// `texts` of the first text that contains this word.
     fn first_offset(&self, letters: &[u8]) -> usize {
         let mut from = self.words.range().ge(letters).into_stream();
         match from.next() {
@@ -208,8 +207,9 @@ impl WordIndex {
         }
     }
 
-    /// Finds the texts in which the initial of `word` is a word of its own, such as `M` in `Carlsen,M`. Sets their
-    /// numbers of typing errors in `of_word` to 1, except those that are already smaller. `of_word` is indexed by text.
+    /// Finds the texts that contain the initial of `word` as a separate word, such as `M` in `Carlsen,M`. Sets the
+    /// number of typing errors of each such text in `of_word` to 1, unless it is already smaller. `of_word` is indexed
+    /// by text.
     fn mark_initials(&self, word: &str, of_word: &mut [u8]) {
         let Some(first) = word.chars().next().filter(|first| first.is_alphabetic()) else {
             return;
@@ -225,9 +225,9 @@ impl WordIndex {
         }
     }
 
-    /// Finds the texts that contain a word similar to `word`. In a similar word, at most `most` letters are omitted,
-    /// added, replaced or transposed. Writes the number of these errors to `of_word`, which is indexed by text. Keeps a
-    /// number in `of_word` that is already smaller.
+    /// Finds the texts that contain a word similar to `word`: one in which at most `most` letters are omitted, added,
+    /// replaced or transposed. Writes the number of these errors to `of_word`, which is indexed by text, unless the
+    /// number there is already smaller.
     fn mark_mistyped(&self, word: &str, most: u8, of_word: &mut [u8]) {
         static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; 2] =
             [const { OnceLock::new() }; 2];
