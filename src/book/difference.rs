@@ -13,7 +13,7 @@ use crate::{
     progress::Meter,
 };
 
-/// A position in which two books differ, with the moves that differ.
+/// A position whose moves differ between two books, with the moves that differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PositionDifference {
     /// The key of the position.
@@ -25,12 +25,12 @@ pub struct PositionDifference {
 }
 
 impl PositionDifference {
-    /// Returns the moves that differ between the two books. `pos` must be the position whose key is
-    /// [`key`](PositionDifference::key).
+    /// Returns the moves of this position that differ between the two books. Treats the two spellings of castling as one
+    /// move, unlike [`moves`](PositionDifference::moves).
     ///
-    /// Castling has two spellings: the king moves to its target square, or the king takes the rook, as the book format
-    /// prescribes. Unlike [`moves`](PositionDifference::moves), this function treats both spellings as one move. It
-    /// needs the position to recognize castling.
+    /// Castling is spelled as king takes rook, as the book format prescribes, or as a move of the king to its target
+    /// square. It can be recognized only if the position is known. `pos` must be the position whose key is
+    /// [`key`](PositionDifference::key).
     pub fn moves_in<P: Rules>(&self, pos: &P) -> Vec<MoveDifference> {
         let spelled = |sums: &Vec<(Entry, u64)>| {
             let mut moves: Vec<(Entry, u64)> = Vec::new();
@@ -59,7 +59,7 @@ pub struct MoveDifference {
     pub second: Option<MoveRecords>,
 }
 
-/// The weight and the field `learn` of a move in one book, combined from all records of the move.
+/// The total weight of a move in one book, and its field `learn` (a number that polyglot stored for learning).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecords {
     /// The sum of the weights of the records. The sum may exceed 65535.
@@ -108,8 +108,8 @@ pub fn differences<'a>(
     })
 }
 
-/// Reads the next position that either book contains, and compares its moves. The returned position has no moves
-/// if the books agree on it. Returns `None` at the end of both books.
+/// Reads the position with the smallest remaining key from the two books, and compares its moves in both. If the books
+/// agree on the position, the result contains no moves. Returns `None` at the end of both books.
 fn next_position(
     books: &mut [Peekable<BookPositions<'_>>; 2],
 ) -> Result<Option<PositionDifference>> {
@@ -126,9 +126,9 @@ fn next_position(
     Ok(key.map(|key| PositionDifference { key, moves, sums }))
 }
 
-/// Returns the moves of one position whose total weight or `learn` field differs between two books, sorted by move.
-/// `first` and `second` are the position's moves in the two books. Each move is given by its first record and the sum
-/// of the weights of all its records.
+/// Compares the moves of one position in two books. Returns the moves whose total weight or `learn` field differs,
+/// sorted by move. `first` and `second` contain the moves in each book: for each move, its first record and the sum of
+/// the weights of all its records.
 fn compared(first: &[(Entry, u64)], second: &[(Entry, u64)]) -> Vec<MoveDifference> {
     let all = first.iter().chain(second);
     let mut moves: Vec<BookMove> = all.map(|(entry, _)| entry.mv).collect();

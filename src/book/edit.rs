@@ -54,20 +54,20 @@ pub struct EditSummary {
 /// A map from the keys of the edited positions to their new records.
 type Edited = BTreeMap<u64, Vec<Entry>>;
 
-/// Applies changes to a book and writes the changed book to `out`. Also adds a line to the comment of the header, which
-/// says that the book was edited. If the header has no room for the line, it is left out.
+/// Applies changes to a book and writes the changed book to `out`. Also adds the line `Edited by polybook` to the
+/// comment in the header, if the header has room for it.
 ///
-/// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place)
-/// before opening the book, so that no other process replaces the file in between.
+/// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place) before
+/// opening the book, so that no other process replaces the file in between.
 ///
 /// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are removed,
-/// too. A position is kept if moves of the book still lead to it from the starting position of `variant`. Where the
-/// book has no move, any legal move that reaches a position of the book counts as such a move.
+/// too. A position is kept if it can still be reached from the starting position of `variant`, by moves of the book and
+/// by any other legal moves after which the book has a move.
 ///
 /// # Errors
 ///
-/// Returns an error if the book cannot be read or is not sorted, if a change cannot be made, or if the output
-/// cannot be written. The target of `out` is then unchanged.
+/// Returns an error if the book cannot be read or is not sorted, if a change cannot be made, or if the output cannot be
+/// written. The target of `out` is then unchanged.
 pub fn edit_book(
     book: Book,
     edits: &[PositionEdit],
@@ -98,8 +98,8 @@ pub fn edit_book(
     let header = edited_header(&book)?;
     let mut writer = BookWriter::begin(&mut out, header.as_deref(), &memory.temp_dir)?;
     let write = |out: &mut dyn Write, path| {
-        let without_null = header.is_some();
-        rewrite(&book, &positions, without_null, out, path, meter)
+        let without_header = header.is_some();
+        rewrite(&book, &positions, without_header, out, path, meter)
     };
     if removed.is_empty() {
         summary.entries = write(&mut writer, &target)?;
@@ -122,12 +122,12 @@ pub fn edit_book(
 /// Returns the number of written records, without the header. Errors name `path`, the path of the output. `meter`
 /// advances by one for each record of the book.
 ///
-/// If `without_null` is `true`, the records with the key 0 are left out. These records contain the old header, which
-/// the caller replaces by a new one.
+/// If `without_header` is `true`, leaves out the old header, which consists of the records with the key 0. The caller
+/// then writes a new one.
 fn rewrite(
     book: &Book,
     positions: &Edited,
-    without_null: bool,
+    without_header: bool,
     out: &mut dyn Write,
     path: &Path,
     meter: &Meter,
@@ -143,7 +143,7 @@ fn rewrite(
         while let Some((_, entries)) = changed.next_if(|(key, _)| **key <= entry.key) {
             put(entries)?;
         }
-        let is_header = entry.key == 0 && without_null;
+        let is_header = entry.key == 0 && without_header;
         if !is_header && !positions.contains_key(&entry.key) {
             put(&[entry])?;
         }
@@ -152,17 +152,18 @@ fn rewrite(
     Ok(records)
 }
 
-/// The sets of positions from which orphans are found. An orphan is a position that could be reached only through
-/// removed positions, so it is removed, too.
+/// The keys of two kinds of positions: those that the removed positions lead to, and those that can still be reached
+/// from the starting position. A position of the first kind that is not of the second kind is an orphan, and is
+/// removed, too.
 struct Orphans {
     from_removed: SpillingSet,
     still_reached: Vec<SpillingSet>,
 }
 
 impl Orphans {
-    /// Finds the orphans of the positions in `removed`: the positions that only these positions lead to. `before` is
-    /// the book that still contains the removed positions, and `after` is the book without them. A position that can be
-    /// reached in `after` from the starting position of `variant` is no orphan.
+    /// Finds the positions that the positions in `removed` lead to in `before`, the book before the removal. Also finds
+    /// the positions that can still be reached in `after`, the book without them, from the starting position of
+    /// `variant`.
     fn new(
         before: &Book,
         after: &Book,
@@ -199,16 +200,16 @@ impl Orphans {
         })
     }
 
-    /// Returns `true` if the position with the key `key` is an orphan: moves lead to it from a removed position, but
-    /// not from the starting position.
+    /// Returns `true` if the position with the key `key` is an orphan: a removed position leads to it, but it can no
+    /// longer be reached from the starting position.
     fn contains(&self, key: u64) -> Result<bool> {
         Ok(contains(slice::from_ref(&self.from_removed), key)?
             && !contains(&self.still_reached, key)?)
     }
 }
 
-/// A source of moves that hides some positions of another source. For a position whose key is in `closed`, it returns
-/// no moves. For other positions, it returns the moves of the other source.
+/// A source of moves that hides some positions of another source. It returns no moves for a position whose key is in
+/// `closed`, and the moves of the other source for any other position.
 struct HidingSource<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,
@@ -230,12 +231,12 @@ impl<S: Source> Source for HidingSource<'_, S> {
 /// The start of the comment line which says that a book was edited.
 const EDITED: &str = "Edited by polybook ";
 
-/// Returns the new header text of an edited book. It has two additional lines: one which says that the book was edited,
-/// and one for the checksum. If there is no room for both lines, the first line is left out. The new text then has a
-/// checksum line only if the old text had one.
+/// Returns the header text of an edited book. The new text ends with two more lines: one says that the book was edited,
+/// and one contains the checksum. If there is no room for both, the new text keeps only the checksum line, and only if
+/// the old text had one.
 ///
-/// Returns `None` if the book keeps its old header. This happens if the book has no well-formed header, or if the
-/// header has neither a checksum nor room for the new lines.
+/// Returns `None` if the book keeps its old header. This happens if the old header is missing or malformed, or if it
+/// has neither a checksum nor room for new lines.
 fn edited_header(book: &Book) -> Result<Option<String>> {
     let Some(old) = book.readable_header()? else {
         return Ok(None);
@@ -312,8 +313,8 @@ fn legal(pos: &VariantPosition, text: &str) -> Result<BookMove, String> {
         .map_err(|err| format!("\"{}\": {err}", text.escape_debug()))
 }
 
-/// Parses a move that the user wants to remove. One of the records in `entries` must contain the move, but it need not
-/// be legal in `pos`. The error is a message for the user.
+/// Parses a move that the user wants to remove from the position `pos`. The move need not be legal, but `entries`, the
+/// records of the position, must contain it. The error is a message for the user.
 fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<BookMove, String> {
     let named = entries.iter().find(|entry| entry.mv.uci(pos) == text);
     let mv = match named {
@@ -330,8 +331,8 @@ fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<Boo
     Err(format!("the book does not contain the move \"{text}\""))
 }
 
-/// Sets the weight of the move `mv` in `entries`, the records of the position `pos`. Replaces all records of the move
-/// by a single one. If there is none, adds a record. The two spellings of castling count as the same move.
+/// Sets the weight of the move `mv` in `entries`, the records of the position `pos`. Replaces all records of the move,
+/// in either spelling of castling, by a single record. If the move has no record, adds one.
 fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
     let is_it = |entry: &Entry| with_format_castling(pos, entry.mv) == mv;
     let old = entries.iter().find(|entry| is_it(entry));
@@ -364,8 +365,8 @@ fn summarize(pos: &VariantPosition, before: &[Entry], after: &[Entry], summary: 
     summary.removed += removed.count() as u64;
 }
 
-/// A change to the moves of one position in a book. Moves are texts in algebraic or coordinate notation. To remove an
-/// illegal move, use the text that [`BookMove::uci`](crate::position::BookMove::uci) returns for this move.
+/// A change to the moves of one position in a book. Moves are strings in algebraic or coordinate notation. An illegal
+/// move can only be removed, and must be given as [`BookMove::uci`](crate::position::BookMove::uci) writes it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Change {
     /// Sets the weight of a move, and adds the move if the position does not have it.
@@ -381,7 +382,7 @@ pub enum Change {
     RemovePosition,
 }
 
-/// The new weight of a move: a number, or a share of the total weight of all moves in the position.
+/// The new weight of a move: a number, or a percentage of the total weight of all moves in the position.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum NewWeight {
     /// The weight itself.
@@ -391,7 +392,7 @@ pub enum NewWeight {
     Percent(f64),
 }
 
-/// The error for a text that is not a valid [`Change`] or [`NewWeight`].
+/// The error for a string that is not a valid [`Change`] or [`NewWeight`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("cannot read \"{text}\": {what}")]
 pub struct ChangeError {
@@ -482,9 +483,9 @@ impl FromStr for Change {
 /// A parser of edit scripts, which list changes to a book line by line.
 ///
 /// A line consists of a position and one or more changes, separated by semicolons. The position is a FEN, or moves from
-/// the start. A line without a position changes the position of the previous line. All shares on a line are applied
-/// together. A later line for the same position changes the result of the earlier line. Blank lines and lines that
-/// begin with `#` are ignored.
+/// the start. A line that begins with a semicolon changes the position of the previous line. All percentages on a line
+/// are applied together. A later line for the same position changes the result of the earlier line. Blank lines and
+/// lines that begin with `#` are ignored.
 ///
 /// ```text
 /// # What I play against the Sicilian
@@ -527,8 +528,8 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Creates a parser of scripts for books of `variant`. `pos` is the position that a script changes until one of its
-    /// lines names another position.
+    /// Creates a parser of scripts for books of `variant`. `pos` is the current position at the start of the script. A
+    /// line that names no position changes the current position.
     pub fn new(variant: Variant, pos: VariantPosition) -> Script {
         Script { variant, pos }
     }
@@ -568,18 +569,17 @@ impl Script {
     }
 }
 
-/// The maximum error of a move's share that is caused by rounding weights: 0.005, which is half a percentage point. If
-/// an error is greater, larger weights are tried.
+/// The maximum rounding error of a move's share of the total weight: 0.005, which is half a percentage point. If
+/// rounding causes a larger error, all weights are scaled up to make them more exact.
 const MAX_SHARE_ERROR: f64 = 0.005;
 
-/// The maximum relative error of a share that the user requested for a move: 1 % of the requested share.
-const CLOSE_TO_ASKED: f64 = 0.01;
+/// The maximum rounding error of a share that the user requested, relative to the requested share: 1 %.
+const MAX_RELATIVE_ERROR: f64 = 0.01;
 
 /// Sets the weights of `entries`, the records of one position. `shares` lists moves with their new shares of the total
 /// weight, in percent. The other moves divide the rest in their old proportions.
 ///
-/// Returns how many of the requested shares are not met closely enough. A share may be missed because weights are
-/// integers up to 65535.
+/// Returns how many of the requested shares could not be met closely enough, because weights are integers up to 65535.
 ///
 /// # Errors
 ///
@@ -654,9 +654,9 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
     exact.iter().map(weight).collect()
 }
 
-/// Returns the moves whose shares became too inaccurate because their weights were rounded. `exact` contains the moves
-/// with their intended weights, and `weights` contains the rounded weights. The maximum error is [`MAX_SHARE_ERROR`].
-/// For small shares that the user requested, it is less.
+/// Returns the moves whose share of the total weight changed too much when their weights were rounded. `exact` contains
+/// the weights before rounding, and `weights` contains the rounded weights of the same moves. The limit for the error
+/// is [`MAX_SHARE_ERROR`] or, if the user requested the share, [`MAX_RELATIVE_ERROR`] times the share if that is less.
 fn misses_of_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
@@ -664,7 +664,7 @@ fn misses_of_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator
     let is_far = move |(exact, weight): &(&Exact, &u16)| {
         let share = exact.weight / wanted;
         let close = if exact.is_asked {
-            MAX_SHARE_ERROR.min(share * CLOSE_TO_ASKED)
+            MAX_SHARE_ERROR.min(share * MAX_RELATIVE_ERROR)
         } else {
             MAX_SHARE_ERROR
         };
@@ -743,7 +743,7 @@ mod tests {
             let inexact = share(&mut entries, &[(BookMove(0), percent)]).unwrap();
             let weights: Vec<f64> = entries.iter().map(|entry| entry.weight.into()).collect();
             let found = weights[0] * 100.0 / weights.iter().sum::<f64>();
-            let is_close = (found - percent).abs() <= percent * CLOSE_TO_ASKED;
+            let is_close = (found - percent).abs() <= percent * MAX_RELATIVE_ERROR;
             assert_eq!(
                 (is_close, inexact),
                 (is_met, u64::from(!is_met)),

@@ -37,9 +37,9 @@ pub(super) fn refuse_foreign(file: &File, path: &Path) -> Result<()> {
     refuse_impossible(&sample.concat(), path)
 }
 
-/// Returns an error if most of the records contain a move that no piece can make. The file is then not a book.
-/// `records` contains all records of the file, or a sample of them. A file that begins with a header is always
-/// accepted. Errors name `path`, the path of the file.
+/// Returns an error if most of the records contain a move that no piece can make, because such a file is not a book.
+/// `records` contains all records of the file, or a sample of them. Accepts any file that begins with a header. Errors
+/// name `path`, the path of the file.
 pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     let entries = records.as_chunks().0.iter();
     let mut entries = entries.map(|bytes| Entry::from_bytes(*bytes)).peekable();
@@ -59,11 +59,11 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// Returns an error if a file begins like a file in another format. `start` contains the first bytes of the file,
-/// and `size` is its size in bytes. Errors name `path`.
+/// Returns an error if a file begins like a file in another format. `start` contains the first bytes of the file, and
+/// `size` is its size in bytes. Errors name `path`.
 ///
-/// The first key of a book may happen to equal the signature of another format. Therefore, bytes that can be records of
-/// a book are accepted, unless they are text that begins like PGN.
+/// The first key of a book may equal the signature of another format by chance. Bytes that can be the records of a book
+/// are therefore accepted despite such a signature. Text that begins like PGN is never accepted.
 pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
     let start = &start[..start.len().min(EXAMINED_BYTES as usize)];
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
@@ -102,9 +102,9 @@ fn are_records(bytes: &[u8]) -> bool {
         && entries.map(|entry| entry.key).is_sorted()
 }
 
-/// Recognizes the format of a file that is not a book. Examines `start`, the first bytes of the file, and the extension
-/// of `path`. Returns the format and a text for an error message. The text contains the name of the format and, for
-/// some formats, advice. Returns `None` if the file may be a book.
+/// Recognizes the format of a file that is not a book by `start`, the first bytes of the file, and by the extension of
+/// `path`. Returns the format, and its name and possibly advice for an error message. Returns `None` if the file may be
+/// a book.
 fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
     if let Some((format, name)) = text_format(start) {
         return Some((format, name.to_owned()));
@@ -121,8 +121,8 @@ fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
         })
 }
 
-/// Recognizes the format of a text file from its first bytes. Returns the format and its name. Returns `None` if the
-/// bytes are not text, or begin with the signature of a binary format. Also returns `None` if they may be a single
+/// Recognizes the format of a text file from `start`, its first bytes. Returns the format and its name if the bytes are
+/// clearly text. Returns `None` if they are binary, begin with the signature of a binary format, or may be a single
 /// record of a book.
 fn text_format(start: &[u8]) -> Option<(ForeignFormat, &'static str)> {
     if !is_text(start) {
@@ -189,15 +189,15 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// The minimum number of plausible records by which a file without a header is recognized as a book. Random bytes
-/// hardly ever form four sorted records with plausible moves.
+/// The minimum number of records by which a file without a header is recognized as a book. Random bytes hardly ever
+/// form four sorted records whose moves a chess piece can make.
 pub(super) const MIN_PLAUSIBLE_RECORDS: usize = 4;
 
-/// Returns `true` if a book may replace the file at `path` without `--force`. The file must be empty or a book.
+/// Returns `true` if the file at `path` is empty or a book, so that a new book may replace it without `--force`.
 ///
-/// A file with a book's header counts as a book. A file without a header counts as a book under three conditions. Its
-/// records are sorted by key. Each record has a move that a chess piece can make. There are at least `enough` records,
-/// or a record of the starting position.
+/// A file with a valid header is a book. A file without a header counts as a book if its records are sorted by key,
+/// each record has a move that a chess piece can make, and there are at least `enough` records or a record of the
+/// starting position.
 pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
     if !is_book_or_empty(path)? {
         return Ok(false);
@@ -223,9 +223,8 @@ pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
 
 /// Returns `true` if the file at `path` is empty or a Polyglot book, so that a new book may replace it.
 ///
-/// Reads only a few records. A file counts as a book under three conditions. Its size is a multiple of 16. If it begins
-/// with records with the key 0, they contain a valid header. The sampled records have ascending keys and moves that a
-/// piece can make.
+/// Reads only samples of the records. A file counts as a book if its size is a multiple of 16, its header is valid or
+/// missing, and the sampled records have ascending keys and moves that a piece can make.
 ///
 /// # Errors
 ///
@@ -263,16 +262,21 @@ fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
         .all(|bytes| are_records(bytes)))
 }
 
-/// Reads three samples of the records in a file: at the start, in the middle and at the end. The file has `len`
-/// records. The first `first` records are the header, which is skipped. A sample has at most [`RECORDS_PER_SAMPLE`]
-/// records. If all records fit into three samples, the first sample contains all of them, and the other two are empty.
-fn sampled(file: &File, first: u64, len: u64) -> io::Result<[Vec<u8>; 3]> {
-    let after = len - first;
+/// Reads samples of the records after the header of a file: up to [`RECORDS_PER_SAMPLE`] records at the start, in the
+/// middle and at the end. `len` is the number of all records, of which the first `header_len` are the header. If the
+/// records are so few that the samples would contain all of them, the first sample contains all records, and the other
+/// two are empty.
+fn sampled(file: &File, header_len: u64, len: u64) -> io::Result<[Vec<u8>; 3]> {
+    let after = len - header_len;
     let sizes = match after <= 3 * RECORDS_PER_SAMPLE {
         true => [after, 0, 0],
         false => [RECORDS_PER_SAMPLE; 3],
     };
-    let starts = [first, first + (after - sizes[1]) / 2, len - sizes[2]];
+    let starts = [
+        header_len,
+        header_len + (after - sizes[1]) / 2,
+        len - sizes[2],
+    ];
     let mut samples = [const { Vec::new() }; 3];
     for ((start, size), bytes) in starts.into_iter().zip(sizes).zip(&mut samples) {
         bytes.resize(size as usize * Entry::SIZE, 0);

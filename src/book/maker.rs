@@ -36,8 +36,8 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// A builder that makes a book from counts, which are the results of moves in games. It selects moves by their results,
-/// computes their weights, and writes them as a book.
+/// A builder that makes a book from counts (the results of moves in games). It selects moves by their results, computes
+/// their weights, and writes them as a book.
 #[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
@@ -49,7 +49,8 @@ pub struct BookMaker<'a> {
     kept: Vec<Option<Vec<WeighedMove>>>,
 }
 
-/// The changes that the options `--max-loss` and `--minimax` make to a book. They are computed from the unchanged book.
+/// The changes that the options `--max-loss` and `--minimax` make to a book. They are computed from the book without
+/// these changes.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
     /// The moves that are left out because they lose too much, and the text of the option that requests this.
@@ -113,7 +114,7 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, Adjustments::default())
     }
 
-    /// Creates a builder for the same book, in which moves whose continuations score badly have lower weights.
+    /// Creates a builder for the same book with lower weights for moves whose continuations score badly in the counts.
     /// [`Weights::minimax`] describes this change. It affects only positions that can be reached from `starts` by moves
     /// with enough games. Errors name `path`, the path of the book.
     ///
@@ -137,8 +138,9 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, adjustments)
     }
 
-    /// Creates a builder for the same book without the moves that lose more than `max_loss` allows, according to
-    /// evaluations. Examines only the positions that moves of the book reach from the starting position of `variant`.
+    /// Creates a builder for the same book without the moves that, according to evaluations, worsen the position by
+    /// more than `max_loss` allows. Examines only the positions that moves of the book reach from the starting position
+    /// of `variant`.
     ///
     /// # Errors
     ///
@@ -202,8 +204,9 @@ impl<'a> BookMaker<'a> {
         Ok(maker)
     }
 
-    /// Reads one shard of the counts (a range of position keys). Returns statistics about the shard, and the moves of
-    /// the shard that the book keeps. Returns `None` instead of the moves if they are too many to stay in memory.
+    /// Selects the moves of one shard of the counts (one of 256 ranges of position keys). Returns statistics about the
+    /// shard, and the moves that the book keeps. Returns `None` instead of the moves if there are too many to keep in
+    /// memory.
     fn survey(&self, shard: usize) -> Result<(BookSummary, Option<Vec<WeighedMove>>)> {
         let mut summary = BookSummary::default();
         let mut kept = Some(Vec::new());
@@ -234,15 +237,15 @@ impl<'a> BookMaker<'a> {
         self.summary
     }
 
-    /// Returns statistics about the moves that were left out because of evaluations. Returns `None` if this builder was
-    /// not created by [`without_losing_moves`](BookMaker::without_losing_moves).
+    /// Returns statistics about the moves that were left out because of evaluations. Returns `None` if
+    /// [`without_losing_moves`](BookMaker::without_losing_moves) was not applied.
     pub fn losses(&self) -> Option<LossSummary> {
         let dropped = self.adjustments.dropped.as_ref();
         dropped.map(|dropped| dropped.0.losses)
     }
 
-    /// Returns statistics about the moves whose weights [`Weights::minimax`] lowered. Returns `None` if this builder
-    /// was not created by [`with_minimax`](BookMaker::with_minimax), or if the setting is missing.
+    /// Returns statistics about the moves whose weights were lowered. Returns `None` if
+    /// [`with_minimax`](BookMaker::with_minimax) was not applied, or if [`Weights::minimax`] is not set.
     pub fn minimax(&self) -> Option<MinimaxSummary> {
         let minimax = self.adjustments.minimax.as_ref();
         minimax.map(|minimax| minimax.summary)
@@ -367,8 +370,9 @@ impl<'a> BookMaker<'a> {
         })
     }
 
-    /// Scales the weights of one position's moves, and appends the moves as records to `bytes`. `kept` contains the
-    /// moves, sorted by move. `global` is the scaling of the whole book, and `entries` is a reused buffer.
+    /// Converts the moves of one position to records with scaled weights, and appends the bytes of the records to
+    /// `bytes`. `kept` contains the moves in ascending order. `global` is the scaling that is used unless each position
+    /// has a scaling of its own. `entries` is a buffer that is reused to avoid allocations.
     fn position_records(
         &self,
         kept: impl Iterator<Item = WeighedMove> + Clone,
@@ -417,8 +421,8 @@ impl<'a> BookMaker<'a> {
 }
 
 impl Adjustments {
-    /// Returns the adjusted weight of the move `mv` in the position with the key `key`, or 0 if the move is left out.
-    /// `weight` is the weight without adjustments.
+    /// Returns the weight of the move `mv` in the position with the key `key` after the adjustments, or 0 if they drop
+    /// the move. `weight` is the weight before the adjustments.
     #[cold]
     fn adjusted(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let dropped = self.dropped.as_ref();
@@ -430,8 +434,7 @@ impl Adjustments {
     }
 }
 
-/// Statistics about the removal of moves that lose too much according to evaluations. They contain the number of
-/// removed moves, the number of moves without a known loss, and the number of positions that are left without moves.
+/// Statistics about the moves that were removed from a book because they lose too much according to evaluations.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct LossSummary {
     /// The number of moves that are left out because they lose too much.
@@ -536,7 +539,7 @@ impl DroppedMoves {
     }
 }
 
-/// A source of the legal moves of a book, for a walk through its positions. It also collects the illegal moves of each
+/// A source of the legal moves of a book, for a walk through its positions. It also collects the illegal moves in each
 /// position that the walk visits.
 struct LegalMoves<'a> {
     moves: PlayableMoves<'a>,
@@ -546,7 +549,8 @@ struct LegalMoves<'a> {
 }
 
 impl LegalMoves<'_> {
-    /// Returns the records of `pos` whose moves are legal, each with its move. Adds the illegal moves to `illegal`.
+    /// Returns the book's records of the position `pos` that have legal moves, each with its move. Adds the illegal
+    /// moves to `illegal`.
     fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
         let mut legal = Vec::new();
         for entry in self.moves.records(pos.key())? {

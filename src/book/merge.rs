@@ -26,14 +26,13 @@ use crate::{
     walk::LinesOf,
 };
 
-/// A filter for the moves of a book, which can also scale their weights. The default filter keeps all moves.
-/// Applying the same filter a second time changes nothing.
+/// A filter for the moves of a book, which can also scale their weights. The default filter keeps all moves. Applying
+/// the same filter a second time changes nothing.
 ///
-/// Any filter except the default first drops illegal moves. It treats the two spellings of castling, as a move of the
-/// king by two squares or to the rook, as one move. Both are possible only in positions that moves of the book reach
-/// from the starting position. In other positions, the legal moves are unknown, because a key alone does not determine
-/// them. There, a move counts as legal if a piece can make it in [some
-/// position](crate::position::BookMove::is_possible).
+/// Any other filter first drops illegal moves, and merges moves that spell the same castling differently (as a move of
+/// the king by two squares, or to the rook). Both steps need the position, so they work only in positions that moves of
+/// the book reach from the starting position. In all other positions, a move counts as legal if a piece can make it in
+/// [some position](crate::position::BookMove::is_possible).
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Filter {
     /// The minimum weight of a move.
@@ -71,8 +70,8 @@ pub struct MergeSummary {
 }
 
 impl Filter {
-    /// Returns `true` if the filter keeps only positions that can be reached from the starting position. To find them,
-    /// the moves of the book must be followed.
+    /// Returns `true` if the filter keeps only positions that can be reached from the starting position. They are found
+    /// by following the moves of the book.
     fn walks(&self) -> bool {
         self.reachable || self.max_ply.is_some()
     }
@@ -122,16 +121,16 @@ impl Filter {
 /// Merges books into a new book, whose header lists the variants of all books.
 ///
 /// If several books contain a position, `policy` determines how its moves are combined. If the sum of a move's weights
-/// exceeds 65535, all weights of the position are scaled down together. The field `learn` of a move comes from the
-/// first book that contains the move. `meter` advances by one for each record.
+/// exceeds 65535, all weights of the position are scaled down together. The field `learn` (a number that polyglot
+/// stored for learning) comes from the first book that contains the move. `meter` advances by one for each record.
 ///
-/// Castling may be spelled as a move of the king by two squares or to the rook. Both spellings are treated as one move
-/// in positions that moves of the books reach from the starting position.
+/// Books spell castling as a move of the king by two squares or to the rook. The two spellings are merged only in
+/// positions that moves of the books reach from the starting position, because other positions are unknown.
 ///
 /// # Errors
 ///
-/// Returns an error if a book cannot be read, is not sorted or was cut short, or if the output cannot be written.
-/// The target of `out` is then unchanged.
+/// Returns an error if a book cannot be read, is not sorted or was cut short, or if the output cannot be written. The
+/// target of `out` is then unchanged.
 pub fn merge_books(
     books: &[Book],
     out: AtomicFile,
@@ -139,7 +138,7 @@ pub fn merge_books(
     meter: &Meter,
 ) -> Result<MergeSummary> {
     let merge = BookMerge {
-        done: "Merged",
+        operation: "Merged",
         policy,
         filter: &Filter::default(),
         variant: None,
@@ -149,8 +148,8 @@ pub fn merge_books(
     merge.write(books, out, meter)
 }
 
-/// Writes the records of a book that `filter` keeps. Several books are [merged](super::merge_books) first.
-/// Records with the key 0 are left out.
+/// Writes a book that contains the records of `books` that `filter` keeps, with a new header. Several books are
+/// [merged](super::merge_books) first.
 ///
 /// A position is reachable if moves of the book lead to it from the starting position of `variant`. If `variant` is
 /// `None`, the header of the first book determines the variant. If it does not list a single variant, standard chess is
@@ -162,8 +161,8 @@ pub fn merge_books(
 ///
 /// # Errors
 ///
-/// Returns an error if a book cannot be read, is not sorted or was cut short, if no record is kept, or if the
-/// output cannot be written. The target of `out` is then unchanged.
+/// Returns an error if a book cannot be read, is not sorted or was cut short, if no record is kept, or if the output
+/// cannot be written. The target of `out` is then unchanged.
 pub fn filter_books(
     books: &[Book],
     out: AtomicFile,
@@ -173,7 +172,7 @@ pub fn filter_books(
     meter: &Meter,
 ) -> Result<MergeSummary> {
     let merge = BookMerge {
-        done: "Filtered",
+        operation: "Filtered",
         policy: MergePolicy::Sum,
         filter,
         variant,
@@ -186,7 +185,7 @@ pub fn filter_books(
 /// The settings for creating one book from one or more source books, by merging or filtering.
 struct BookMerge<'a> {
     /// The name of the operation in the header: `Merged` or `Filtered`.
-    done: &'a str,
+    operation: &'a str,
     policy: MergePolicy,
     filter: &'a Filter,
     variant: Option<Variant>,
@@ -198,7 +197,7 @@ impl BookMerge<'_> {
     fn write(&self, books: &[Book], mut file: AtomicFile, meter: &Meter) -> Result<MergeSummary> {
         let temp_dir = &self.memory.temp_dir;
         let out = &file.target().to_owned();
-        let header = joined_header(books, self.done, &self.filter.option_text(), out)?;
+        let header = joined_header(books, self.operation, &self.filter.option_text(), out)?;
         let mut writer = BookWriter::begin(&mut file, Some(&header), temp_dir)?;
         let of_first = match books.first() {
             Some(book) => book.variant()?,
@@ -301,9 +300,9 @@ impl BookMerge<'_> {
         Ok(false)
     }
 
-    /// Writes the records of `positions` to `out`, except the records that the filter or `is_kept` rejects. `spelled`
-    /// converts the move of a record to the spelling in which it is written. If writing fails, the error names the path
-    /// and the operation in `doing`.
+    /// Writes the records of `positions` to `out`, except those that the filter or `is_kept` rejects. `spelled` returns
+    /// the spelling in which the move of a record is written. `doing` contains the path and the operation for the error
+    /// message if writing fails.
     fn write_kept(
         &self,
         positions: &mut BookPositions<'_>,
@@ -329,9 +328,10 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns two sets of position keys: for the positions that White can reach, and for those that Black can reach. A
-    /// side plays moves of the book, and its opponent plays moves that the book answers. Lines begin in the starting
-    /// position of `variant` and have fewer than [`max_ply`](Filter::max_ply) plies.
+    /// Returns the keys of the positions that White can reach, and the keys of those that Black can reach. The side
+    /// itself plays moves of `book`, and its opponent plays any move after which the book has a move. Lines begin in
+    /// the starting position of `variant`. A position is included if it is reached in fewer than
+    /// [`max_ply`](Filter::max_ply) half-moves.
     fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[SpillingSet; 2]> {
         let mut done = [
             FractionalProgress::new(meter),
@@ -350,11 +350,11 @@ impl BookMerge<'_> {
 }
 
 /// Creates the header text of a book that was merged or filtered from `books`. The header lists the variants of all
-/// source books. Its comment contains `done`, the operation (such as `Merged`), the names of the source books, and
-/// `options`. Errors name `out`, the path of the new book.
+/// source books. Its comment contains the name of the operation (`Merged` or `Filtered`), the names of the source
+/// books, and `options`, the options of the filter. Errors name `out`, the path of the new book.
 pub(super) fn joined_header(
     books: &[Book],
-    done: &str,
+    operation: &str,
     options: &str,
     out: &Path,
 ) -> Result<String> {
@@ -375,7 +375,10 @@ pub(super) fn joined_header(
         inputs: books.iter().map(name).collect(),
         ..Provenance::default()
     };
-    let mut comment = format!("{done} by polybook {} from ", env!("CARGO_PKG_VERSION"));
+    let mut comment = format!(
+        "{operation} by polybook {} from ",
+        env!("CARGO_PKG_VERSION")
+    );
     comment += &origin.input_names(1500 - comment.len(), printable);
     if !options.is_empty() {
         comment.push_str(&format!("\nOptions: {options}"));
@@ -383,7 +386,7 @@ pub(super) fn joined_header(
     header::create(&united, &with_checksum(&comment)).map_err(|source| Error::format(out, source))
 }
 
-/// Returns the variants that the header of a book lists. Returns normal chess for a book without a header.
+/// Returns the names of the variants in the header of a book, or `normal` for a book without a header.
 fn variants(book: &Book) -> Result<Vec<String>> {
     match book.header() {
         Ok(header) => Ok(header.variants),

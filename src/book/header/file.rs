@@ -21,8 +21,8 @@ use crate::{
 /// The comment that [`update`] gives to a new header if the caller passes no comment.
 pub const DEFAULT_COMMENT: &str = "(default comment created by polybook pgheader)";
 
-/// Returns an error if the file at `path` cannot be a Polyglot book. The size of a book is a multiple of 16, and the
-/// keys of its first ten records ascend.
+/// Returns an error if the file at `path` cannot be a Polyglot book, because its size is not a multiple of 16, or
+/// because the keys of its first ten records do not ascend.
 fn refuse_other(path: &Path) -> Result<()> {
     let bad = |what| Err(Error::format(path, HeaderError::BadFormat(what)));
     let file = File::open(path).at(path, "open")?;
@@ -77,17 +77,18 @@ fn in_file(path: &Path, source: HeaderError) -> Error {
     Error::format(path, source)
 }
 
-/// Replaces the variants, the comment, or both in the header of a book file. The file is replaced as a whole; if
-/// an error occurs, it is unchanged.
+/// Replaces the variants, the comment, or both in the header of a book file. The file is replaced as a whole; if an
+/// error occurs, it is unchanged.
 ///
 /// If `variants` or `comment` is `None`, the old value is kept. If the book has no header, the values are the variant
-/// `normal` and [`DEFAULT_COMMENT`]. If the comment is kept, its checksum is renewed.
+/// `normal` and [`DEFAULT_COMMENT`]. If the comment is kept and contains a checksum, the checksum is updated to match
+/// the new header.
 ///
 /// # Errors
 ///
 /// Returns an error if the file cannot be read or written, [`HeaderError::BadFormat`] if it is not a book, and
-/// [`HeaderError::BadHeader`] if its header is malformed. Also returns an error if a new comment would drop a
-/// checksum that does not match the records, or if the checksum is malformed.
+/// [`HeaderError::BadHeader`] if its header is malformed. Also returns an error if a new comment would drop a checksum
+/// that does not match the records, or if the checksum is malformed.
 pub fn update(
     path: impl AsRef<Path>,
     variants: Option<&[String]>,
@@ -136,17 +137,17 @@ pub fn remove(path: impl AsRef<Path>) -> Result<()> {
 }
 
 /// Returns an error if the book at `path` has a checksum that does not match its records. Call this function before a
-/// change that removes the checksum. Damage could not be detected afterwards.
+/// change that removes the checksum, because damage cannot be detected afterwards.
 fn refuse_changed(path: &Path) -> Result<()> {
     refuse_other(path)?;
     Book::open(path)?.refuse_changed()
 }
 
-/// Writes a copy of the book at `path` to `out`, and commits it. `header` is the header of the copy, encoded as
-/// records with the key 0. If `header` is empty, the copy has no header.
+/// Copies the records of the book at `path` to `out` after a new header, and commits `out`. `header` is the new header,
+/// encoded as records with the key 0, or empty for a book without a header.
 ///
-/// The caller must create `out` before it reads the old header. Creating `out` locks the file, so that no other
-/// process can replace the book in between.
+/// The caller must create `out` before it reads the old header. Creating `out` locks the file, so that no other process
+/// can replace the book in between.
 fn rewrite(header: &[u8], path: &Path, mut out: AtomicFile) -> Result<()> {
     refuse_other(path)?;
     let mut book = File::open(path).at(path, "open")?;

@@ -240,7 +240,7 @@ pub fn create_raw(header: &str) -> Vec<u8> {
     raw
 }
 
-/// The null records of a book: the records with the key 0 at its start, which contain the header.
+/// The records with the key 0 at the start of a book, called null records. They contain the header.
 pub(super) struct NullRecords {
     /// The header bytes of the records, which follow their keys. Bytes after about [`MAX_HEADER_LENGTH`] are not
     /// stored.
@@ -271,8 +271,8 @@ impl NullRecords {
         Ok(null)
     }
 
-    /// Returns `true` if the null records contain further data after the text of the header. Null bytes after the text
-    /// do not count as data.
+    /// Returns `true` if the null records contain other data after the text of the header. Null bytes after the text do
+    /// not count.
     pub(super) fn has_more_than_text(&self) -> bool {
         let end = self.data.iter().position(|byte| *byte == 0);
         let rest = &self.data[end.unwrap_or(self.data.len())..];
@@ -321,9 +321,9 @@ pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Computes the checksum of a book and returns the header text `text` with this checksum filled in. The checksum covers
-/// the text and all records; `records` is the checksum of the records alone. Returns `text` unchanged if it has no line
-/// for the checksum.
+/// Returns the header text `text` of a book with its checksum filled in, or unchanged if the text has no line for a
+/// checksum. The checksum covers the text before this line and all records. `records` is the checksum of the records
+/// alone.
 pub(super) fn renewed(text: &str, records: Checksum) -> String {
     match split_checksum(text) {
         (before, Some(_)) => format!(
@@ -334,10 +334,10 @@ pub(super) fn renewed(text: &str, records: Checksum) -> String {
     }
 }
 
-/// Returns the checksum that the records of a book must have. It is derived from `text`, the text of the book's header.
+/// Returns the checksum that the records of a book must have to match the checksum in `text`, the text of the book's
+/// header. The checksum in the header is the sum of the checksums of the text and of the records.
 ///
-/// Returns `None` if the header has no checksum, and `Some` with an error if the digits of the checksum are
-/// malformed.
+/// Returns `None` if the header has no checksum, and `Some` with an error if the digits of the checksum are malformed.
 pub(super) fn of_records(text: &str) -> Option<Result<Checksum, InvalidChecksum>> {
     let (before, digits) = split_checksum(text);
     let checksum = digits?.parse::<Checksum>();

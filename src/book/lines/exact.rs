@@ -22,8 +22,8 @@ use crate::{
     walk::{LinesOf, Source},
 };
 
-/// The number of book positions that White can reach, and the number that Black can reach. A side may play any legal
-/// move. Its opponent plays only replies after which the book has a move.
+/// The number of book positions that White can reach with any legal moves, and the number that Black can reach. The
+/// opponent plays only moves after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Reachable {
     /// The number of positions that can be reached if White plays any legal moves. Includes the positions on White's
@@ -34,14 +34,13 @@ pub struct Reachable {
     pub black: u64,
 }
 
-/// Counts the positions of a book that White can reach, and those that Black can reach. A side may play any legal move.
-/// Its opponent plays only moves after which the book has an answer. The numbers equal the output of `polyglot
-/// info-book -exact`. Positions that exceed `memory` are written to temporary files. `meter` shows the progress.
+/// Counts the positions of a book that White can reach with any legal moves, and those that Black can reach. The
+/// opponent plays only moves after which the book has a move. The numbers equal the output of `polyglot info-book
+/// -exact`. Keys of positions that exceed `memory` are written to temporary files. `meter` shows the progress.
 ///
 /// # Errors
 ///
-/// Returns an error if the book cannot be read, if its keys do not ascend, or if a temporary file cannot be
-/// written.
+/// Returns an error if the book cannot be read, if its keys do not ascend, or if a temporary file cannot be written.
 pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachable> {
     let walks = [
         (Color::White, FollowedMoves::OfTheBook),
@@ -67,16 +66,16 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     })
 }
 
-/// The moves that a search for lines of one side follows for this side. For the opponent, a search always follows every
-/// reply after which the book has a move.
+/// The moves that a search for the lines of one side follows when that side is to move: only moves of the book, or all
+/// legal moves. When the opponent is to move, a search always follows the legal moves after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum FollowedMoves {
     OfTheBook,
     Any,
 }
 
-/// A position with the squares of its pieces, in one list for each side. The lists are in the order in which the
-/// program polyglot lists pieces, because its move generator depends on this order.
+/// A position with the squares of its pieces, in one list for each side. The lists keep the order in which the program
+/// polyglot lists pieces, because polyglot generates moves in this order.
 #[derive(Clone)]
 struct ListedPosition {
     pos: Keyed<VariantPosition>,
@@ -145,9 +144,9 @@ impl ListedPosition {
     }
 }
 
-/// Returns a sort key for moves, by which moves are in the order in which the program polyglot generates them. The
-/// order is by the index of the moving piece in `pieces`, then by direction, distance and promotion. A pawn's captures
-/// come before its steps, and castling comes last.
+/// Returns a key that sorts moves into the order in which the program polyglot generates them. `pieces` lists the
+/// squares of the pieces of the side to move. The order is by the index of the moving piece in `pieces`, then by
+/// direction, distance and promotion. A pawn's captures come before its steps, and castling comes last.
 fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     if let Some(side) = mv.castling_side() {
         return (pieces.len(), i32::from(side.is_queen_side()), 0, 0);
@@ -226,13 +225,12 @@ impl LineWalk<'_> {
         Ok(())
     }
 
-    /// Enters a position in a depth-first search for the lines of `side`. The position `at` is `ply` half-moves from
-    /// the start. Returns the moves to follow from it, in reverse order, so that the next move is last.
+    /// Enters the position `at`, `ply` half-moves from the start, in a depth-first search for the lines of `side`.
+    /// Returns the moves to follow from it, in reverse order, so that the caller can take the next move from the end.
     ///
-    /// `own` says whether the search follows all legal moves of `side` or only the moves of the book. For the opponent,
-    /// it follows the moves after which the book has an answer. Returns no moves if the position is already on the
-    /// current line, or if `seen` contains its key. The search adds keys to `seen` so that it does not enter positions
-    /// twice.
+    /// When `side` is to move, `own` says whether to follow all legal moves or only moves of the book. When the
+    /// opponent is to move, returns the moves after which the book has a move. Returns no moves if the position is
+    /// already on the current line, or if `seen`, the keys of the positions that this search has entered, contains it.
     fn enter(
         &mut self,
         at: &ListedPosition,

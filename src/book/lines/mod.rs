@@ -72,15 +72,15 @@ pub fn count(book: &Book, memory: &Memory, meter: &Meter) -> Result<Lines> {
     })
 }
 
-/// Counts the lines of `side`, as `info-book` reports them. On such a line, `side` plays moves of the book, and the
-/// opponent plays any move after which the book has an answer. Returns two numbers: the number of lines, and the number
-/// of positions on them. Only positions in which `side` is to move and the book has moves are counted. Positions that
-/// exceed `memory` are written to temporary files. `done` receives the progress.
+/// Counts the lines of `side`, on which `side` plays moves of the book, and the opponent plays any move after which the
+/// book has a move. Returns the number of lines, and the number of positions on them in which `side` is to move and the
+/// book has moves. Keys of positions that exceed `memory` are written to temporary files. `progress` receives the
+/// progress.
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,
     memory: &Memory,
-    done: &mut FractionalProgress<'_>,
+    progress: &mut FractionalProgress<'_>,
 ) -> Result<(u64, u64)> {
     let start = Variant::Standard.start();
     let has_start = side == Color::White && moves.has_records(key(&start))?;
@@ -91,7 +91,7 @@ fn count_lines(
         memory: memory.clone(),
         ..Limits::default()
     };
-    walk_breadth_first(&lines, &[start], &limits, done, &mut |arrival| {
+    walk_breadth_first(&lines, &[start], &limits, progress, &mut |arrival| {
         arrivals += 1;
         let before = arrival.before.exact_identity();
         expanded += u64::from(last.replace(before) != Some(before));
@@ -105,17 +105,18 @@ fn count_lines(
     Ok((lines, positions))
 }
 
-/// Returns the keys of the positions that can be reached from `starts` by fewer than `plies` moves of `source`.
+/// Returns the keys of the positions that are reached from the positions `starts` by fewer than `plies` half-moves, all
+/// of which are moves of `source`. The positions `starts` are included.
 ///
-/// If `side` is given, only the positions in which this side is to move are returned. The keys spill to temporary
-/// files if they exceed `memory`. `done` receives the progress.
+/// If `side` is given, returns only positions in which this side is to move. Keys that exceed `memory` are written to
+/// temporary files. `progress` receives the progress.
 pub(super) fn reached_keys(
     source: &impl Source,
     starts: &[VariantPosition],
     side: Option<Color>,
     plies: u16,
     memory: &Memory,
-    done: &mut FractionalProgress<'_>,
+    progress: &mut FractionalProgress<'_>,
 ) -> Result<SpillingSet> {
     let mut keys = SpillingSet::new(memory.clone());
     if plies == 0 {
@@ -135,7 +136,7 @@ pub(super) fn reached_keys(
         memory: memory.clone(),
         ..Limits::default()
     };
-    walk_breadth_first(source, starts, &limits, done, &mut |arrival| {
+    walk_breadth_first(source, starts, &limits, progress, &mut |arrival| {
         note(arrival.after)
     })?;
     Ok(keys)
@@ -151,8 +152,8 @@ pub(super) fn contains(reached: &[SpillingSet], key: u64) -> Result<bool> {
     Ok(false)
 }
 
-/// A source of the playable moves of a sorted book. A move is playable if it is legal and has a weight above 0. A
-/// castling move must also be spelled as king takes rook, as the format requires.
+/// A source of the playable moves of a sorted book. A move is playable if it is legal, has a weight above 0 and, for
+/// castling, is spelled as king takes rook, as the format requires.
 pub(super) struct PlayableMoves<'a> {
     book: &'a Book,
     absent: KeyFilter,
@@ -160,17 +161,17 @@ pub(super) struct PlayableMoves<'a> {
 }
 
 impl<'a> PlayableMoves<'a> {
-    /// Creates a source of the moves of `book`, like [`within`](PlayableMoves::within). Limits the filter of the book's
-    /// keys to [`KeyFilter::MAX_BYTES`] bytes of memory.
+    /// Creates a source of the moves of `book`, like [`within`](PlayableMoves::within), whose filter takes at most
+    /// [`KeyFilter::MAX_BYTES`] bytes of memory.
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
         PlayableMoves::within(book, meter, KeyFilter::MAX_BYTES)
     }
 
-    /// Creates a source of the moves of `book`. Reads all records once to build a filter of their keys. The filter
-    /// saves reading the book in most look-ups of keys that the book does not contain.
+    /// Creates a source of the moves of `book`. Reads all records once to build a filter of their position keys. Most
+    /// look-ups of a key that the book does not contain are answered by this filter, without reading the book.
     ///
-    /// The filter takes at most `memory` bytes, but at least 512. The smaller the filter is, the more look-ups read
-    /// the book in vain.
+    /// The filter takes at most `memory` bytes, but at least 512. A smaller filter lets more of these look-ups read the
+    /// book.
     ///
     /// # Errors
     ///
@@ -235,22 +236,22 @@ impl Source for PlayableMoves<'_> {
     }
 }
 
-/// Returns the move of the record `entry` in the position `pos`. Returns `None` if the move is illegal, if its
-/// weight is 0, or if castling is not spelled as king takes rook.
+/// Returns the move of the record `entry` in the position `pos` if it is playable: legal, of a weight above 0 and, for
+/// castling, spelled as king takes rook. Otherwise, returns `None`.
 fn playable(pos: &VariantPosition, entry: Entry) -> Option<Move> {
     let mv = entry.mv.to_move(pos)?;
     (entry.weight > 0 && BookMove::from(mv) == entry.mv).then_some(mv)
 }
 
-/// A filter that rejects most position keys that a book does not contain. It accepts all keys of the book. It is a set
-/// of bits, indexed by the low bits of the keys.
+/// A filter that accepts all position keys of a book, and rejects most other keys. It is a set of bits, indexed by the
+/// low bits of the keys.
 struct KeyFilter {
     bits: Vec<u64>,
 }
 
 impl KeyFilter {
-    /// The number of bits in the filter for each record of the book. With this number, at most one in 32 keys that the
-    /// book does not contain passes the filter. The filter of a large book has fewer bits, because
+    /// The number of bits in the filter for each record of the book. A key that the book does not contain then passes
+    /// the filter with a probability of at most 1 in 32. The filter of a large book has fewer bits, because
     /// [`MAX_BYTES`](KeyFilter::MAX_BYTES) limits its size.
     const BITS_PER_RECORD: u64 = 32;
 
@@ -285,11 +286,9 @@ impl KeyFilter {
     }
 }
 
-/// Writes the lines of `side` that begin at `start`, as numbered lines of text. Each move of `side` is followed
+/// Writes all lines of `side` that begin in the position `start`, as numbered lines of text. On a line, `side` plays
+/// moves of the book, and the opponent plays any move after which the book has a move. Each move of `side` is followed
 /// by its share of the position's weights in percent.
-///
-/// The moves of `side` come in the order of the book, and the opponent's moves in the order of their UCI text.
-/// Errors name `path`, the path of the output. `meter` shows the progress.
 ///
 /// # Errors
 ///
@@ -393,8 +392,8 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Removes the last position from the current line. If the line is complete, because the book has no answer to any
-    /// reply of the opponent, first writes the line.
+    /// Removes the last position from the current line. If the line is complete, first writes it. A line is complete if
+    /// the opponent is to move and the book has no answer to any reply.
     fn leave(&mut self) -> Result<()> {
         let Some(node) = self.path.pop() else {
             return Ok(());
@@ -407,8 +406,8 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Writes the current line, followed by the text `note`. `portion` is used to show the progress: it is the
-    /// estimated share of the whole work that this line completes.
+    /// Writes the current line, followed by the text `note`. `portion` is the estimated fraction of the whole output
+    /// that this line completes, by which the progress advances.
     fn write_line(&mut self, note: &str, portion: f64) -> Result<()> {
         self.done.add(portion);
         let written = self.try_write_line(note);
