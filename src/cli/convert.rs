@@ -213,7 +213,7 @@ fn book(
     let reason = "applies only to databases: a Polyglot book contains no moves of weight 0";
     Usage::refuse(weighted, reason)?;
     if !format.is_suite() {
-        args.suite.refuse_but_starts(SUITES)?;
+        args.suite.refuse_except_from(SUITES)?;
     }
     let suite = args.suite.suite(variant, &memory, evals)?;
     let convert = ConvertBook {
@@ -292,11 +292,10 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
     }
 }
 
-/// Returns a warning if the database lacks rare moves that the output should contain. Returns `None` if the output is
-/// not affected. `info` says with which options the database was made. `kept` is the filter for the moves of the
-/// output.
+/// Returns a warning if the database lacks rare moves that the output should contain, otherwise `None`. A book made
+/// from such a database lacks these moves too. In a suite, the numbers of games are too low.
 ///
-/// A book is incomplete if rare moves are missing. The numbers of games in a suite are too low in this case.
+/// `info` says with which options the database was made. `kept` is the filter for the moves of the output.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {
     let dropped = info.dropped()?;
     let made_with = &info.move_filter;

@@ -114,13 +114,13 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Err(ExitOne.into())
 }
 
-/// The differences between two books in one position, together with the position. A book stores only a hash of each
-/// position. The position is therefore `None` if no line of the books reaches it.
+/// The differences between two books in one position, and the position itself. A book stores only a hash of each
+/// position, so the position is `None` if no line of the books leads to it.
 type Difference = (PositionDifference, Option<VariantPosition>);
 
-/// The differences between two books in one position, prepared for printing. The first element contains the moves that
-/// differ, the second the position, and the third the evaluation after each move. The position is `None` if no line of
-/// the books reaches it. An evaluation is `None` if it is unknown.
+/// The differences between two books in one position, prepared for printing: the moves that differ, the position, and
+/// the evaluation after each of these moves. The position is `None` if no line of the books leads to it. An evaluation
+/// is `None` if it is unknown.
 type ShownDifference = (
     PositionDifference,
     Option<VariantPosition>,
@@ -141,8 +141,8 @@ fn evaluated(
     mv.to_move(pos).map_or(Ok(None), |mv| evals.after(pos, mv))
 }
 
-/// Adds to each difference the position in which it occurs. `positions` finds the position by its key. If the position
-/// is found, removes moves that differ only in the notation of castling. Skips differences without moves.
+/// Adds to each difference the position in which it occurs. `positions` finds this position by its key. If the position
+/// is found, removes moves that differ only in the notation of castling. Leaves out a difference if no moves remain.
 fn locate_differences<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,

@@ -85,8 +85,9 @@ fn last_panic() -> MutexGuard<'static, String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the error message for a panic with the text `message`. If `message` is empty, returns the message for the
-/// last panic. The source location is known only for the last panic, so only its error message contains the location.
+/// Returns the message that reports a panic to the user. `message` is the text of the panic. If `message` is empty, the
+/// last panic is reported. The result contains the source location only for the last panic, because no other location
+/// is known.
 fn internal_error(message: &str) -> String {
     let last = last_panic();
     let panic = if last.starts_with(message) {
@@ -223,8 +224,8 @@ fn without_numbers(text: &str) -> String {
     kept + rest
 }
 
-/// Returns the advice that an error message ends with, such as the name of an option that helps. Returns an empty text
-/// if there is no advice.
+/// Returns the advice that an error message ends with, such as the name of an option that helps. Returns an empty
+/// string if there is no advice.
 fn advice(err: &anyhow::Error) -> String {
     if let Some(Error::Io { path, .. }) = err.downcast_ref()
         && path.to_string_lossy().contains('*')
@@ -288,8 +289,8 @@ fn is_broken_pipe(err: &anyhow::Error) -> bool {
     is_broken && !names_a_file
 }
 
-/// The options that users may know from other programs. Each element contains a command of polybook, the names of the
-/// option in other programs, and its name in polybook. An empty command means every command.
+/// Options of other programs that users may try in polybook. Each element contains a command of polybook, the names of
+/// the option in other programs, and the corresponding option of polybook. An empty command means every command.
 const FOREIGN_OPTIONS: [(&str, &[&str], &str); 8] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
@@ -379,9 +380,9 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     Some(err.to_string())
 }
 
-/// Finds the option of `command` that the user probably meant by `option`. Other programs, such as polyglot, have an
-/// option with this name. Returns `option` and the name of the option in polybook. Returns `None` if
-/// [`FOREIGN_OPTIONS`] does not contain the option.
+/// Finds the option of polybook that the user probably meant by `option`, the name of an option in another program such
+/// as polyglot. Returns `option` and the name in polybook. Returns `None` if [`FOREIGN_OPTIONS`] does not contain
+/// `option` for `command`.
 fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
     let has = |long: &str| {
         let mut options = command.get_arguments();

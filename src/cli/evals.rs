@@ -197,7 +197,7 @@ impl MaxLossArgs {
     }
 
     /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. `is_needed` is `true` if an
-    /// option other than `--max-loss` uses the store. Returns an error if `--evals` is given but no option uses the
+    /// option other than `--max-loss` needs the store. Returns an error if `--evals` is given but no option uses the
     /// store.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
@@ -220,7 +220,7 @@ impl MaxLossArgs {
 }
 
 /// Returns the line of a summary that says how many moves `--max-loss` removed. If the option was not given, `losses`
-/// is `None` and the result is an empty text.
+/// is `None` and the result is an empty string.
 pub fn losses(losses: Option<LossSummary>) -> String {
     losses.map_or_else(String::new, |losses| {
         let emptied = match losses.emptied {
@@ -236,7 +236,7 @@ pub fn losses(losses: Option<LossSummary>) -> String {
 }
 
 /// Returns the end of the summary line of a suite. It says how many positions the suite lacks because they have no
-/// evaluation. Returns an empty text if `unevaluated` is `None` or 0.
+/// evaluation. Returns an empty string if `unevaluated` is `None` or 0.
 pub fn unevaluated_suffix(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {
@@ -249,7 +249,7 @@ pub fn cell(eval: Option<Eval>) -> String {
     eval.map_or_else(|| "-".to_owned(), |eval| eval.score.to_string())
 }
 
-/// Formats the score and the depth of an evaluation as a line. Returns an empty text if `eval` is `None`.
+/// Formats the score and the depth of an evaluation as a line. Returns an empty string if `eval` is `None`.
 pub fn line(eval: Option<Eval>) -> String {
     let said = |eval: Eval| format!("evaluation {}, depth {}\n", eval.score, eval.depth);
     eval.map_or_else(String::new, said)

@@ -17,12 +17,12 @@ use shakmaty::Color;
 
 use super::{Context, index_cache::index_of, input::may_have_games, usage::Usage};
 
-/// The name of a group of options in clap: the options that accept names of players or events. `--exact` can be given
-/// only with one of them.
+/// The id of the clap group that contains the options for names of players and events. `--exact` can be given only
+/// together with one of these options.
 const NAMES: &str = "names";
 
-/// The ids of the options that filter games by an event or an opening. Some commands accept one value for them, others
-/// several.
+/// The ids of the options that filter games by event or opening. Some commands accept each of them only once, so a
+/// repeated option must remain an error there. In other commands, the option can be repeated.
 pub const ONE_NAME: [&str; 3] = ["event", "eco", "opening"];
 
 /// The heading above the options that filter games, in the help of a command.
@@ -135,9 +135,10 @@ impl GameFilterArgs {
         Ok(Some(filter))
     }
 
-    /// Returns the filter that the options describe, or `None` if the user gave none of them. `--player` selects only
-    /// games in which the player has this color. `whose` describes this player in the error message for names that
-    /// are given both with `--player` and with the option of the color.
+    /// Returns the filter that the options describe, or `None` if the user gave none of them. In this filter, a name
+    /// given with `--player` is the name of the player with the color `color`. Returns an error if the user gave names
+    /// both with `--player` and with the option of this color, `--white` or `--black`. `whose` describes the player in
+    /// the error message, for example `opponent`.
     pub fn given_for_color(&self, color: Color, whose: &str) -> Result<Option<GameFilter>, Usage> {
         let Some(mut filter) = self.given()? else {
             return Ok(None);
@@ -364,11 +365,11 @@ impl ExplorerFilterArgs {
     }
 }
 
-/// Checks that the names of players and events in `filters` occur in the games of `explorer`. `has_games` is `true` if
-/// at least one game passes the filters.
+/// Reports the names in `filters` that occur in no game of `explorer`. `has_games` is `true` if at least one game
+/// passes the filters.
 ///
-/// The filters can contain several names of one player. If no game passes because a player or event is unknown, returns
-/// an error. If only some names of a player are unknown, prints a warning for each of these names.
+/// If no game passes, and all names of a player, opponent or event are unknown, returns an error. Otherwise, if the
+/// filters contain several names of a player or opponent, prints a warning for each unknown name.
 pub fn check_names(
     explorer: &Explorer,
     filters: &Filters,
@@ -435,8 +436,8 @@ pub fn explorer_of(indexes: &[impl AsRef<Path>], context: Context) -> anyhow::Re
     Ok(Explorer::open(sources?)?)
 }
 
-/// Returns the only index in `indexes` if it was made with `make-book --leveldb`. Returns `None` for several indexes,
-/// for an explorer's index and for a PGN file.
+/// Returns the only index in `indexes` if it was made with `make-book --leveldb`. Returns `None` if there are several
+/// indexes, or if the only one is an explorer's index or a PGN file.
 ///
 /// Returns an error if the index was made with `--leveldb` and the user gave filters. Only explorer's indexes can be
 /// filtered.

@@ -210,7 +210,7 @@ fn given_twice() -> Usage {
     )
 }
 
-/// Returns the extension of a file name in lower case, without the dot. Returns an empty text if the name has no
+/// Returns the extension of a file name in lower case, without the dot. Returns an empty string if the name has no
 /// extension.
 pub fn ending(path: &Path) -> String {
     let ending = path.extension().unwrap_or_default();

@@ -57,16 +57,17 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     modern
 }
 
-/// The commands to which indexes are given as plain arguments. Other commands have the option `--index` for this.
-const WITH_PLAIN_INDEXES: [&str; 5] =
+/// The commands that take indexes as positional arguments. Other commands take an index with the option `--index`.
+const POSITIONAL_INDEXES: [&str; 5] =
     ["tree", "verify", "merge-index", "serve", "repertoire build"];
 
-/// Replaces `--index DIR` and `--leveldb DIR` with `DIR` in the arguments of a command in [`WITH_PLAIN_INDEXES`]. Users
-/// know these options from other commands, and may give them here, too.
-pub fn with_plain_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
+/// Removes `--index` and `--leveldb` from the arguments of a command in [`POSITIONAL_INDEXES`], so that `--index DIR`
+/// becomes the positional argument `DIR`. Users know these options from other commands, and may give them here, too.
+/// `cli` is the definition of the command line.
+pub fn with_positional_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     let is_plain = command(&args, cli).is_some_and(|command| match command.get_name() {
         "repertoire" => words(&args).nth(1) == Some("build"),
-        name => WITH_PLAIN_INDEXES.contains(&name),
+        name => POSITIONAL_INDEXES.contains(&name),
     });
     if !is_plain {
         return args;
@@ -93,7 +94,7 @@ pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
     cli.find_subcommand(words(args).next()?)
 }
 
-/// Returns the command within `command`, such as `build` of `repertoire`, that the arguments of the program name.
+/// Returns the subcommand of `command` that the program's arguments, `args`, name, such as `build` of `repertoire`.
 /// Returns `None` if they name none.
 pub fn inner_command<'a>(args: &[OsString], command: &'a Command) -> Option<&'a Command> {
     command.find_subcommand(words(args).nth(1)?)
@@ -239,7 +240,7 @@ mod tests {
             ),
         ] {
             let args = line.split(' ').map(OsString::from).collect();
-            let args = with_plain_indexes(args, &Cli::command());
+            let args = with_positional_indexes(args, &Cli::command());
             assert!(args.iter().eq(expected.split(' ')), "{line}: {args:?}");
         }
     }

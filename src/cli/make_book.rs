@@ -591,15 +591,15 @@ fn outputs(text: &mut String, report: &Report) {
     }
 }
 
-/// Returns the number of entries of a suite as text. If the suite has fewer entries than `--limit` allows, the text
-/// also says how many entries other options removed. `thing` is the noun for an entry, such as `line`, and `length` is
-/// the text that follows this noun.
-fn entries(suite: &SuiteReport, thing: &str, length: &str) -> String {
+/// Formats the number of entries of a suite. If the suite has fewer entries than `--limit` allows, the result also says
+/// how many entries other options removed. `thing` is the noun for an entry, such as `line`, and `suffix` is the text
+/// after this noun, such as ` of 8 half-moves`.
+fn entries(suite: &SuiteReport, thing: &str, suffix: &str) -> String {
     let Some(limit) = suite.limit.filter(|limit| suite.lines < *limit as u64) else {
-        return counted(suite.lines, thing) + length;
+        return counted(suite.lines, thing) + suffix;
     };
     let limit = counted(limit as u64, thing);
-    let mut text = format!("{} of at most {limit}{length}", suite.lines);
+    let mut text = format!("{} of at most {limit}{suffix}", suite.lines);
     if suite.rare > 0 {
         text += &format!(
             "; {} {} fewer games than --min-game",
@@ -617,9 +617,8 @@ fn entries(suite: &SuiteReport, thing: &str, length: &str) -> String {
     }
     text
 }
-/// Returns the lines of a summary about the effect of `--minimax` on a book. They say how many moves got a lower
-/// weight, and how many were left out. If the option was not given, `minimax` is `None` and the result is an empty
-/// text.
+/// Returns the lines of a summary about the effect of `--minimax` on a book: how many moves got a lower weight, and how
+/// many were left out. If the option was not given, `minimax` is `None` and the result is an empty string.
 pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {
         let unreached = match minimax.unreached {

@@ -131,7 +131,7 @@ fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
     Ok(databases > 0)
 }
 
-/// Prints the name of the output if the user gave no `--out`.
+/// Prints `name`, the name of the default output, if the user gave no `--out`.
 fn say_default_output(args: &Args, name: &str, context: Context) {
     if args.out.is_none() {
         context.say(&format!("--out is not given, so the output is {name}\n"));

@@ -141,7 +141,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
     let cli = Cli::command().mut_args(last_wins);
     let cli = cli.mut_subcommands(with_last_wins);
-    let args = legacy::with_plain_indexes(legacy::modernized(args.to_vec(), &cli), &cli);
+    let args = legacy::with_positional_indexes(legacy::modernized(args.to_vec(), &cli), &cli);
     cli.try_get_matches_from(args)
 }
 

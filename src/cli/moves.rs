@@ -92,8 +92,8 @@ enum UnfinishedGames {
     Skip,
 }
 
-/// The key by which the moves of a position are sorted for printing. It is the number of games, the score, the rating
-/// or the UCI notation.
+/// The value by which the moves of a position are sorted for printing: the number of games, the score, the rating or
+/// the UCI notation.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
 enum MoveOrder {
     Games,
@@ -220,7 +220,8 @@ fn add_eval(document: &mut Value, eval: Option<Eval>) {
     }
 }
 
-/// Sorts the moves that were played in the position `pos`. Moves with equal keys keep their order.
+/// Sorts the moves that were played in the position `pos` by the value that `order` names. Moves with equal values keep
+/// their order.
 fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     // A move without a finished game has no score and comes last.
     let score = |played: &PlayedMove| match results_of(played, pos.turn()) {
@@ -254,8 +255,8 @@ fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
     }
 }
 
-/// Returns the score for these results in percent, rounded to one decimal. Returns `None` if there are no finished
-/// games.
+/// Returns a player's score in percent, rounded to one decimal. `results` contains the player's wins, draws and losses.
+/// Returns `None` if it contains no games.
 fn player_score(results: Wdl) -> Option<f64> {
     (results.games() > 0).then(|| (1000.0 * results.score()).round() / 10.0)
 }
@@ -354,8 +355,8 @@ fn document(
     document
 }
 
-/// The evaluations and mean times that a table of moves shows besides the results. The times are the ones that players
-/// took for the moves. They are shown only if the user requested them.
+/// The values that a table of moves shows besides the results. These are the evaluations and, if the user requested
+/// them, the mean times that players took for the moves.
 struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,
@@ -365,7 +366,7 @@ struct ShownMoves<'a> {
 /// The text that the command prints if no moves were played in the position.
 const NO_MOVES: &str = "no games continue from this position\n";
 
-/// The text that the command prints if no game with the user's filters has a move in the position.
+/// The text that the command prints if no game that passes the user's filters has a move in the position.
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
 /// Formats the moves in `answer` as a table. `shown` contains the evaluations and times of the moves. `is_filtered` is

@@ -134,7 +134,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     print(&text(&table, &rows, of_player))
 }
 
-/// Shortens `rows` to the length that `--limit` allows. Prints how many rows were dropped, if any.
+/// Shortens `rows`, the rows of a table, to the length that `--limit` allows. Prints how many rows were dropped, if
+/// any.
 fn truncate<T>(rows: &mut Vec<T>, args: &Args, context: Context) {
     let limit = args.limit.unwrap_or(usize::MAX);
     let more = rows.len().saturating_sub(limit);
@@ -195,8 +196,9 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
     }
 }
 
-/// Returns a table of openings as a JSON document. `rows` contains each row with the name of its opening family.
-/// `of_player` is `true` if all games are those of one player. The results are then the player's.
+/// Converts a table of openings to a JSON document. Each element of `rows` contains a row of the table and the name of
+/// the opening family to which the row belongs. `of_player` is `true` if all games are those of one player. The
+/// document then also contains the results of this player.
 fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool) -> Value {
     let of_row = |(family, row): &(&str, &OpeningRow)| {
         let mut document = json!({

@@ -62,8 +62,8 @@ pub struct Args {
     comment: Option<String>,
 }
 
-/// The text that `pgheader -h` prints. It is the help of the original program `pgheader`, which the specification of
-/// the header format contains.
+/// The text that `pgheader -h` prints. It is the help of the original program `pgheader`, and comes from the
+/// specification of the header format.
 const OPTIONS: &str = "\
 pgheader <options> [<file>]
 Update a header, adding a default one if necessary
@@ -110,8 +110,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     update(args, file)
 }
 
-/// Formats the variants and the comment in a book's header. The layout is that of the examples in the specification of
-/// the header format.
+/// Formats the variants and the comment in the header of the book `file`. The layout follows the examples in the
+/// specification of the header format.
 fn header_text(file: &Path) -> anyhow::Result<String> {
     let text = header::read(file)?;
     let header = header::parse(&text).map_err(|source| malformed(file, source))?;

@@ -48,7 +48,8 @@ pub struct PositionArgs {
     position: Vec<String>,
 }
 
-/// The file in which a position will be looked up, and the variant of its positions. Error messages mention both.
+/// The file in which a position will be looked up, and the variant to which the positions in the file belong. Error
+/// messages mention both.
 pub struct Searched<'a> {
     pub file: &'a Path,
     /// The variant of all positions in the file, or `None` if the file does not state exactly one variant.
@@ -118,8 +119,8 @@ impl PositionArgs {
     }
 }
 
-/// A parser for clap that accepts any text, but lists the usual names of variants in the help and in completions. The
-/// caller must parse the text. The list is not complete, because some variants have further names.
+/// A parser for clap that accepts any string, but lists the usual names of variants in the help and in completions. The
+/// caller must parse the string. Some variants have further names, which the list does not contain.
 #[derive(Clone, Debug)]
 struct VariantNames {
     with_auto: bool,
@@ -166,7 +167,8 @@ pub fn color() -> impl TypedValueParser<Value = Color> {
 }
 
 /// Returns the variant by whose rules a book is read. This is the variant that the user named (`asked`) or, without
-/// one, the variant in the book's header. Returns an error if the header lists variants, but not this one.
+/// one, the variant in the book's header. Returns an error if the header lists variants, but not this one. `argument`
+/// is the path of the book in error messages.
 pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let variant = asked.or(book.variant()?).unwrap_or_default();
     refuse_other(argument, &book.variants()?, variant)?;
@@ -174,7 +176,7 @@ pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::
 }
 
 /// Returns the variant of the opening database `obs`. `asked` is the variant that the user named, or `None`. Returns an
-/// error if it differs from the variant of the database.
+/// error if `asked` differs from the variant of the database. `argument` is the path in this message.
 pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let own = &obs.info().variant;
     let variant = asked.or(own.parse().ok()).unwrap_or_default();
@@ -184,7 +186,8 @@ pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow
 
 /// Returns an error if a file contains positions of other variants, but not of the variant `asked`. Positions of
 /// different variants can have the same key, so a look-up could return wrong moves. `own` contains the names of the
-/// variants in the file. If none of the names is known, the file is accepted for every variant.
+/// variants in the file. If none of these names is known, the file is accepted for every variant. `argument` is the
+/// path of the file in the error message.
 pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::Result<()> {
     let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
     if known.is_empty() || known.iter().any(|own| own.is_played_like(asked)) {

@@ -157,14 +157,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The names of the two players in the printed text: the opponent's names, and the color of the user, who prepares for
-/// the opponent.
+/// The two players in the printed text: the names of the opponent, and the color of the user, who prepares for this
+/// opponent.
 struct PlayerNames {
     theirs: String,
     color: Color,
 }
 
-/// Formats a score from 0 to 1 in percent. Returns a hyphen if `score` is `None`.
+/// Formats a score from 0 to 1 as a percentage. Returns a hyphen if `score` is `None`.
 fn percent(score: Option<f64>) -> String {
     score.map_or("-".to_owned(), |score| format!("{:.1}%", 100.0 * score))
 }
@@ -222,8 +222,7 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &PlayerNames) -> S
     text
 }
 
-/// Appends a table of the opponent's moves to `text`. The user prepares for this opponent, and `color` is the color of
-/// the user.
+/// Appends a table of the opponent's moves to `text`. `color` is the color of the user, who prepares for this opponent.
 fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     let since = prepared.recent_since;
     let since = since.map_or("recent".to_owned(), |year| format!("since {year}"));
@@ -283,7 +282,7 @@ fn opening(mv: &PreparedMove) -> &'static str {
     mv.opening.map_or("", |opening| opening.name)
 }
 
-/// Formats a line to study as a row of a table. `start` is the position in which the line begins.
+/// Formats a line that the user should study as a row of a table. `start` is the first position of the line.
 fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
     let opening = line.opening.map(|opening| opening.name);
     let details = opening.into_iter().chain(line.gap.then_some("gap"));

@@ -225,7 +225,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     until_signal(listening)
 }
 
-/// Prints a warning for each name in `--me` that occurs in no game. `of_me` contains the names in `--me`.
+/// Prints a warning for each name that occurs in no game of `explorer`. `of_me` contains the names that the user gave
+/// with `--me`.
 fn warn_of_unknown_names(
     of_me: &Filters,
     explorer: &Explorer,

@@ -52,8 +52,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Three values about a position: the position, its moves in a book or database, and `true` if the book or database is
-/// empty.
+/// A position, its moves in a book or database, and `true` if the book or database contains no moves at all.
 type PositionMoves = (VariantPosition, Vec<ShownMove>, bool);
 
 #[derive(Serialize)]

@@ -22,8 +22,8 @@ use polybook::{
 /// Whether a signal is ending the program.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// The function to call when a signal ends the program, or `None`. The function of the server waits for requests that
-/// are still being answered.
+/// The function to call when a signal ends the program, or `None`. The server sets a function that waits for requests
+/// that are still being answered.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
 type Farewell = Box<dyn FnOnce() + Send>;

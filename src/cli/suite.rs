@@ -22,8 +22,8 @@ use super::{
 /// An upper bound on the memory that the positions from a file need, in bytes per byte of the file.
 const MEMORY_PER_BYTE: usize = 16;
 
-/// The option of `make-book` that writes an opening suite. If the user gives other options for suites without it, error
-/// messages mention it.
+/// The option of `make-book` that writes an opening suite. It is named in the error message if the user gives options
+/// for suites without this option.
 pub const ONLY_SUITE: &str = "--suite";
 
 /// The options that determine the content of an opening suite, which is a list of openings for games between engines.
@@ -85,8 +85,8 @@ pub struct SuiteArgs {
     opcodes: bool,
 }
 
-/// Returns the text for the length of a suite's lines, such as ` after 8 half-moves`. It follows the number of entries
-/// in a summary.
+/// Returns the text about the length of a suite's lines, such as ` after 8 half-moves`. In a summary, this text follows
+/// the number of entries. `plies` is the length in half-moves.
 pub fn length_suffix(format: SuiteFormat, plies: usize) -> String {
     let plies = counted(plies as u64, "half-move");
     match format {
@@ -120,9 +120,9 @@ fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
         .ok_or("use a range of pawns with the lower number first, such as 0.8..1.2")
 }
 
-/// Parses a range of percentages and returns its bounds. Error messages contain `things`, the name of the values, and
-/// `example`, an example of a range. Returns an error for a range up to 1 without a percent sign, such as `0.4-0.6`.
-/// The user probably means shares and not percentages there.
+/// Parses a range of percentages and returns its bounds. Error messages contain `things`, the plural noun for the
+/// values, and `example`, an example of a range. Returns an error for a range up to 1 without a percent sign, such as
+/// `0.4-0.6`, because the user probably means shares and not percentages.
 fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> {
     let percent = |text: &str| text.trim().trim_end_matches('%').parse::<f64>().ok();
     text.split_once('-')
@@ -139,8 +139,8 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
 }
 
 impl SuiteArgs {
-    /// Returns the settings of the suite that do not come from files. The evaluations and the starting positions are
-    /// missing, because they must be read from files.
+    /// Returns the settings of the suite that the options contain directly. The evaluations and the starting positions
+    /// are missing, because they must be read from files.
     pub fn settings(&self) -> Suite {
         let limit = self
             .limit
@@ -160,8 +160,8 @@ impl SuiteArgs {
         }
     }
 
-    /// Returns all settings of the suite, for which it reads the starting positions. If an option filters positions by
-    /// evaluation, also opens the store of evaluations at the path `evals`.
+    /// Returns all settings of the suite. Reads the starting positions from the file that the user named. If an option
+    /// filters positions by evaluation, also opens the store of evaluations at the path `evals`.
     pub fn suite(
         &self,
         variant: Variant,
@@ -191,7 +191,7 @@ impl SuiteArgs {
         }))
     }
 
-    /// Returns `true` if the user gave the length of the lines.
+    /// Returns `true` if the user gave `--plies`, the length of the lines.
     pub fn has_plies(&self) -> bool {
         self.plies.is_some()
     }
@@ -245,16 +245,16 @@ impl SuiteArgs {
     }
 
     /// Returns an error if the user gave an option that applies only to suites. Commands that write no suite call this
-    /// function. The error message contains `suites`, which describes the outputs that are suites.
+    /// function. `suites` describes the outputs that are suites in the error message.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         let from = self.from.as_ref().map(|_| "--from");
         Usage::refuse(from, &format!("applies only to {suites}"))?;
-        self.refuse_but_starts(suites)
+        self.refuse_except_from(suites)
     }
 
-    /// Returns an error if the user gave an option that applies only to suites, except `--from`. The error message
-    /// contains `suites`, which describes the outputs that are suites.
-    pub fn refuse_but_starts(&self, suites: &str) -> Result<(), Usage> {
+    /// Returns an error if the user gave an option that applies only to suites. The option `--from` is accepted,
+    /// because it also applies to other outputs. `suites` describes the outputs that are suites in the error message.
+    pub fn refuse_except_from(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),
             (self.limit.is_some(), "--limit"),

@@ -29,7 +29,7 @@ pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
         .map_err(not_printed)
 }
 
-/// Writes several texts to standard output one by one, so that they need not all fit into memory.
+/// Writes strings to standard output one by one, so that they need not all fit into memory.
 pub fn print_all(texts: impl IntoIterator<Item = polybook::Result<String>>) -> anyhow::Result<()> {
     let mut out = stdout();
     for text in texts {
@@ -43,9 +43,9 @@ pub fn print_json(document: &Value) -> anyhow::Result<()> {
     print(&format!("{}\n", json::to_string(document)?))
 }
 
-/// Writes the JSON object `document` to standard output, and appends a list to it as the last field. `list` is the name
-/// of this field, and `items` are its elements as JSON. The elements are written one by one, so the list need not fit
-/// into memory.
+/// Writes a JSON object to standard output: the fields of `document`, and then a list as the last field. `list` is the
+/// name of this field, and `items` are the elements of the list as JSON. The elements are written one by one, so the
+/// list need not fit into memory.
 pub fn print_json_list(
     document: &Value,
     list: &str,

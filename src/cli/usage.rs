@@ -8,7 +8,7 @@ pub struct Usage(pub String);
 
 impl Usage {
     /// Returns an error if `option` is `Some`. `option` contains the name of an option that the user gave but must not
-    /// use here. The error message is this name followed by `reason`.
+    /// use here. The error message consists of this name and `reason`.
     pub fn refuse(option: Option<&str>, reason: &str) -> Result<(), Usage> {
         match option {
             Some(option) => Err(Usage(format!("{option} {reason}"))),

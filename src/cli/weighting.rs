@@ -64,8 +64,7 @@ pub struct WeightingArgs {
     minimax: Option<u8>,
 }
 
-/// Returns a parser for clap that accepts only the names in `values`. The parsed value is the one that belongs to the
-/// name.
+/// Returns a parser for clap that accepts only the names in `values`, and converts each name to the value next to it.
 pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     values: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
@@ -94,9 +93,9 @@ fn score_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The requirement of an option in [`WeightingArgs`], such as a certain kind of output. [`WeightingArgs::given`] lists
-/// the options in the order of these variants. The discriminant of a variant is the index of the first option with this
-/// requirement.
+/// A requirement of the options in [`WeightingArgs`], such as a certain kind of output. [`WeightingArgs::given`]
+/// contains a list of all these options, sorted by requirement. The discriminant of a variant is the index of the first
+/// option with this requirement.
 #[derive(Copy, Clone)]
 pub enum Requirement {
     /// The games in which the moves were played, which a Polyglot book does not contain.
@@ -110,8 +109,8 @@ pub enum Requirement {
 }
 
 impl WeightingArgs {
-    /// Finds an option that the user gave and whose requirement is `needs` or a later variant of [`Requirement`].
-    /// Returns the name of the first such option, or `None` if there is none.
+    /// Returns the name of the first option that the user gave and whose requirement is `needs` or a later variant of
+    /// [`Requirement`]. Returns `None` if the user gave no such option.
     pub fn given(&self, needs: Requirement) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [
@@ -140,8 +139,8 @@ impl WeightingArgs {
         self.min_game
     }
 
-    /// Returns the filter for moves that the options describe. Without `--min-game`, the filter has the minimum number
-    /// of games of `default`.
+    /// Returns the filter for moves that the options describe. If `--min-game` is not given, the minimum number of
+    /// games comes from `default`.
     pub fn move_filter(&self, default: &MoveFilter) -> MoveFilter {
         MoveFilter {
             min_game: self.min_game.unwrap_or(default.min_game),

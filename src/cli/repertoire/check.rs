@@ -100,8 +100,8 @@ pub struct Args {
 /// The number of bytes of PGN that [`has_finished_games`] reads at a time.
 const BYTES_PER_READ: usize = 1 << 16;
 
-/// The default maximum length of each printed list. One list contains the checked games, and another the moves with
-/// which games left the repertoire.
+/// The default maximum length of each of the two printed lists: the checked games, and the moves with which games left
+/// the repertoire.
 const DEFAULT_LIMIT: usize = 20;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -378,7 +378,7 @@ fn numbered(departure: &Departure) -> String {
     }
 }
 
-/// Formats `moves` as text. They are the moves of the repertoire in the position in which `side` left it.
+/// Formats `moves`, the moves of the repertoire in the position in which `side` left the repertoire.
 fn known_moves(side: Side, moves: &[String]) -> String {
     match (side, moves) {
         (_, []) => "no move is known".to_owned(),

@@ -188,7 +188,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a copy of the repertoire to `out`, and adds the answers in `found` to the copy.
+/// Writes a repertoire to `out`, and adds the answers to gaps in `found` to it. `start` is the position at which the
+/// search for gaps began. `opener` contains the settings of the command.
 fn write(
     args: &Args,
     out: RepertoireFile,
@@ -224,8 +225,8 @@ fn write(
 }
 
 /// Prints up to two messages about the search for gaps. A gap is an opponent's move that the repertoire does not
-/// answer. The first message says that the games of the source end after a line that is likelier than every gap. The
-/// second message says how many of the first `add` gaps got no answer.
+/// answer. The first message names a line after which the source has no games. It is printed only if this line is
+/// likelier than every gap. The second message says how many of the first `add` gaps got no answer.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
     if let Some(end) = found
@@ -249,8 +250,8 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
 }
 
 /// Formats the report on the gaps of a repertoire. A gap is an opponent's move that the repertoire does not answer. The
-/// report first states which share of games is still in the repertoire after each half-move, as far as this share
-/// changes. Then it lists the gaps.
+/// first part of the report states the share of games that are still in the repertoire after each half-move. It leaves
+/// out half-moves that do not change this share. The second part lists the gaps.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
     let mut last = None;

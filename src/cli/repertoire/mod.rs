@@ -71,7 +71,7 @@ const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
     ("weight", OwnMoveRule::Weight),
 ];
 
-/// The options that determine the start, the length and the moves of the lines of a repertoire.
+/// The options that determine where the lines of a repertoire begin and end, and which moves they contain.
 #[derive(clap::Args, Debug)]
 struct LineArgs {
     /// End lines after at most N half-moves, with a move of the side of the repertoire [default: where the games end]
@@ -118,7 +118,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Opens the repertoires and the sources of moves of a command, with the settings of the command.
+/// An opener of the repertoires and the sources of moves of a command. It contains the settings of the command.
 pub struct Opener {
     variant: Option<Variant>,
     /// The variant of games without a `Variant` tag.
@@ -260,8 +260,8 @@ fn one_in(text: &str) -> Result<f64, &'static str> {
     }
 }
 
-/// Returns the title of a repertoire for the side `color`. A PGN file contains the title in the `Event` tags of its
-/// games, and a book in the comment of its header.
+/// Returns the title of a repertoire for the side `color`. A repertoire in PGN contains the title in the `Event` tags
+/// of its games, and a book contains it in the comment of its header.
 fn title_of(color: Color) -> String {
     format!("Repertoire for {color}")
 }
@@ -275,8 +275,8 @@ fn refuse_printed(out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Formats a game as an element of a JSON list, preceded by `comma`. Then sets `comma` to `,`, so that a comma precedes
-/// the next element. The caller passes an empty `comma` for the first element.
+/// Formats a game as an element of a JSON list, preceded by `comma`. Then sets `comma` to `,`, so that the next element
+/// begins with a comma. The caller passes an empty `comma` for the first element.
 fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     let game = json::to_string(game).expect("texts and numbers are JSON");
     std::mem::replace(comma, ",").to_owned() + &game
@@ -292,7 +292,8 @@ pub fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     Ok(out)
 }
 
-/// Appends a blank line to the text of a game, and returns the new text. Returns an empty text if the game is blank.
+/// Returns the text of a game followed by a blank line. White space at the end of `text` is removed. The result is
+/// empty if `text` is blank.
 fn pgn_text(text: &[u8]) -> Vec<u8> {
     match text.trim_ascii_end() {
         [] => Vec::new(),
