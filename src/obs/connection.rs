@@ -178,7 +178,8 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
 ///
 /// Returns an error if a log with changes has no index, because a program did not finish these changes.
 fn immutable_uri(path: &Path) -> Result<Option<String>> {
-    /// The offset of the byte "read version" in the header of an SQLite file, and the value of this byte in WAL mode.
+    /// The offset of the byte "read version" in the header of an SQLite file, and the value of this byte if the file is
+    /// in WAL mode (with a write-ahead log).
     const READ_VERSION: (usize, u8) = (19, 2);
     let mut header = Vec::new();
     File::open(path)
@@ -241,7 +242,7 @@ pub(super) struct PooledConnection {
 
 impl PooledConnection {
     /// Limits the memory for sorting rows with this connection to `memory.bytes`. The limit is at least [`MIN_CACHE`]
-    /// and at most [`MAX_CACHE`]. SQLite writes further rows to temporary files in `memory.temp_dir`.
+    /// and at most [`MAX_CACHE`]. Rows that do not fit into this memory go to temporary files in `memory.temp_dir`.
     ///
     /// # Errors
     ///

@@ -244,15 +244,15 @@ impl Obs {
     ///
     /// # Errors
     ///
-    /// Returns an error in the same cases as [`rows`](Obs::rows), or if the directory for temporary files cannot be
-    /// used.
+    /// Fails for the same reasons as [`rows`](Obs::rows). Also returns an error if the directory for temporary files
+    /// cannot be used.
     pub fn rows_by_epd(&self, memory: &Memory) -> Result<Rows> {
         self.sorted(self.connections.lend_long()?, memory)
     }
 
-    /// Returns an iterator over all rows, with EPDs and moves converted to polybook's spelling. The rows are sorted by
-    /// EPD and then by move. Unreadable EPDs and illegal moves remain unchanged. SQLite sorts the rows within the
-    /// memory budget `memory`.
+    /// Returns an iterator over all rows, sorted by EPD and then by move. In the returned rows, EPDs and moves have
+    /// polybook's spelling, except unreadable EPDs and illegal moves, which remain unchanged. SQLite sorts the rows
+    /// within the memory budget `memory`.
     pub(super) fn rows_by_own_epd(&self, memory: &Memory) -> Result<Rows> {
         let db = self.connections.lend()?;
         let path = self.path();
@@ -276,8 +276,8 @@ impl Obs {
     }
 }
 
-/// Returns `true` if an EPD lists pieces in hand, as in Crazyhouse. They are written in brackets after the board, for
-/// example `[QNp]`.
+/// Returns `true` if the EPD `epd` lists pieces in hand, as in Crazyhouse. Pieces in hand are written in brackets after
+/// the board, for example `[QNp]`.
 fn holds_pieces(epd: &str) -> bool {
     epd.contains('[') && !epd.contains("[]")
 }
@@ -397,9 +397,8 @@ pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
     })
 }
 
-/// Returns `true` if a message of SQLite's integrity check says that the operating system could not read a page.
-/// `problem` is the message. In this case, it ends with an extended error code of SQLite, whose low byte is the kind of
-/// error.
+/// Returns `true` if `problem`, a message of SQLite's integrity check, says that the operating system could not read a
+/// page. Such a message ends with an extended error code of SQLite, whose low byte is the kind of error.
 fn is_system_error(problem: &str) -> bool {
     let code = problem.rsplit_once("error code=");
     let code = code.and_then(|(_, code)| code.trim().parse::<i32>().ok());

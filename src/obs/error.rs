@@ -14,7 +14,7 @@ use crate::{
 /// other rows of `Info` and all rows of the table `Book`.
 pub(super) const CHECKSUM: &str = "Checksum";
 
-/// A problem with an OOBS database. It is the source of an [`Error::Format`].
+/// An error in the content or structure of an OOBS database. It becomes the source of an [`Error::Format`].
 #[derive(Clone, PartialEq, Eq, Debug, ThisError)]
 #[non_exhaustive]
 pub enum ObsError {
@@ -94,13 +94,13 @@ pub enum ObsError {
 }
 
 impl ObsError {
-    /// Converts the problem to an error about the file `path`.
+    /// Converts the error to an [`Error`] about the file `path`.
     pub(super) fn at(self, path: &Path) -> Error {
         Error::format(path, self)
     }
 }
 
-/// An extension trait of SQLite results, which converts SQLite errors to the library's [`Error`].
+/// An extension trait for results of SQLite, which converts their errors to the library's [`Error`].
 pub(super) trait Sql<T> {
     /// Converts an SQLite error to an [`Error::Io`] about the file `path`. `doing` is the verb in the error message,
     /// such as `read`.

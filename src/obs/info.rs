@@ -25,8 +25,9 @@ const STANDARD: &str = "standard";
 /// polybook follows.
 const GENERATOR: &str = "polybook ";
 
-/// The separator that is used when databases are merged. It separates the options of the databases in the value
-/// `Options` of the result. It also separates their move filters in the value `Dropped`.
+/// The separator between the texts that come from different databases after a merge. It is used in two values of the
+/// table `Info`: in `Options`, which contains the options of each database, and in `Dropped`, which contains the move
+/// filter of each database.
 const OPTION_SEPARATOR: &str = " | ";
 
 /// The names of the rows that polybook reads from the table `Info` of an OOBS database.
@@ -47,8 +48,8 @@ const KNOWN_ROWS: [&str; 10] = [
 /// ignored.
 const MAX_VALUE_BYTES: usize = 1 << 16;
 
-/// The maximum length in bytes of a text that polybook writes to the table `Info`, such as the list of inputs. A longer
-/// list is shortened, and the number of omitted inputs is appended. With this number, the text has at most
+/// The maximum length in bytes of a string that polybook writes to the table `Info`, such as the list of inputs. A
+/// longer list is shortened, and the number of omitted inputs is appended. With this number, the string has at most
 /// [`MAX_VALUE_BYTES`] bytes.
 const MAX_TEXT_BYTES: usize = MAX_VALUE_BYTES - 64;
 
@@ -57,11 +58,10 @@ const MAX_TEXT_BYTES: usize = MAX_VALUE_BYTES - 64;
 /// The Open Opening Book Standard defines the rows `Version`, `Variant` and `ItemCount`. polybook adds rows that
 /// describe the origin of the database:
 ///
-/// - `Input`, `Games` and `Options`: the input files, the number of games and the options, as in the header of a
-///   book;
-/// - `MinGame`, `MinScore` and `Only`: the filter that selected the moves (minimum number of games, minimum score
-///   in percent, and the side whose moves were kept);
-/// - `Dropped`: a text with the filters of merged databases, if these filters differ;
+/// - `Input`, `Games` and `Options`: the input files, the number of games and the options, as in the header of a book;
+/// - `MinGame`, `MinScore` and `Only`: the filter that selected the moves (minimum number of games, minimum score in
+///   percent, and the side whose moves were kept);
+/// - `Dropped`: the filters of merged databases as text, if these filters differ;
 /// - `Checksum`: a checksum of the rows, which [`verify`](crate::obs::verify) checks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {
@@ -180,8 +180,8 @@ impl Info {
         own().map_err(|err| err.at(path))
     }
 
-    /// Combines the description with `other`. The result describes a database that contains the games of both
-    /// databases.
+    /// Merges `other` into this description of a database. The result describes a database that contains the games of
+    /// both databases.
     pub(super) fn join(&mut self, other: &Info) {
         let theirs = &other.provenance;
         let ours = &mut self.provenance;
@@ -250,7 +250,7 @@ impl InfoValues {
         row.map(|(_, value)| value.as_str())
     }
 
-    /// Finds the row `name`, and converts its value with `read`. Returns `None` if the row does not exist.
+    /// Returns the value of the row `name`, converted by `read`. Returns `None` if the row does not exist.
     ///
     /// # Errors
     ///
@@ -300,8 +300,8 @@ impl InfoValues {
     }
 }
 
-/// A comparison of two checksums of a database. One is stored in the table `Info`, and the other is calculated from all
-/// rows.
+/// A comparison of two checksums of a database: the one that is stored in the table `Info`, and the one that is
+/// calculated from all rows.
 #[derive(Default)]
 pub(super) struct ChecksumCheck {
     /// The checksum stored in the table `Info`.
@@ -311,8 +311,9 @@ pub(super) struct ChecksumCheck {
 }
 
 impl ChecksumCheck {
-    /// Starts a comparison of the stored checksum with the calculated one. Reads the stored checksum, and adds the rows
-    /// of the table `Info` to the calculated one. Returns `None` if the database does not contain a checksum.
+    /// Begins a comparison of the stored checksum with the calculated one. Reads the stored checksum, and adds the rows
+    /// of the table `Info` to the calculated one. The caller must add the rows of the table `Book`. Returns `None` if
+    /// the database does not contain a checksum.
     pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<ChecksumCheck>> {
         let Some(recorded) = InfoValues::of(db)?.get(CHECKSUM).map(str::to_owned) else {
             return Ok(None);
@@ -330,7 +331,7 @@ impl ChecksumCheck {
         Ok(Some(check))
     }
 
-    /// Adds a row to the checksum that is calculated. The row is added as a text in which tabs separate the fields.
+    /// Adds a row to the calculated checksum, as a string in which tabs separate the fields.
     pub(super) fn add(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
         let text = &mut self.text;
         text.clear();
@@ -351,7 +352,7 @@ impl ChecksumCheck {
         Ok(())
     }
 
-    /// Returns `true` if the stored checksum equals the calculated one. All rows must have been added before.
+    /// Returns `true` if the stored checksum equals the calculated one. The caller must have added all rows before.
     pub(super) fn matches(&self) -> bool {
         self.recorded == self.sum.to_string()
     }

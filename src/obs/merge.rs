@@ -178,9 +178,9 @@ fn merge_databases_into(
         .collect())
 }
 
-/// Merges several sources of rows. Combines rows with the same EPD and move into one row with the sums of their
-/// results. Calls `write` with each resulting row. The sources must be sorted by EPD and then by move. The resulting
-/// rows have the same order.
+/// Merges several sources of rows, which must be sorted by EPD and then by move. Combines rows with the same EPD and
+/// move into one row with the sums of their results. Calls `write` with each resulting row, in the order of the
+/// sources.
 fn merge_rows(
     sources: impl Iterator<Item = impl Iterator<Item = Result<ObsRow>>>,
     mut write: impl FnMut(ObsRow) -> Result<()>,
@@ -203,7 +203,7 @@ fn merge_rows(
     open.map_or(Ok(()), write)
 }
 
-/// Encodes a row, including its EPD, for a temporary file. [`rows_of_run`] decodes the row.
+/// Encodes a row, including its EPD, for a temporary file. [`rows_of_run`] decodes such rows.
 fn with_epd(row: &ObsRow) -> Vec<u8> {
     [row.epd.as_bytes(), &[0], &sortable(row)].concat()
 }
@@ -240,7 +240,7 @@ fn rows_of_run<'a>(
     })
 }
 
-/// A wrapper of a row that is compared by EPD and then by move. Used to merge sorted sources.
+/// A wrapper that makes rows comparable by EPD and then by move, for merging sorted sources.
 struct ByMove(ObsRow);
 
 impl ByMove {

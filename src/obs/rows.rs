@@ -86,7 +86,7 @@ pub struct SkippedRows {
 pub(crate) const NOT_LEGAL: &str = "this is not a legal move in the position";
 
 impl SkippedRows {
-    /// Counts `row` as skipped. `reason` is the reason for skipping it. If it is the first skipped row, also stores a
+    /// Counts `row` as skipped. `reason` says why the row is skipped. If it is the first skipped row, also stores a
     /// description of the row and the reason.
     pub(crate) fn row(&mut self, row: &ObsRow, reason: &str) {
         self.rows += 1;
@@ -94,8 +94,8 @@ impl SkippedRows {
             .get_or_insert_with(|| format!("\"{}\" \"{}\": {reason}", row.epd, row.mv));
     }
 
-    /// Counts a row that is skipped because it cannot be read. If it is the first skipped row, stores `problem`, which
-    /// describes the row.
+    /// Counts a row that is skipped because it cannot be read. `problem` describes the row and is stored if this is the
+    /// first skipped row.
     pub(super) fn problem(&mut self, problem: String) {
         self.rows += 1;
         self.example.get_or_insert(problem);
@@ -110,8 +110,8 @@ impl SkippedRows {
         ))
     }
 
-    /// Adds `other`, the skipped rows of another reader, to `self`. Takes the description of the first row from `other`
-    /// only if `self` has none.
+    /// Adds `other`, the skipped rows of another reader, to `self`. Takes the description of the first skipped row from
+    /// `other` only if `self` has none.
     pub(crate) fn add(&mut self, other: SkippedRows) {
         self.rows += other.rows;
         self.example = self.example.take().or(other.example);
@@ -127,8 +127,8 @@ pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
         .map(BookMove::from)
 }
 
-/// The maximum value of each of the columns `Win`, `Draw` and `Loss` in a row of the table `Book`. It is larger than
-/// any collection of games. It is so small that sums of these values cannot overflow.
+/// The maximum value of each of the columns `Win`, `Draw` and `Loss` in a row of the table `Book`. No collection of
+/// games is so large, and sums of values up to this maximum cannot overflow.
 pub(super) const MAX_GAMES_PER_ROW: i64 = 1 << 36;
 
 /// The maximum length of an EPD in characters, including counters and operations. Every valid EPD is shorter.
@@ -229,8 +229,8 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
     })
 }
 
-/// A parser for the EPDs of rows. It remembers the last EPD, so the EPD of adjacent rows of one position is parsed only
-/// once.
+/// A parser for the EPDs of consecutive rows. It remembers the previous EPD, so that adjacent rows of one position are
+/// parsed only once.
 pub(super) struct PositionCheck {
     variant: Variant,
     epd: String,
@@ -331,7 +331,8 @@ fn malformed(problem: String) -> Result<ObsRow, ObsError> {
     Err(ObsError::MalformedRow(problem))
 }
 
-/// Returns the text in the cell `value` of a row. The text must consist of 1 to `longest` printable ASCII characters.
+/// Returns the string in `value`, the value of a cell. The string must consist of 1 to `longest` printable ASCII
+/// characters.
 ///
 /// # Errors
 ///
@@ -357,8 +358,8 @@ fn comment(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// Returns the integer in a cell of a row. SQLite may store the integer as an integer, a floating-point number or
-/// a text. Returns `empty` if the cell is NULL, and `None` if it contains anything else.
+/// Returns the integer in a cell of a row. SQLite may store the integer as an integer, a floating-point number or a
+/// string. Returns `empty` if the cell is NULL, and `None` if it contains anything else.
 fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     match value {
         ValueRef::Null => Some(empty),
@@ -369,9 +370,9 @@ fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     }
 }
 
-/// The number of rows at which a [`Chunk`] is full. A chunk with fewer rows is full if it reaches [`CHUNK_BYTES`].
+/// The number of rows at which a [`Chunk`] is full. A chunk is also full when it reaches [`CHUNK_BYTES`].
 const CHUNK_ROWS: usize = 1 << 10;
-/// The size in bytes at which a [`Chunk`] of rows is full.
+/// The size in bytes at which a [`Chunk`] is full.
 const CHUNK_BYTES: usize = 1 << 17;
 
 /// The maximum number of chunks of rows that a thread reads ahead.

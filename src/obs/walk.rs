@@ -23,36 +23,37 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The maximum number of positions on the stack of a task. If the stack grows longer, the task hands `MAX_STACK / 2`
-/// positions to a new task.
+/// The maximum number of positions that wait on the stack of a task. If the stack grows longer, the task hands
+/// `MAX_STACK / 2` positions to a new task.
 const MAX_STACK: usize = 64;
 
-/// The number of lines (sequences of moves) that a task follows at the same time. With several lines, the memory
-/// accesses of their lookups overlap.
+/// The number of lines (sequences of moves) that a task follows in parallel. The processor can then look up the
+/// positions of several lines at the same time, instead of waiting for memory after each look-up.
 const LINES_PER_TASK: usize = 32;
 
 /// The number of starting positions that a task takes at once from the iterator over all starting positions.
 const STARTS_PER_TASK: usize = MAX_STACK;
 
-/// A function that a walk calls once for each position. Its arguments are a value that belongs to the calling task
-/// alone (such as a buffer), the position, and the counted legal moves of the position. Several threads call the
-/// function at the same time.
+/// A function that a walk calls once for each position. Its arguments are a value that only one task uses (such as a
+/// buffer), the position, and the legal moves that were counted in this position. Several threads call the function at
+/// the same time.
 pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
 
 impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> for F {}
 
-/// A legal move of a position, with the results that were counted for it.
+/// A legal move in a position, and the results that were counted for it.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct LegalCount {
     pub mv: Move,
     pub stats: Wdl,
 }
 
-/// Finds the positions of `counts` by playing moves: begins in `starts`, and plays the counted moves of each position.
-/// Calls `visit` once for each position, in arbitrary order. Uses all threads of the current rayon pool.
+/// Finds the positions whose keys `counts` contains. Begins in the positions `starts`, and plays the counted moves of
+/// each position that it reaches. Calls `visit` once for each position, in arbitrary order. Uses all threads of the
+/// current rayon pool.
 ///
-/// Returns the number of positions and moves in `counts` that the walk did not reach. If `starts` contains the
-/// starting positions of all games, this number is 0 unless two positions have the same hash key.
+/// Returns the number of positions and moves in `counts` that the walk did not reach. If `starts` contains the starting
+/// positions of all games, this number is 0 unless two positions have the same hash key.
 ///
 /// # Errors
 ///
@@ -98,7 +99,7 @@ struct CountWalk<'a, F> {
     stop: &'a AtomicBool,
 }
 
-/// The state of a task that follows several lines of moves at the same time.
+/// The state of a task that follows several lines of moves in parallel.
 struct Follower<P, D> {
     lines: Vec<Keyed<P>>,
     ranges: Vec<RecordRange>,
@@ -109,8 +110,8 @@ struct Follower<P, D> {
 }
 
 impl<F> CountWalk<'_, F> {
-    /// Takes [`STARTS_PER_TASK`] positions from `starts` and walks from them. First spawns a task that takes the next
-    /// positions. To save memory, the spawned task runs only when a thread has no other work.
+    /// Takes [`STARTS_PER_TASK`] positions from `starts`, and walks from these positions. Before walking, spawns a task
+    /// that will take the next positions. To save memory, the spawned task runs only when a thread has no other work.
     fn take_starts<'scope, P, D, I>(
         &'scope self,
         scope: &Scope<'scope>,
@@ -136,15 +137,15 @@ impl<F> CountWalk<'_, F> {
         });
     }
 
-    /// Walks from all positions on `stack`. Walks depth first, which keeps the stack small. If the stack nevertheless
-    /// exceeds [`MAX_STACK`] positions, hands a part of it to a new task.
+    /// Walks depth first from all positions on `stack`, which keeps the stack small. If the stack nevertheless exceeds
+    /// [`MAX_STACK`] positions, hands a part of it to a new task.
     fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, mut stack: Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules + 'scope,
         D: Default,
         F: Visit<P, D>,
     {
-        let mut thread = Follower {
+        let mut follower = Follower {
             lines: Vec::with_capacity(LINES_PER_TASK),
             ranges: Vec::new(),
             scratch: LookUpBuffers::default(),
@@ -154,16 +155,16 @@ impl<F> CountWalk<'_, F> {
         loop {
             let next = stack
                 .len()
-                .saturating_sub(LINES_PER_TASK - thread.lines.len());
-            thread.lines.extend(stack.drain(next..));
-            if thread.lines.is_empty() || self.failure.is_set() {
+                .saturating_sub(LINES_PER_TASK - follower.lines.len());
+            follower.lines.extend(stack.drain(next..));
+            if follower.lines.is_empty() || self.failure.is_set() {
                 return Ok(());
             }
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
             task::fault("walk");
-            self.follow(&mut thread, &mut stack)?;
+            self.follow(&mut follower, &mut stack)?;
             if stack.len() > MAX_STACK {
                 let rest = stack.drain(..MAX_STACK / 2).collect();
                 scope.spawn(|scope| self.failure.watch(|| self.go::<P, D>(scope, rest)));
@@ -171,10 +172,10 @@ impl<F> CountWalk<'_, F> {
         }
     }
 
-    /// Advances each line of `thread` by one half-move. Visits the current position of the line, plays the first move
-    /// of the position, and pushes the positions after the other moves onto `stack`. Removes a line if its position has
-    /// no moves, or was visited before.
-    fn follow<P, D>(&self, thread: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
+    /// Advances each line of `follower` by one half-move. Visits the current position of the line, plays the first
+    /// counted move in the line, and pushes the positions after the other moves onto `stack`. Removes a line if its
+    /// position has no counted moves, or was visited before.
+    fn follow<P, D>(&self, follower: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules,
         F: Visit<P, D>,
@@ -185,7 +186,7 @@ impl<F> CountWalk<'_, F> {
             scratch,
             legal,
             own,
-        } = thread;
+        } = follower;
         let (mut visited, mut illegal) = (0, 0);
         self.finder
             .find_ranges(lines.iter().map(Keyed::identity), ranges);
@@ -238,8 +239,8 @@ impl<F> CountWalk<'_, F> {
 }
 
 /// Appends the elements of `moves` that are legal in `pos` to `legal`. If `legal` already contains a move, adds the
-/// results to those of this move. Returns the number of illegal moves. They belong to another position with the same
-/// hash key.
+/// results of the element to those of this move. Returns the number of illegal moves, which were counted in another
+/// position with the same hash key.
 fn add_legal<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
     let known = legal.len();
     let mut illegal = 0;

@@ -52,7 +52,7 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 /// The number of positions between two updates of the progress meter.
 const POSITIONS_PER_UPDATE: u64 = 256;
 
-/// The maximum number of blocks of rows that wait to be inserted.
+/// The maximum number of blocks of rows that wait until a thread inserts them into the database.
 const MAX_QUEUED_BLOCKS: usize = 4;
 
 /// A writer of a new OOBS database. The complete database replaces the file at the target path.
@@ -163,9 +163,9 @@ impl ObsWriter {
         Ok((ObsSummary { rows, rare, strays }, finished))
     }
 
-    /// Creates the database that `properties` describes. Calls `gather`, which passes rows to a [`RowCollector`].
-    /// Inserts these rows in the same order. Returns the number of rows and the finished output. Setting `stop` cancels
-    /// the insertion.
+    /// Creates the database that `properties` describes. Calls `gather` with a [`RowCollector`], to which it must pass
+    /// all rows of the database. Inserts the rows in the same order. Returns the number of rows and the finished
+    /// output. Setting `stop` cancels the insertion.
     pub(super) fn insert_all(
         mut self,
         properties: DatabaseProperties<'_>,
@@ -204,9 +204,9 @@ pub(super) struct DatabaseProperties<'a> {
 }
 
 impl DatabaseProperties<'_> {
-    /// Creates the tables of the empty database `db`. Calls `gather`, which passes rows to a [`RowCollector`], and
-    /// inserts these rows. Meanwhile flushes `file`, the file of the database, to the disk. Returns the number of rows.
-    /// Setting `stop` cancels the insertion. Error messages name `path`.
+    /// Creates the tables of the empty database `db`. Calls `gather` with a [`RowCollector`], to which it must pass all
+    /// rows, and inserts these rows. Meanwhile flushes `file`, the file of the database, to the disk. Returns the
+    /// number of rows. Setting `stop` cancels the insertion. Error messages name `path`.
     fn fill(
         &self,
         db: Connection,
@@ -302,8 +302,8 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
     }
 }
 
-/// Encodes the position `pos` with the moves in `moves` that the filter of `info` selects. Returns `None` if the
-/// filter selects no move.
+/// Encodes the position `pos` and those of its `moves` that the filter of `info` selects. The result is a part of the
+/// buffer of `packer`. Returns `None` if the filter selects no move.
 fn pack<'a, P: Rules>(
     packer: &'a mut Packer,
     pos: &P,
@@ -362,7 +362,7 @@ const COLUMNS: [&str; 7] = ["EPD", "Move", "Win", "Draw", "Loss", "Active", "Com
 /// The size in bytes at which a block of rows is sent to the thread that inserts rows.
 pub(super) const BLOCK_SIZE: usize = 1 << 20;
 
-/// A block of rows that will be inserted into a database. One string contains all texts of the rows.
+/// A block of rows that will be inserted into a database. One string contains the EPDs, moves and comments of all rows.
 ///
 /// Inserting rows is the slowest step of writing, so another thread prepares blocks in advance.
 #[derive(Default)]
@@ -371,7 +371,7 @@ pub(super) struct RowBlock {
     rows: Vec<NewRow>,
 }
 
-/// A row of the table `Book`. Its texts are byte ranges in the string of a [`RowBlock`].
+/// A row of the table `Book`. Its EPD, move and comment are byte ranges in the string of a [`RowBlock`].
 struct NewRow {
     epd: Range<usize>,
     mv: Range<usize>,
@@ -387,8 +387,8 @@ impl RowBlock {
         start..self.text.len()
     }
 
-    /// Replaces the content of `text` with the fields of a row, in the order of the table and separated by tabs. The
-    /// caller adds this text to the checksum.
+    /// Replaces the content of `text` with the fields of `row`, in the order of the table's columns and separated by
+    /// tabs. The caller adds the result to the checksum.
     fn write_fields(&self, row: &NewRow, text: &mut Vec<u8>) {
         let mut number = itoa::Buffer::new();
         text.clear();
@@ -454,7 +454,7 @@ pub(super) struct RowCollector<'a> {
 }
 
 impl RowCollector<'_> {
-    /// Adds a row to the collected rows. It contains the results `stats` of the move `mv` (in UCI notation) in the
+    /// Adds a row to the collected rows. The row contains the results `stats` of the move `mv` (in UCI notation) in the
     /// position `epd`. `active` is the value of the column `Active`, which is 1 for moves that a book may play. Rows
     /// are inserted in the order in which they are added.
     ///
@@ -497,7 +497,7 @@ impl RowCollector<'_> {
         Ok(())
     }
 
-    /// Sends the collected rows to the thread that inserts rows.
+    /// Sends the rows collected so far to the thread that inserts rows.
     pub(super) fn hand_over(&mut self) -> Result<()> {
         task::fault("gather");
         self.blocks.send(std::mem::take(&mut self.block))
@@ -561,7 +561,7 @@ impl PositionSorters {
         PositionSorters((0..threads).map(sorter).collect())
     }
 
-    /// Adds a position that [`Packer`] encoded to one of the sorters, usually to that of the current thread.
+    /// Adds a position that [`Packer`] encoded to a sorter, usually to that of the current thread.
     pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
         let sorter = rayon::current_thread_index().unwrap_or(0) % self.0.len();
         let mut sorter = task::lock(&self.0[sorter]);
@@ -569,7 +569,8 @@ impl PositionSorters {
         sorter.push(packed)
     }
 
-    /// Sorts the positions that are still in memory, and returns all collected positions.
+    /// Ends the collection, and returns the encoded positions for reading in sorted order. Sorts the positions that are
+    /// still in memory.
     pub(super) fn into_rows(self) -> SortedRows {
         let mut sorters: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
         sorters.par_iter_mut().for_each(TextSorter::sort);
@@ -577,7 +578,7 @@ impl PositionSorters {
     }
 }
 
-/// Encoded positions in several sorted sequences. The sequences are merged when the positions are read.
+/// Encoded positions in several sorted sequences, which are merged when the positions are read.
 #[derive(Debug)]
 pub(super) struct SortedRows(Vec<TextSorter>);
 
@@ -611,7 +612,7 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    /// Begins the encoding of a position. `write` must append the EPD of the position to its argument.
+    /// Begins the encoding of a position. `write` must append the EPD of the position to the buffer that it receives.
     pub(super) fn start(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.packed.clear();
         write(&mut self.packed);
@@ -620,7 +621,8 @@ impl Packer {
         self.rows.clear();
     }
 
-    /// Adds a move with its results to the current position. `write` must append the text of the move to its argument.
+    /// Adds a move with its results to the current position. `write` must append the move as text to the buffer that it
+    /// receives.
     pub(super) fn row(&mut self, stats: Wdl, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.moves.len();
         write(&mut self.moves);
