@@ -34,15 +34,15 @@ use crate::{
 /// usually make pages of about 1 MiB.
 const MAX_PAGE_SIZE: u64 = 4 << 20;
 
-/// The maximum size of the metadata of a Parquet file, in bytes. If polybook writes a file with a million rows, the
-/// metadata take about 10 KiB.
+/// The maximum size of the metadata of a Parquet file, in bytes. The metadata of a file that polybook writes take about
+/// 10 KiB for a million rows.
 const MAX_METADATA_SIZE: u64 = 16 << 20;
 
 /// The size of the footer of a Parquet file in bytes. The footer consists of the length of the metadata and the magic
 /// `PAR1`, with 4 bytes each.
 const FOOTER_SIZE: u64 = 8;
 
-/// The estimated number of bytes of memory for parsing one byte of Parquet metadata.
+/// The estimated number of bytes of memory that are needed to parse one byte of Parquet metadata.
 const MEMORY_PER_METADATA_BYTE: u64 = 16;
 
 /// Calls `read`, and converts a panic to an error. This is necessary because the crate `parquet` panics on some
@@ -224,8 +224,8 @@ impl ChunkReader for PageBytes {
     }
 }
 
-/// A reader of the header of a Parquet page. It returns an error if the header states a decompressed size that is too
-/// large. The page is then never decompressed.
+/// A reader of the header of a Parquet page. If the header states a decompressed size of more than [`MAX_PAGE_SIZE`],
+/// reading it returns an error, so the page is never decompressed.
 struct PageHeader {
     bytes: PageBytes,
     /// The offset of the next read in the file.
@@ -438,8 +438,8 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Replaces the content of `values` with the next `rows` integers of the column. `row` is the number of the first
-    /// of these rows for error messages.
+    /// Reads the next `rows` integers of the column into `values`, replacing its content. `row` is the number of the
+    /// first of these rows in the file. Error messages state it.
     ///
     /// # Errors
     ///
@@ -469,8 +469,10 @@ impl Values {
         }
     }
 
-    /// Replaces the content of `values` with the next `rows` booleans of the column. `row` is the number of the first
-    /// of these rows for error messages. Returns an error in the cases of [`integers`](Values::integers).
+    /// Reads the next `rows` booleans of the column into `values`, replacing its content. `row` is the number of the
+    /// first of these rows in the file. Error messages state it.
+    ///
+    /// Fails for the same reasons as [`integers`](Values::integers).
     pub(super) fn booleans(
         &mut self,
         rows: usize,
@@ -485,8 +487,10 @@ impl Values {
         }
     }
 
-    /// Replaces the content of `values` with the next `rows` strings of the column. `row` is the number of the first
-    /// of these rows for error messages. Returns an error in the cases of [`integers`](Values::integers).
+    /// Reads the next `rows` strings of the column into `values`, replacing its content. `row` is the number of the
+    /// first of these rows in the file. Error messages state it.
+    ///
+    /// Fails for the same reasons as [`integers`](Values::integers).
     pub(super) fn texts(
         &mut self,
         rows: usize,
@@ -507,9 +511,9 @@ impl Values {
     }
 }
 
-/// Reads the next `rows` values of a column. Replaces the content of `values` with these values, and the content of
-/// `levels` with their definition levels. For error messages, `column` is the name of the column and `row` is the
-/// number of the first row.
+/// Reads the next `rows` values of a column into `values`, and their definition levels into `levels`. Replaces the
+/// content of both vectors. Error messages state the name of the column, `column`, and the number of the first row,
+/// `row`.
 ///
 /// # Errors
 ///

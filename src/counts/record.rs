@@ -32,8 +32,8 @@ const SAME_MOVE_MASK: u128 = !0 << 47;
 /// The number of low bits of a record that store the wins, draws and losses.
 const RESULT_BITS: u32 = 47;
 
-/// The number of low bits of a position key that do not determine its shard. The remaining high bits select one of
-/// the 256 shards.
+/// The number of bits of a position key that a packed record stores. The other eight bits of the key select one of the
+/// 256 shards, so the shard of the record implies them.
 const KEY_BITS: u32 = u64::BITS - SHARDS.ilog2();
 const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
 
@@ -67,7 +67,7 @@ impl CountRecord {
         CountRecord(u128::from(key) << 64 | u128::from(low))
     }
 
-    /// Returns the number of records that are needed to store the results `stats`.
+    /// Returns how many records are needed to store `stats`, the results of one move.
     pub(super) fn records_for(stats: Wdl) -> u64 {
         let wins = stats.wins.div_ceil(MAX_WINS);
         let others = stats.draws.max(stats.losses).div_ceil(MAX_OTHER);
@@ -118,7 +118,7 @@ impl CountRecord {
     }
 }
 
-/// Returns `true` if the results `stats` can be stored in one record.
+/// Returns `true` if `stats`, the results of one move, can be stored in one record.
 #[inline]
 pub(super) fn fits(stats: Wdl) -> bool {
     stats.wins <= MAX_WINS && stats.draws <= MAX_OTHER && stats.losses <= MAX_OTHER
@@ -155,8 +155,8 @@ impl Record for CountRecord {
         self.0
     }
 
-    /// Returns the position key, which determines the shard that stores the record. Keys are hashes, so all shards
-    /// get about the same number of records.
+    /// Returns the position key. Its first byte selects the shard (one of the 256 parts of the store) that holds the
+    /// record. Keys are hashes, so all shards get about the same number of records.
     #[inline]
     fn rank(self) -> u64 {
         self.key()
@@ -189,7 +189,7 @@ impl Record for CountRecord {
     }
 }
 
-/// A [`Fold`] that merges sorted records of the same move in the same position. It adds up their results.
+/// A [`Fold`] that adds up the results of sorted records of the same move in the same position.
 #[derive(Clone, Default, Debug)]
 pub struct SumUp {
     /// The key, move and side that the current records share, and the sum of their results. `None` before the first
@@ -230,12 +230,12 @@ impl Fold for SumUp {
     }
 }
 
-/// The maximum number of records that one call of [`push`](CountBatch::push) adds to a batch. Results that need more
-/// records are stored in a separate list.
+/// The maximum number of records that one call of [`push`](CountBatch::push) adds to a batch. Results that would need
+/// more records are stored in a separate list.
 const MAX_RECORDS_PER_PUSH: u64 = 16;
 
-/// The maximum number of moves whose results need more than 16 records. The results of these moves are held in
-/// memory. The largest collections of games have a few thousand such moves.
+/// The maximum number of moves with so many games that their results need more than 16 records. The results of these
+/// moves are held in memory. The largest collections of games have a few thousand such moves.
 const MAX_LARGE_RESULTS: usize = 1 << 18;
 
 /// A batch of results of moves, which can be added to a [`Tally`](super::Tally) in one call. Its size depends on the
@@ -272,14 +272,14 @@ impl CountBatch {
     }
 }
 
-/// A map for the results of moves that are too large for 16 records. Its keys consist of a position key and a move.
-/// One record can count about 32,000 games.
+/// A map that contains the results of moves with so many games that they would need more than 16 records. One record
+/// can count about 32,000 games. The keys of the map consist of a position key and a move.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
 impl LargeCounts {
     /// Checks that the map contains at most [`MAX_LARGE_RESULTS`] moves, because it is held in memory. No real
-    /// collection of games exceeds this limit. The error names the path `source`.
+    /// collection of games exceeds this limit. The error names `source`, the path of the counts that were read.
     pub(super) fn check_count(&self, source: &Path) -> Result<()> {
         if self.0.len() <= MAX_LARGE_RESULTS {
             return Ok(());
@@ -294,7 +294,7 @@ impl LargeCounts {
         self.0.is_empty()
     }
 
-    /// Adds those results in `batch` to the map that would need more than 16 records.
+    /// Adds to this map the results in `batch` that are too large for 16 records.
     pub(super) fn extend(&mut self, batch: &CountBatch) {
         for (record, stats) in &batch.large {
             let kind = (record.key(), record.book_move().0);
@@ -302,8 +302,8 @@ impl LargeCounts {
         }
     }
 
-    /// Returns `true` if the map contains results of any move in a position. `position` contains all records of the
-    /// position, which list its moves.
+    /// Returns `true` if the map contains results of a move of one position. `position` contains all records of this
+    /// position.
     pub(super) fn has_any(&self, position: &[CountRecord]) -> bool {
         let kind = |record: &CountRecord| (record.key(), record.book_move().0);
         !self.is_empty()
@@ -312,7 +312,7 @@ impl LargeCounts {
                 .any(|record| self.0.contains_key(&kind(record)))
     }
 
-    /// Adds the results in this map to `moves`. These are the moves of the position with the key `key`.
+    /// Adds the results in this map to `moves`, which must contain all moves of the position with the key `key`.
     pub(super) fn add_to(&self, key: u64, moves: &mut [MoveCount]) {
         if self.is_empty() {
             return;

@@ -22,23 +22,23 @@ use crate::{
 /// The number of rows that are decoded in one batch.
 const ROWS_PER_BATCH: usize = 1 << 11;
 
-/// The maximum total number of games. It is less than 2^63, so the games of one more row can be added without
-/// overflowing 64 bits.
+/// The maximum number of games that a sum over many rows may reach. It is less than 2^63, so the games of one more row
+/// can be added to the sum without overflowing 64 bits.
 pub(super) const MAX_TOTAL_GAMES: u64 = i64::MAX as u64;
 
-/// The maximum number in each of the columns of wins, draws and losses in a row. All three can be added to a sum of
-/// up to [`MAX_TOTAL_GAMES`] without overflowing 64 bits.
+/// The maximum number of wins, of draws and of losses in one row. Adding all three to a sum of up to
+/// [`MAX_TOTAL_GAMES`] does not overflow 64 bits.
 pub(super) const MAX_PER_RESULT: u64 = MAX_TOTAL_GAMES / 4;
 
-/// An upper bound that the wins, draws and losses in nearly all rows do not reach. Rows with numbers below this bound
-/// need no exact checks.
+/// A bound below which the wins, draws and losses of a row are certainly valid. Nearly all rows are below this bound
+/// and therefore need no exact checks.
 const SMALL_RESULT_BOUND: u64 = 1 << 15;
 
-/// An exclusive upper bound on encoded moves. All moves, including promotions, are encoded as smaller numbers.
+/// The first number that encodes no move. All moves, including promotions, are encoded as smaller numbers.
 const MOVES_END: u64 = 6 << 12;
 
-/// The columns that every Parquet file of counts has, and the optional column of identities. An identity is a hash
-/// that distinguishes positions with equal keys.
+/// The columns of a Parquet file of counts: those that every file has, and the optional column of identities. An
+/// identity is a hash that distinguishes positions with equal keys.
 #[derive(Copy, Clone)]
 pub(super) struct PartColumns {
     pub key: Column,
@@ -49,7 +49,7 @@ pub(super) struct PartColumns {
     pub identity: Option<Column>,
 }
 
-/// Returns the properties of games for which a file of counts has columns. They may be speed, rating group and month.
+/// Returns the properties of games for which a file of counts has columns: any of speed, rating group and month.
 ///
 /// # Errors
 ///
@@ -82,7 +82,7 @@ impl PartColumns {
     }
 }
 
-/// A reader of one Parquet row group of counts. It reads rows in batches, and each batch contains all columns.
+/// A reader of one Parquet row group of counts. It reads a batch of rows at a time, from all requested columns.
 pub(super) struct GroupReader {
     key: Values,
     mv: Values,
@@ -108,8 +108,8 @@ struct ClassReader {
 }
 
 impl ClassReader {
-    /// Opens the columns of classes and ratings in a row group. `group` is the index of the row group. `by` contains
-    /// the properties of games (speed, rating group and month) whose columns are opened.
+    /// Opens the columns of classes and ratings in the row group with the index `group`. `by` selects the columns of
+    /// classes to open: any of speed, rating group and month.
     ///
     /// # Errors
     ///
@@ -130,8 +130,8 @@ impl ClassReader {
     }
 }
 
-/// A batch of rows of counts, stored column by column. All columns that were read have the same length. All other
-/// columns are empty.
+/// A batch of rows of counts, stored column by column. A column is empty if it was not read. All others have the same
+/// length.
 #[derive(Default)]
 pub(super) struct ColumnBatch {
     /// The number of the first row, counted from the beginning of the file.
@@ -152,8 +152,8 @@ pub(super) struct ColumnBatch {
 }
 
 impl GroupReader {
-    /// Opens a row group. `group` is its index, and `row` is the number of its first row in the file. `by` contains
-    /// the properties of games (speed, rating group and month) whose columns are read.
+    /// Opens the row group with the index `group`. `row` is the number of its first row, counted from the beginning of
+    /// the file. `by` contains the properties of games (speed, rating group and month) whose columns are read.
     ///
     /// # Errors
     ///
@@ -226,8 +226,8 @@ impl GroupReader {
 }
 
 impl ColumnBatch {
-    /// Appends the results in the rows with the indices in `range` to `batch`. Skips rows without a move, which count
-    /// games that ended in a position. Returns the number of games in the appended rows.
+    /// Adds the results in a range of rows of this batch to `batch`. `range` contains the indices of the rows. Skips
+    /// rows without a move, which count games that ended in a position. Returns the number of games in the added rows.
     ///
     /// # Errors
     ///
@@ -359,8 +359,8 @@ impl ColumnBatch {
         }
     }
 
-    /// Creates the error for the invalid value `value` in the column `column`. `at` is the index of the row in the
-    /// batch.
+    /// Creates the error for a row in which the column `column` has the invalid value `value`. `at` is the index of the
+    /// row in the batch.
     #[cold]
     fn cannot_be(&self, at: usize, column: &'static str, value: i64) -> CountsError {
         CountsError::Value {

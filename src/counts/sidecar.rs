@@ -91,8 +91,8 @@ pub struct CountsOrigin {
     pub rejected: Vec<Rejection>,
 }
 
-/// Returns `true` if counts are not grouped by any property of games. Serde calls this function to leave out the
-/// field.
+/// Returns `true` if counts are not grouped by any property of games. In this case, serde does not write the field
+/// `by`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_none(by: &Grouping) -> bool {
     by.is_none()
@@ -116,8 +116,9 @@ pub(super) struct ListedFile {
 }
 
 impl ListedFile {
-    /// Creates the entry for a file in `directory`. `file` is the name of the file, which must be complete. `rows`
-    /// and `plies` are its numbers of rows and half-moves. The size and the checksum are read from the file.
+    /// Creates the entry of `counts.json` for a file in `directory`. `file` is the name of the file, which must be
+    /// completely written. `rows` and `plies` are the numbers of its rows and half-moves. The size and the checksum are
+    /// read from the file.
     ///
     /// # Errors
     ///
@@ -157,7 +158,7 @@ pub(super) fn crc32_of(file: &mut File) -> io::Result<u32> {
     }
 }
 
-/// The content of `counts.json`, which describes a directory of counts and lists the files in it.
+/// The complete content of `counts.json`: a description of the counts, and a list of the files in the directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(super) struct Sidecar {
     pub format: String,
@@ -273,8 +274,8 @@ impl Sidecar {
         Ok(sidecar)
     }
 
-    /// Checks the content of `counts.json`. File names must not contain directories. The numbers of rows and games
-    /// must be consistent, and so small that sums over many directories cannot overflow.
+    /// Checks the content of `counts.json`. File names must not contain directories. The numbers of rows and half-moves
+    /// must be consistent, and small enough that sums over many directories cannot overflow.
     fn check(&self) -> Result<(), CountsError> {
         for listed in self.parts.iter().chain(&self.starts) {
             let is_name = Path::new(&listed.file)
@@ -372,8 +373,9 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
     }
 }
 
-/// Returns `true` if polybook may have written the file `name` in `directory`. Either polybook gives such names to
-/// files of counts, or `counts.json` lists the file. An interrupted run can leave such a file.
+/// Returns `true` if polybook may have written the file `name` in `directory`, a temporary directory that an
+/// interrupted run may have left. This is the case if polybook gives such names to files of counts, or if `counts.json`
+/// lists the file.
 pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
     let is_listed = || matches!(Sidecar::read(directory), Ok(Some(sidecar)) if sidecar.lists(name));
     name == SIDECAR || name == STARTS || is_part_name(name) || is_listed()
@@ -387,7 +389,7 @@ const MAX_EPD_LENGTH: usize = 1000;
 /// which may be as large as a Parquet page.
 const ROWS_PER_BATCH: usize = 8;
 
-/// A position in which games started. Also contains the number of these games.
+/// A position in which games started, and the number of these games.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Start {
     /// The position as an EPD.
@@ -477,7 +479,7 @@ pub(super) fn read_starts(
 }
 
 /// Creates a [`Start`] from the values of one row. `epd` is the EPD of a position, and `games` is the number of games
-/// that started in it. `row` is the number of the row for error messages.
+/// that started in this position. Error messages state `row`, the number of the row.
 ///
 /// # Errors
 ///

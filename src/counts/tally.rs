@@ -76,13 +76,13 @@ impl Tally {
         self.add_batch(&batch)
     }
 
-    /// Checks the number of moves whose results are too large for records. Such results are held in memory, so their
-    /// number is limited.
+    /// Returns an error if too many moves have results that are too large for records. Such results are held in memory,
+    /// so their number is limited.
     ///
     /// # Errors
     ///
-    /// Returns an [`Error::File`](crate::Error::File) that names the path `source` if there are more such moves than
-    /// in any real collection of games.
+    /// Returns an [`Error::File`](crate::Error::File) that names `source`, the path of the counts that were read, if
+    /// there are more such moves than in any real collection of games.
     pub(crate) fn refuse_many_large(&self, source: &Path) -> Result<()> {
         task::lock(&self.large).check_count(source)
     }
@@ -160,8 +160,9 @@ impl Counts {
         })
     }
 
-    /// Returns the number of positions, and the number of moves in all of them. Both numbers include the rare
-    /// positions that [`seal_with`](Tally::seal_with) dropped. Uses all threads of the current rayon pool.
+    /// Returns the number of positions, and the total number of moves in all positions. Both numbers include the
+    /// positions that [`seal_with`](Tally::seal_with) dropped because their moves are rare. Uses all threads of the
+    /// current rayon pool.
     ///
     /// # Errors
     ///
@@ -240,8 +241,8 @@ impl Counts {
         Ok(())
     }
 
-    /// Returns the numbers of positions and moves that were dropped. A position was dropped if all of its moves are
-    /// rare.
+    /// Returns the numbers of positions and moves that [`seal_with`](Tally::seal_with) dropped. It drops a position if
+    /// all moves of the position are rare.
     pub(crate) fn rare(&self) -> Dropped {
         self.rare
     }
@@ -273,7 +274,7 @@ impl Counts {
     }
 }
 
-/// Adds the results in `record` to `moves`, which contains the moves of one position. Must be called with the records
+/// Adds the results in `record` to `moves`, which contains the moves of one position. The caller must pass the records
 /// of the position in ascending order, so that records of the same move follow each other.
 #[inline]
 fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
@@ -287,16 +288,16 @@ fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
 /// The number of records that are passed to a merge at a time. Each record contains results of one move.
 const RECORDS_PER_BATCH: usize = 1 << 11;
 
-/// A function that reads the next batch of counts into an empty batch. The counts are sorted by position key and
-/// move. They belong to a range of shards, which are ranges of position keys.
+/// A function that reads the next batch of counts from a sorted source into an empty [`CountBatch`]. The counts are
+/// sorted by position key and move, and belong to one range of shards. A shard is a 256th of the range of keys.
 ///
-/// The function returns the path of the file that it read, or `None` at the end of the counts. A batch may be empty
+/// The function returns the path of the file that it has read, or `None` at the end of the counts. A batch may be empty
 /// before the end, because rows without moves are skipped.
 pub(crate) type OrderedCounts<'a> =
     Box<dyn FnMut(&mut CountBatch) -> Result<Option<&'a Path>> + 'a>;
 
-/// Converts `counts` to a source of records for a merge. The source adds results that are too large for records to
-/// `large`, and then sets `has_large` to `true`.
+/// Converts `counts`, a sorted source of counts, to a source of records for a merge. Results that are too large for
+/// records are added to `large`. `has_large` is set to `true` before the first of them is added.
 fn records<'a: 'b, 'b>(
     mut counts: OrderedCounts<'a>,
     large: &'b Mutex<LargeCounts>,
@@ -327,15 +328,15 @@ fn records<'a: 'b, 'b>(
     })
 }
 
-/// Returns `true` if a move of a position may have been played at least `fewest` times. `position` contains the
+/// Returns `true` if any move of a position may have been played at least `min_games` times. `position` contains the
 /// sorted records of the position.
 ///
-/// Assumes that a move with several records is frequent. A record without games stands for results that are too large
-/// for records, so its move is frequent too.
-fn is_frequent(position: &[CountRecord], fewest: u64) -> bool {
+/// Assumes that a move with several records is frequent. A record without games marks a move whose results are too
+/// large for records, so this move is frequent too.
+fn is_frequent(position: &[CountRecord], min_games: u64) -> bool {
     let is_frequent = |record: &CountRecord| {
         let games = record.stats().games();
-        games == 0 || games >= fewest
+        games == 0 || games >= min_games
     };
     let has_several = |two: &[CountRecord]| two[0].book_move() == two[1].book_move();
     position.iter().any(is_frequent) || position.windows(2).any(has_several)
@@ -346,12 +347,12 @@ impl Tally {
     /// threads of the current rayon pool.
     ///
     /// - `memory`: the memory budget of the returned counts
-    /// - `ranges`: the number of ranges of equal size into which the shards are divided
-    /// - `fewest`: a position is dropped if each of its moves was played fewer than `fewest` times; [`Counts::rare`]
-    ///   returns the number of dropped positions
+    /// - `ranges`: the number of equal ranges into which the shards are divided; the ranges are merged in parallel
+    /// - `min_games`: a position is dropped if each of its moves was played fewer than `min_games` times;
+    ///   [`Counts::rare`] returns the number of dropped positions
     /// - `open`: returns the sorted sources for a range of shards
-    /// - `watch`: called from time to time with the number of bytes in temporary files; an error of `watch` ends the
-    ///   function
+    /// - `watch`: called from time to time with the number of bytes in temporary files; if it returns an error, the
+    ///   function fails with this error
     ///
     /// # Errors
     ///
@@ -361,7 +362,7 @@ impl Tally {
         self,
         memory: &Memory,
         ranges: usize,
-        fewest: u64,
+        min_games: u64,
         open: impl Fn(Range<usize>) -> Vec<OrderedCounts<'a>> + Sync,
         watch: impl Fn(u64) -> Result<()> + Sync,
     ) -> Result<Counts> {
@@ -387,10 +388,10 @@ impl Tally {
         // An empty record that represents large results may have been merged with other records of the same move.
         // Therefore the large results are searched too.
         let is_frequent = |position: &[CountRecord]| {
-            is_frequent(position, fewest)
+            is_frequent(position, min_games)
                 || has_large.load(Ordering::Relaxed) && task::lock(&large).has_any(position)
         };
-        let keeps = |position: &[CountRecord]| fewest <= 1 || is_frequent(position);
+        let keeps = |position: &[CountRecord]| min_games <= 1 || is_frequent(position);
         let (records, rare) = merge_ordered(ranges.min(SHARDS), memory, open, keeps, watch)?;
         Ok(Counts {
             records,

@@ -67,8 +67,8 @@ pub struct CountsSummary {
     pub pruned: Option<Pruned>,
 }
 
-/// The content of a directory of counts apart from its rows, and the settings for writing the rows. The content
-/// consists of the starting positions and the description of the counts.
+/// The content of a directory of counts apart from its rows: the starting positions and a description of the counts.
+/// Also contains settings for writing the rows.
 pub(crate) struct CountsContent<S> {
     /// The approximate number of rows or, in counts by class, of half-moves. It determines into how many files the
     /// counts are divided.
@@ -83,8 +83,8 @@ pub(crate) struct CountsContent<S> {
 }
 
 impl CountsWriter {
-    /// Creates a temporary directory in which a directory of counts can be written. It will later be renamed to
-    /// `target`. If `target` is already a directory of counts, it may be replaced only if `force` is `true`.
+    /// Creates a writer of a directory of counts, and a temporary directory that will later be renamed to `target`. If
+    /// `target` is already a directory of counts, it may be replaced only if `force` is `true`.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl CountsWriter {
         })
     }
 
-    /// Writes the rows of `source` and the content of `counts` to the temporary directory. Then call
+    /// Writes the rows of `source`, the starting positions and `counts.json` to the temporary directory. Then call
     /// [`Finished::commit`] on the returned output to rename the directory to its target.
     ///
     /// Uses all threads of the current rayon pool. `meter` advances by one for each of the 256 shards.
@@ -134,9 +134,9 @@ impl CountsWriter {
         self.finish(parts, counts)
     }
 
-    /// Writes counts by class (speed, rating group and month) to the temporary directory. Each row is the sum of the
-    /// rows in `classed` and in `own`. `classed` contains the counts of input directories. `own` contains the counts
-    /// of games that were read in the same run of `make-book`.
+    /// Writes counts by class (speed, rating group and month) to the temporary directory. Merges the counts of the
+    /// input directories, `classed`, with `own`, the counts of games that were read in the same run of `make-book`.
+    /// Rows with the same position, move and class are added up.
     ///
     /// `counts` contains the starting positions and a description. If `has_identities` is `true`, as for variants,
     /// the files get a column of identities. At most `at_once` files are written at the same time, which bounds the
@@ -144,7 +144,8 @@ impl CountsWriter {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`write`](CountsWriter::write), or an error if an input is damaged or not sorted.
+    /// Returns an error if an input cannot be read, is damaged or is not sorted, if the counts cannot be written, if a
+    /// temporary file cannot be read, or [`Error::Interrupted`] if `stop` is set.
     pub(crate) fn write_classed(
         self,
         (classed, own): (&ClassedCounts, &ClassCounts),
@@ -181,8 +182,8 @@ impl CountsWriter {
         self.finish(written, counts)
     }
 
-    /// Creates a Parquet file in the temporary directory. `number` is the number in its name. `has_identities` adds a
-    /// column of identities, and `by` adds columns for properties of games. Setting `stop` interrupts the writing.
+    /// Creates the Parquet file with the number `number` in the temporary directory. `has_identities` adds a column of
+    /// identities, and `by` adds columns for properties of games. Setting `stop` interrupts the writing.
     fn create_part<'s>(
         &'s self,
         number: usize,
@@ -231,8 +232,8 @@ impl CountsWriter {
     }
 }
 
-/// Writes the columns of classes and ratings to a Parquet row group. A class consists of speed, rating group and
-/// month. Writes only the properties in `by`.
+/// Writes the columns of classes and ratings to a Parquet row group. `by` selects the properties of classes to write:
+/// any of speed, rating group and month. `classes` contains the class and the ratings of each row.
 fn write_classes(
     group: &mut SerializedRowGroupWriter<'_, File>,
     by: Grouping,
@@ -253,12 +254,12 @@ fn write_classes(
     write_column::<Int64Type>(group, ratings().map(|of| of.games.cast_signed()))
 }
 
-/// The number of rows in a Parquet page of counts by class (speed, rating group and month). Other pages have more
-/// rows. A merge of several directories holds one page of each column of each directory in memory, so these pages
-/// must be small.
+/// The number of rows in a Parquet page of counts by class (speed, rating group and month). Pages of other counts have
+/// more rows. A merge of several directories holds one page of each column of each directory in memory, so pages of
+/// counts by class must be small.
 const ROWS_PER_CLASSED_PAGE: usize = 1 << 13;
 
-/// A writer of one Parquet file of counts. It writes one row group at a time.
+/// A writer of one Parquet file of counts. It buffers rows, and writes one row group at a time.
 pub(super) struct PartWriter<'a> {
     file: TableWriter<File>,
     directory: &'a Path,
@@ -353,7 +354,7 @@ impl<'a> PartWriter<'a> {
         })
     }
 
-    /// Appends a row without a class to the file. A class consists of speed, rating group and month.
+    /// Appends a row to a file of counts that are not grouped by class (speed, rating group and month).
     ///
     /// # Errors
     ///
@@ -376,12 +377,12 @@ impl<'a> PartWriter<'a> {
         Ok(())
     }
 
-    /// Appends a row to the file, with its class (speed, rating group and month) and its ratings.
+    /// Appends a row, with its class (speed, rating group and month) and its ratings, to a file of counts by class.
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`push`](PartWriter::push), or if the sum of the ratings exceeds
-    /// [`MAX_TOTAL_GAMES`].
+    /// Returns an error if the sum of the ratings exceeds [`MAX_TOTAL_GAMES`], or for the same reasons as
+    /// [`push`](PartWriter::push).
     pub(super) fn push_classed(&mut self, row: &ClassRow) -> Result<()> {
         if row.ratings.sum > MAX_TOTAL_GAMES {
             return Err(Error::format(self.target, CountsError::Overflow));
@@ -440,8 +441,8 @@ impl<'a> PartWriter<'a> {
     }
 }
 
-/// The maximum number of buffered rows with the same position key, which bounds the memory. A row contains the
-/// results of one move.
+/// The maximum number of buffered rows with the same position key. It bounds the memory. Each row contains the results
+/// of one move.
 const MAX_BUFFERED_ROWS: usize = if cfg!(test) { 1 << 8 } else { 1 << 18 };
 
 /// A filter that drops the rows of rare positions: those in which fewer than `min_game` half-moves were counted.
@@ -539,8 +540,8 @@ impl Pruner {
         out(row)
     }
 
-    /// Ends the current position key. Calls `out` with those buffered rows that are kept, and drops the others. Must
-    /// also be called after the last row.
+    /// Ends the rows of the current position key: passes those of the buffered rows that are kept to `out`, and drops
+    /// the others. Must also be called after the last row.
     ///
     /// # Errors
     ///
