@@ -60,7 +60,8 @@ impl Posting {
         Posting(aligned << 55 | u128::from(low))
     }
 
-    /// Returns a copy of this posting in which `first_id` is added to the id of the game.
+    /// Returns a copy of this posting with `first_id` added to the id of the game. Ids that count from the first game
+    /// of a batch thus become ids of the whole index.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> Posting {
         Posting(self.0 + (u128::from(first_id) << 18))

@@ -31,7 +31,7 @@ pub(super) struct TableEntries {
     parts: Parts,
 }
 
-/// A builder that divides a sequence of entries into tables of about one mebibyte.
+/// A builder that divides a sequence of entries into LevelDB tables of about one mebibyte.
 #[derive(Debug)]
 pub(super) struct TableCutter {
     /// The complete tables that have not been taken yet.
@@ -57,8 +57,8 @@ impl TableCutter {
         }
     }
 
-    /// Adds a batch of entries to the tables. Their keys must be greater than the keys of all earlier batches.
-    /// Statistics of earlier positions may still be waiting. They are inserted where the order of keys requires it.
+    /// Adds a batch of entries to the tables. Its keys must be greater than the keys of all earlier batches. Statistics
+    /// that wait since earlier batches are inserted between the entries, where the order of keys requires it.
     pub(super) fn push(&mut self, batch: EntryBatch) {
         let entries = Arc::new(batch.entries);
         let mut part = 0..entries.len();
@@ -74,8 +74,8 @@ impl TableCutter {
         self.waiting.extend(batch.waiting);
     }
 
-    /// Adds the waiting statistics of one earlier position, if their keys are less than `next`. `next` is the key of
-    /// the entry that the caller adds next. Returns `true` if statistics were added.
+    /// Adds the waiting statistics of one earlier position, if their keys are less than `next`, the key of the entry
+    /// that the caller will add next. Returns `true` if statistics were added.
     fn release(&mut self, next: &[u8]) -> bool {
         let mut stats = Entries::default();
         let is_due = write_due(&mut self.waiting, next, &mut stats);

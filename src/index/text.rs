@@ -33,13 +33,13 @@ impl Index {
         self.text_while(id, &|| true)
     }
 
-    /// Returns the PGN text of game `id`, like [`text`](Index::text), but can be cancelled. While the PGN file is read,
-    /// `should_continue` is called repeatedly. Reading is cancelled if it returns `false`.
+    /// Returns the PGN text of game `id`, like [`text`](Index::text). `should_continue` is called repeatedly while the
+    /// PGN file is read. If it returns `false`, reading is cancelled.
     ///
     /// # Errors
     ///
-    /// Returns an error in the same cases as [`text`](Index::text). Returns [`Error::Interrupted`] if `should_continue`
-    /// returns `false`.
+    /// Fails for the same reasons as [`text`](Index::text). Returns [`Error::Interrupted`] if `should_continue` returns
+    /// `false`.
     pub fn text_while(&self, id: u32, should_continue: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (path, first) = self.file_of(id)?;
         if path == Path::new(STDIN) {
@@ -101,8 +101,9 @@ impl Index {
         Input::file(path).is_packed()
     }
 
-    /// Returns a range of a PGN file that contains game `id`. `first` is the id of the first game in this file. The
-    /// search is cancelled if `should_continue` returns `false`.
+    /// Returns a range of a PGN file that contains game `id`, and possibly games before it whose offsets the index does
+    /// not store. `first` is the id of the first game in this file. The search is cancelled if `should_continue`
+    /// returns `false`.
     fn range_of_game(
         &self,
         id: u32,

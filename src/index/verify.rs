@@ -30,8 +30,8 @@ use crate::{
 /// The greatest length in bytes of a value that is held in memory while it is checked. Longer values are streamed.
 const MAX_VALUE_IN_MEMORY: usize = 8 << 20;
 
-/// The greatest size in bytes of a table that is also read with the crate `rusty-leveldb`. This crate holds several
-/// copies of a value in memory. If an index has a larger table, the whole index is not read with it.
+/// The greatest size in bytes of a table that is also read with the crate `rusty-leveldb`, which holds several copies
+/// of a value in memory. If any table of an index is larger, no table of the index is read with this crate.
 const MAX_SECOND_OPINION_TABLE: u64 = 64 << 20;
 
 /// The result of [`verify`]: the faults of an index, and the numbers of its entries, games and positions.
@@ -136,9 +136,9 @@ impl VerifiedIndex {
         }
     }
 
-    /// Converts the error that a file is damaged to a fault: adds the fault to the result, and returns `Ok`. The fault
-    /// names the file, unless the path of the error is the index `index` itself. Returns any other value of `checked`
-    /// unchanged.
+    /// Turns the error that a file is damaged into a fault of the index: adds the fault to this result, and returns
+    /// `Ok`. The problem of the fault names the file, unless the error names the index itself (the path `index`).
+    /// Returns any other value of `checked` unchanged.
     fn file_fault(&mut self, index: &Path, checked: Result<()>) -> Result<()> {
         match checked {
             Err(Error::File {
@@ -425,9 +425,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry that belongs to the lists. A page is an entry that contains several lists. If the entry is a
-    /// page, also checks the entries to which the page refers: chunks of long lists, and results by period. These
-    /// entries precede their page, so they are only counted when they are passed to this function.
+    /// Checks an entry of the explorer's lists: a page, a chunk of a long list, or results by period. A page is an
+    /// entry that contains several lists. Chunks and results precede the page that refers to them. They are only
+    /// counted when they are passed to this function, and are checked together with their page.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (list_entry(LISTS, key), self.contents) {
             (Some(ListEntry::Chunk(_) | ListEntry::Period), Some(_)) => self.separate += 1,
@@ -441,9 +441,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry that belongs to the counts. A page is an entry that contains several positions. If the entry is
-    /// a page, also checks the entries to which the page refers, which contain results by period. These entries precede
-    /// their page, so they are only counted when they are passed to this function.
+    /// Checks an entry of an index of counts: a page, or results by period. A page is an entry that contains several
+    /// positions. Results by period precede the page that refers to them. They are only counted when they are passed to
+    /// this function, and are checked together with their page.
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
         match (list_entry(COUNTS, key), paging) {
@@ -476,26 +476,26 @@ impl IndexCheck<'_> {
     }
 
     /// Checks the entries that contain the results of one position by period: for all time, for each year and for each
-    /// month. `subject` is the key of the position, and `games` is the number of its games. `of` is the prefix of the
-    /// LevelDB keys.
+    /// month. `subject` is the key of the position, and `games` is the number of its games. `prefix` is the prefix of
+    /// the LevelDB keys.
     ///
     /// Returns the number of entries, and the total number of rows in the entries for months.
-    fn periods(&mut self, of: &[u8; 2], subject: ListKey, games: u64) -> Result<(u64, u64)> {
-        let all = self.index.results(of, subject, Period::All)?;
+    fn periods(&mut self, prefix: &[u8; 2], subject: ListKey, games: u64) -> Result<(u64, u64)> {
+        let all = self.index.results(prefix, subject, Period::All)?;
         let (mut entries, mut rows, mut of_years, mut of_months) = (1, 0, 0, 0);
-        for year in self.index.years(of, subject)? {
-            let results = self.index.results(of, subject, Period::Year(year.year))?;
+        for year in self.index.years(prefix, subject)? {
+            let results = self.index.results(prefix, subject, Period::Year(year.year))?;
             of_years += games_of(&results.rows);
             entries += 1;
             for month in year.months() {
-                let results = self.index.results(of, subject, Period::Month(month))?;
+                let results = self.index.results(prefix, subject, Period::Month(month))?;
                 of_months += games_of(&results.rows);
                 rows += results.rows.len() as u64;
                 entries += 1;
             }
         }
         if [games_of(&all.rows), of_years, of_months] != [games; 3] {
-            let key = store::period_key(of, subject, Period::All);
+            let key = store::period_key(prefix, subject, Period::All);
             self.found
                 .fault("has years or months that do not add up to its games", &key);
         }
@@ -527,8 +527,8 @@ impl IndexCheck<'_> {
     }
 
     /// Checks and counts the items of a list or of a chunk of a list. Each item contains the id of a game or the number
-    /// of a name, which must exist. The ids must be ascending and at least `least`. Returns the smallest id that the
-    /// next chunk may contain. Returns `None` if an id is invalid.
+    /// of a name, which must exist. The first id must be at least `least`. Returns the smallest id that the next chunk
+    /// may contain, or `None` if an id is invalid.
     fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {

@@ -46,11 +46,12 @@ use crate::{
 /// the entries can take 200 bytes for each record.
 const RECORDS_PER_WRITE: usize = 1 << 16;
 
-/// Entries with game records, game rows or names are written to the index in groups of about this many bytes.
+/// The approximate number of bytes of entries that are written to the index at a time. This size applies to game
+/// records, game rows and names.
 const BYTES_PER_WRITE: usize = 8 << 20;
 
-/// The number of rows of counts that take about as much space as one item of a list. It is used to choose the size of
-/// pages. A page is an entry that contains several positions or lists.
+/// The number of rows of counts that take about as much space as one item of a list. By this number, pages of counts
+/// (entries that contain several positions) get about the same size as pages of lists.
 const ROWS_PER_ITEM: u64 = 2;
 
 /// A writer of an index. It writes to a temporary directory next to the target. This directory is renamed to the target

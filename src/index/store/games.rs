@@ -171,9 +171,8 @@ impl StoredGames {
         }
     }
 
-    /// Adds the games of the next batch to the collection. Returns the list records that result from these games. A
-    /// list record says that a list contains a game or a name. These records belong to the lists of players, Lichess
-    /// ids and new names.
+    /// Adds the games of the next batch to the collection. Returns the records that these games add to the lists of
+    /// players and of Lichess ids, which contain game ids, and to the lists of new names, which contain name numbers.
     ///
     /// # Errors
     ///
@@ -204,8 +203,8 @@ impl StoredGames {
     }
 
     /// Adds the next game to the collection. `details` contains its encoded details. `names` contains the names of
-    /// White, Black and the event. If a name is new, adds a list record of the name to `lists`. Returns the numbers of
-    /// the three names.
+    /// White, Black and the event. If a name is new, adds a record to `lists`, by which the number of the name is
+    /// found. Returns the numbers of the three names.
     ///
     /// # Errors
     ///
@@ -234,7 +233,7 @@ impl StoredGames {
         Ok(numbers)
     }
 
-    /// Appends a new name to the stored names.
+    /// Stores a new name. Its number is the number of names stored before.
     ///
     /// # Errors
     ///
@@ -254,8 +253,8 @@ impl StoredGames {
         self.rows.temp_dir()
     }
 
-    /// Returns the number of stored names. A name that was stored several times is counted each time, because each copy
-    /// has its own number.
+    /// Returns the number of stored names. The same name may be stored several times, each time with another number,
+    /// because a [`Namer`] remembers only a limited number of names. Each copy counts.
     pub(crate) fn name_count(&self) -> u32 {
         self.namer.len()
     }
@@ -369,9 +368,8 @@ const MAX_REMEMBERED_NAMES: usize = 1 << 17;
 /// reached, the `Namer` forgets all names. A forgotten name gets a new number when it occurs again.
 const MAX_REMEMBERED_BYTES: usize = 4 << 20;
 
-/// A table that numbers player and event names in the order in which they first occur.
-///
-/// Its size limit is a constant. The numbers therefore depend only on the names, and not on the memory budget.
+/// A table that numbers player and event names in the order in which they first occur. It remembers a limited number of
+/// names ([`MAX_REMEMBERED_NAMES`]). The limit does not depend on the memory budget, so equal games give equal numbers.
 #[derive(Default, Debug)]
 struct Namer {
     known: FxHashMap<Box<str>, u32>,

@@ -26,8 +26,8 @@ enum SubjectKind {
     SiteId = 4,
 }
 
-/// The text "polybook" as a number. The hash of names and ids is seeded with this number and a second one, which
-/// depends on the [`SubjectKind`].
+/// The first of the two numbers that seed the hash of names and ids: the bytes of "polybook". The second number depends
+/// on the [`SubjectKind`].
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl ListKey {
@@ -92,8 +92,8 @@ pub struct Paging {
     bits: u32,
 }
 
-/// The minimum number of leading bits that are equal in all keys of a page. With fewer equal bits, a page could contain
-/// records of several shards, which are processed separately.
+/// The minimum number of leading bits that are equal in all keys of a page. Eight bits determine the shard of a record,
+/// and shards are processed separately, so all records of a page must be in one shard.
 const MIN_PAGE_BITS: u32 = 8;
 /// The maximum number of leading bits that are equal in all keys of a page. A page is an entry that contains several
 /// lists.
@@ -145,8 +145,8 @@ impl Paging {
         ListKey(subject.0 | (u64::MAX >> self.bits))
     }
 
-    /// Returns the number of bytes that a page stores of each list key. The page does not store the leading bits that
-    /// are equal in all its keys.
+    /// Returns the number of bytes in which a page stores each of its list keys. The leading bits are not stored,
+    /// because they are equal in all keys of the page.
     pub(super) fn stored(self) -> usize {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }

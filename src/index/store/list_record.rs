@@ -14,15 +14,16 @@ use crate::{
     storage::sort::{Fold, Record},
 };
 
-/// The value that stands in place of a move in the lists of players and of Lichess ids. It is not a move of any
+/// The value that takes the place of a move in the lists of players and of Lichess ids. It is not a move of any
 /// variant.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value that stands in place of a move in the lists of name numbers. It is not a move of any variant.
+/// The value that takes the place of a move in the lists of name numbers. It is not a move of any variant.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
-/// Returns `true` if an item with the value `mv` belongs to the list of a position. There, the value is a move, or
-/// [`BookMove::NONE`] if the game ends in the position. In other lists, the value is [`LISTED`] or [`NAMED`].
+/// Returns `true` if an item whose move is `mv` belongs to the list of a position. In such a list, `mv` is the move
+/// that the game played, or [`BookMove::NONE`] if the game ended in the position. In the other lists, it is [`LISTED`]
+/// or [`NAMED`].
 pub fn is_of_position(mv: BookMove) -> bool {
     mv != LISTED && mv != NAMED
 }
@@ -31,13 +32,13 @@ pub fn is_of_position(mv: BookMove) -> bool {
 /// contain special values in place of the move.
 pub type ListItem = (u32, BookMove);
 
-/// A 128-bit record that a game belongs to a list, for example to the list of a position. In the list of a position,
-/// the record contains the move that the game played there.
+/// A 128-bit record which says that a game belongs to a list, for example to the list of a position. In the list of a
+/// position, the record contains the move that the game played there.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ListRecord(u128);
 
 impl ListRecord {
-    /// The greatest number of a half-move that a record can hold. Half-moves are counted from 1.
+    /// The greatest half-move number that a record can hold. Half-moves are numbered from 1.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
     /// Creates a record that game `id` reached the position with the key `subject` and played the move `mv` there.
@@ -57,7 +58,7 @@ impl ListRecord {
         ListRecord(u128::from(subject.0) << 64 | u128::from(low))
     }
 
-    /// Creates a record that game `id` ended in the position with the key `subject`.
+    /// Creates a record that game `id` ended in the position with the key `subject`. Such a record has no move.
     #[inline]
     pub(crate) fn end(subject: ListKey, id: u32, white_to_move: bool) -> ListRecord {
         ListRecord::new(subject, id, 0, white_to_move, BookMove::NONE)
@@ -75,7 +76,8 @@ impl ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }
 
-    /// Returns a copy of the record with `first_id` added to its game id.
+    /// Returns a copy of the record with `first_id` added to its game id. Game ids that count from the first game of a
+    /// batch or an index thus become ids of the whole index.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> ListRecord {
         ListRecord(self.0 + (u128::from(first_id) << 32))

@@ -44,8 +44,8 @@ use crate::{
     task,
 };
 
-/// The greatest number of items with which a list is stored in a page. A page is an entry that contains several lists.
-/// A longer list is divided into chunks, and each chunk is stored in an entry of its own.
+/// The maximum number of items in a list that is stored in a page, an entry that contains several lists. A longer list
+/// is divided into chunks, and each chunk is stored in an entry of its own.
 pub const MAX_INLINE_ITEMS: usize = 256;
 
 /// The number of items in a chunk of a long list. An item is a game id with a move. The last chunk may contain
@@ -85,8 +85,8 @@ pub fn write_list(items: &[ListItem], white_to_move: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// The description of a long list of games. Such a list is divided into parts, called chunks, and each chunk is stored
-/// in an entry of its own.
+/// The description of a long list of games, which a page contains in place of the list. A long list is divided into
+/// parts, called chunks, and each chunk is stored in an entry of its own.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ChunkedList {
     /// The number of items in all chunks together.
@@ -171,8 +171,8 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Returns the offset in bytes at which this list begins in `page`. The list must have been parsed from the rest of
-    /// `page`, up to its end.
+    /// Returns the offset in `page` at which this list begins. `page` must be the encoded page from whose remaining
+    /// bytes [`List::parse`] read this list.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
     }
@@ -282,9 +282,9 @@ pub fn for_each_list<'a>(
     Some(())
 }
 
-/// The greatest total size in bytes of the chunks that are held in memory for one page. A page is an entry that
-/// contains several lists. The chunks of its long lists precede it. Beyond this size, chunks longer than [`BLOCK_SIZE`]
-/// are spilled to a temporary file.
+/// The maximum total size in bytes of the chunks that are held in memory until their page is complete. A page is an
+/// entry that contains several lists, and the chunks of its long lists are written before it. When the limit is
+/// exceeded, chunks longer than [`BLOCK_SIZE`] are spilled to a temporary file.
 const MAX_CHUNK_BYTES_IN_MEMORY: usize = 256 << 10;
 
 /// Creates the index entries of the lists in `range`, a range of `records`. Lists are stored in pages, which are

@@ -40,7 +40,8 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     Some(names)
 }
 
-/// The number of entries with names that a [`NameReader`] caches. If the cache is full, the reader empties it.
+/// The number of entries with names that a [`NameReader`] caches. The reader empties the cache when this number is
+/// reached.
 const KEPT_NAMES: usize = 4096;
 
 /// A reader of the player and event names of an index. It caches names that were used recently. If another thread has
@@ -62,7 +63,8 @@ impl NameReader {
     }
 
     /// Returns the player or event name with the number `number`, or `None` if no name has this number. If the entry
-    /// with this name is not cached, calls `read` with the number of the entry and the number of names in the index.
+    /// with this name is not cached, calls `read` to read it from the index. The arguments of `read` are the number of
+    /// the entry and the number of all names.
     ///
     /// # Errors
     ///
@@ -95,7 +97,7 @@ impl NameReader {
     }
 
     /// Calls `f` with the number and the text of each name in the index, in ascending order of numbers. Calls `read` to
-    /// read one entry at a time. `read` receives the number of the entry and the number of names in the index.
+    /// read one entry at a time. The arguments of `read` are the number of the entry and the number of all names.
     pub(crate) fn for_each(
         &self,
         read: impl Fn(u32, u32) -> Result<Vec<Box<str>>>,

@@ -42,7 +42,7 @@ use crate::{
     position::BookMove,
 };
 
-/// The index stores the results by period only for positions with more games than this number. For other positions, a
+/// The number of games above which an index stores the results of a position by period. For all other positions, each
 /// query adds up the results itself.
 pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 
@@ -76,12 +76,12 @@ pub struct PeriodResults {
 
 impl PeriodResults {
     /// Encodes the results of a position in one period, and appends them to `out`. `of_games` is `true` for an index of
-    /// games, and `false` for an index of counts. In an index of games, the results include the games that an answer
-    /// may show.
+    /// games, and `false` for an index of counts. In an index of games, the candidates (games that an answer may show)
+    /// are encoded, too.
     ///
     /// # Panics
     ///
-    /// Panics if a candidate has a move that none of the rows has.
+    /// Panics if the move of a candidate occurs in no row.
     pub fn write(&self, of_games: bool, out: &mut Vec<u8>) {
         let mut bits = BitWriter::default();
         let moves = self.rows.chunk_by(|a, b| a.mv == b.mv);
@@ -204,11 +204,12 @@ pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<Yea
     (periods, years)
 }
 
-/// The greatest number of sums for one position. There is one sum for each combination of a move, a month and a class
-/// (speed and rating group). For a position with more sums, no results by period are stored. This limits memory.
+/// The maximum number of sums for one position, which limits memory. There is one sum for each combination of a move, a
+/// month and a class (speed and rating group). If a position has more sums, the index stores no results by period for
+/// it.
 const MAX_MOVE_SUMS: usize = 7 << 15;
-/// The greatest number of pairs of a month and a class (speed and rating group) for one position. For a position with
-/// more pairs, no results by period are stored. This limits memory.
+/// The maximum number of pairs of a month and a class (speed and rating group) for one position, which limits memory.
+/// If a position has more pairs, the index stores no results by period for it.
 const MAX_MONTH_CLASSES: usize = 1 << 15;
 
 /// The results by period (all time, years and months) of the games in a list, while they are being added up. Only the
@@ -298,8 +299,8 @@ impl ClassResults {
     }
 }
 
-/// The highest-rated and the newest games of a position in one class (speed and rating group). From these, the explorer
-/// chooses the games that it shows.
+/// The highest-rated and the newest games of a position in one class (speed and rating group). The explorer selects the
+/// games that it shows from them.
 #[derive(Clone, Debug)]
 struct BestGames {
     /// The games with the highest ratings. A tuple contains twice the mean of the known ratings, the date, the id and
@@ -317,7 +318,7 @@ impl BestGames {
         }
     }
 
-    /// Adds the best games of `other`, which must belong to the same position and class.
+    /// Adds the games of `other`, which must belong to the same position and class. Keeps only the best of all games.
     fn join(&mut self, other: &BestGames) {
         self.top.join(&other.top);
         self.recent.join(&other.recent);

@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl Index {
-    /// Returns the names in entry `number` of the table of player and event names. `names` is the total number of
-    /// names. It determines how many names the entry must contain.
+    /// Returns the names in entry `number` of the table of player and event names. `names` is the total number of names
+    /// in the index. The number of names in the entry must agree with it.
     pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = names_key(number);
         let expected = names
@@ -137,9 +137,9 @@ impl Index {
         }
     }
 
-    /// Reads the list with the key `subject`. `location` must be the result of [`find_list`](Index::find_list). For a
-    /// long list, returns its chunks. For a list in a page (an entry that contains several lists), returns a single
-    /// part. Returns no parts if the list does not exist.
+    /// Reads the list with the key `subject`. `location` must be the result of [`find_list`](Index::find_list) for the
+    /// same key. Returns the chunks of a long list, or a single part for a list in a page (an entry that contains
+    /// several lists). Returns no parts if the list does not exist.
     pub(crate) fn list(&self, subject: ListKey, location: ListLocation) -> Result<Vec<StoredPart>> {
         match location {
             ListLocation::InPage(list) => Ok(list.into_iter().collect()),
@@ -171,8 +171,8 @@ impl Index {
     }
 
     /// Calls `f` for each list in a page, in ascending order of keys. A page is an entry that contains several lists.
-    /// `f` receives the key of the list and the list. `any` is the key of any list in the page, and `paging` assigns
-    /// lists to pages.
+    /// `f` receives the key of the list and the list. `page_member` is the key of any list in the page, and `paging`
+    /// assigns lists to pages.
     ///
     /// # Errors
     ///
@@ -180,13 +180,13 @@ impl Index {
     pub(crate) fn for_each_list(
         &self,
         paging: Paging,
-        any: ListKey,
+        page_member: ListKey,
         mut f: impl FnMut(ListKey, List<'_>) -> Result<()>,
     ) -> Result<()> {
-        let key = page_key(LISTS, paging.last_of(any));
+        let key = page_key(LISTS, paging.last_of(page_member));
         let page = self.value(&key)?.unwrap_or_default();
         let mut failed = Ok(());
-        let read = for_each_list(paging, &page, any, |subject, list, _| {
+        let read = for_each_list(paging, &page, page_member, |subject, list, _| {
             failed = f(subject, list);
             failed.is_ok().then_some(())
         });
@@ -208,7 +208,8 @@ impl Index {
     }
 
     /// Reads chunk `number` of the list of games with the key `subject`. Chunks are counted from 0. `items` is the
-    /// number of games in this chunk and all later chunks.
+    /// number of games in this chunk and all later chunks together; the chunk must contain as many of them as fit into
+    /// one chunk.
     fn chunk(&self, subject: ListKey, number: u32, items: u64) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();
@@ -331,7 +332,7 @@ pub(crate) struct StoredPart {
 }
 
 impl StoredPart {
-    /// Parses the list or chunk in the entry.
+    /// Parses the list, or the chunk of a list, in this part. `index` is named in error messages.
     ///
     /// # Errors
     ///

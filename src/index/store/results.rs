@@ -213,8 +213,8 @@ impl ResultRow {
         (self.mv, self.class, self.month)
     }
 
-    /// Adds the games of another row, which must have the same sort key. A sum that would overflow becomes the greatest
-    /// number instead, and [`is_possible`](Self::is_possible) then returns `false`.
+    /// Adds the games of another row, which must have the same sort key. A sum that overflows is replaced by the
+    /// greatest number of its type, and [`is_possible`](Self::is_possible) then returns `false`.
     pub fn add(&mut self, other: &ResultRow) {
         for (sum, more) in self.games.iter_mut().zip(other.games) {
             *sum = sum.saturating_add(more);
@@ -224,7 +224,7 @@ impl ResultRow {
         self.game = other.game;
     }
 
-    /// Returns `true` if the numbers of the row are within their limits and do not contradict each other.
+    /// Returns `true` if the counts and ratings of the row are within their limits and do not contradict each other.
     pub fn is_possible(&self) -> bool {
         let games = self
             .games
@@ -246,8 +246,9 @@ pub fn games_of(rows: &[ResultRow]) -> u64 {
 /// The number of bits of an encoded month.
 pub(super) const MONTH_BITS: u32 = 17;
 
-/// The range of months of the rows in a page, which contains several positions. A row stores its month as the distance
-/// from `first` plus 1. An unknown month is stored as 0.
+/// The range of months in the rows of one page, an entry that contains several positions. `first` is the first month. A
+/// row stores its month as the distance from `first` plus 1, or as 0 if the month is unknown. `count` is the number of
+/// values that this number can have.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Months {
     pub(super) first: u32,
@@ -255,8 +256,7 @@ pub(super) struct Months {
 }
 
 impl Months {
-    /// The range for rows that do not store a month. It is used if all rows belong to the same period. Because `count`
-    /// is 1, the number of a row then depends only on its class.
+    /// The range for rows that do not store a month, because all of them belong to the same period.
     pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
     /// Returns the range of the known months in `rows`, or [`Months::NONE`] if no month is known.
@@ -275,7 +275,8 @@ impl Months {
         }
     }
 
-    /// Encodes the class (speed and rating group) and the month of a row as one number.
+    /// Encodes the class (speed and rating group) and the month of a row as one number. The month must be unknown or in
+    /// this range.
     fn number(self, row: &ResultRow) -> u64 {
         let month = match row.month.0 {
             _ if self.count == 1 => 0,
