@@ -484,7 +484,9 @@ impl IndexCheck<'_> {
         let all = self.index.results(prefix, subject, Period::All)?;
         let (mut entries, mut rows, mut of_years, mut of_months) = (1, 0, 0, 0);
         for year in self.index.years(prefix, subject)? {
-            let results = self.index.results(prefix, subject, Period::Year(year.year))?;
+            let results = self
+                .index
+                .results(prefix, subject, Period::Year(year.year))?;
             of_years += games_of(&results.rows);
             entries += 1;
             for month in year.months() {

@@ -124,8 +124,8 @@ impl IndexWriter {
         })
     }
 
-    /// Writes an index for `make-book --leveldb` with the threads of the current rayon pool. Returns the size of the
-    /// index and the finished output. The caller must still rename the output to its target.
+    /// Writes an index for `make-book --leveldb` with the threads of the current rayon pool. Returns a summary of the
+    /// index, and the finished output, which the caller must still rename to its target.
     ///
     /// # Errors
     ///
@@ -151,8 +151,8 @@ impl IndexWriter {
         self.write_batches(groups, |_| None, from.games.len(), stop, meter)
     }
 
-    /// Writes an explorer's index of games with the threads of the current rayon pool. Returns the size of the index
-    /// and the finished output. The caller must still rename the output to its target.
+    /// Writes an explorer's index of games with the threads of the current rayon pool. Returns a summary of the index,
+    /// and the finished output, which the caller must still rename to its target.
     ///
     /// # Errors
     ///
@@ -180,8 +180,8 @@ impl IndexWriter {
         self.write_batches(groups, last, games, stop, meter)
     }
 
-    /// Writes an explorer's index of counts with the threads of the current rayon pool. Returns the size of the index
-    /// and the finished output. The caller must still rename the output to its target.
+    /// Writes an explorer's index of counts with the threads of the current rayon pool. Returns a summary of the index,
+    /// and the finished output, which the caller must still rename to its target.
     ///
     /// # Errors
     ///
@@ -245,11 +245,11 @@ impl IndexWriter {
         })
     }
 
-    /// Writes all entries of an index. `groups` yields the entries in ascending order of keys, a few megabytes at a
-    /// time. Meanwhile, earlier entries are written. `games` is the number of games.
+    /// Writes all entries of an index. `groups` creates the entries in ascending order of keys, a few megabytes at a
+    /// time. The next group is created while the previous one is written. `games` is the number of games.
     ///
-    /// `contents` is called with the size of the index, and returns the last entry, which describes the index. It
-    /// returns `None` if the index has no such entry.
+    /// `contents` is called when all groups have been written. It receives the summary of the index, and returns the
+    /// last entry, which describes the index, or `None` if the index has no such entry.
     ///
     /// # Errors
     ///
@@ -316,8 +316,8 @@ fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }
 
-/// Returns the number of records that one job converts to entries. The number is so small that each thread gets several
-/// jobs.
+/// Returns the maximum number of sorted records that one job converts to entries. It is small enough to give each
+/// thread several jobs.
 fn range_size() -> usize {
     RECORDS_PER_WRITE / (4 * rayon::current_num_threads()).clamp(8, 128)
 }

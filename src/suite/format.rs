@@ -60,9 +60,9 @@ pub fn begin_suite(path: &Path, force: bool) -> Result<BufferedFile> {
     Ok(BufferedFile::sealed(begin_text(path, force)?))
 }
 
-/// Writes the entries of `ranking` to `file` in order, and returns the file and the number of entries. `suite`
-/// contains the options of the suite. `start_of` decodes the starting position of an entry from
-/// [`Ranked::start`].
+/// Writes the entries of `ranking` to `file` in order, and returns the file and the number of entries. `suite` contains
+/// the options of the suite. `start_of` receives [`Ranked::start`], bytes that identify the starting position of an
+/// entry, and returns this position.
 pub(super) fn write_ranked(
     file: BufferedFile,
     format: SuiteFormat,
@@ -121,7 +121,7 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     epd
 }
 
-/// White's results in some games, and the number of games without a result.
+/// The results of some games from White's point of view, and the number of games without a result.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct GameStats {
     pub stats: Wdl,
@@ -141,14 +141,14 @@ impl AddAssign for GameStats {
     }
 }
 
-/// Returns a comment with the number of games, the number of games without a result, and White's score in the
-/// other games.
+/// Returns the comment of an entry about its games: how many there are, how many of them have no result, and White's
+/// score in the others.
 pub(super) fn note_of_games(results: GameStats) -> String {
     note("game", results)
 }
 
-/// Returns a comment that says how many times games reached a position, and White's score. A game that reached the
-/// position twice counts twice.
+/// Returns the comment of an entry that says how many times games reached its last position, and White's score in these
+/// games. A game that reached the position twice counts twice.
 pub(super) fn note_of_times(stats: Wdl) -> String {
     let without_result = 0;
     note(

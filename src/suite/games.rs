@@ -94,9 +94,9 @@ impl GameLines {
         task::lock(&self.sorter).spilled_bytes()
     }
 
-    /// Writes a suite to `file`. The suite contains the lines that occur in at least `min_game` games. If `format` is
-    /// [`SuiteFormat::Epd`], it contains the positions that at least `min_game` games reached. Returns the file, which
-    /// the caller must commit, and statistics about the lines.
+    /// Writes a suite to `file`. A suite of lines contains the lines that at least `min_game` games played. A suite of
+    /// positions ([`SuiteFormat::Epd`]) contains the last positions that at least `min_game` games reached. Returns the
+    /// file, which the caller must commit, and statistics about the lines.
     ///
     /// # Errors
     ///
@@ -152,8 +152,8 @@ pub(crate) struct LineCounts {
 }
 
 impl LineCounts {
-    /// Returns an error message that says why a suite has no entries. `format` and `min_game` are the arguments of
-    /// [`GameLines::write`].
+    /// Returns an error message that explains why a suite has no entries. `suite`, `format` and `min_game` are the
+    /// arguments with which [`GameLines::write`] was called.
     pub(crate) fn why_empty(&self, suite: &Suite, format: SuiteFormat, min_game: u64) -> String {
         let LineCounts {
             all,
@@ -185,8 +185,8 @@ impl LineCounts {
     }
 }
 
-/// Groups sorted lines by their last position, and adds them to the ranking of a suite. Leaves out lines that the suite
-/// does not accept.
+/// A ranker of the lines of games. It reads the sorted lines, groups them by their last position, and adds those that
+/// the suite accepts to a ranking.
 struct Ranker<'a> {
     format: SuiteFormat,
     suite: &'a Suite,
@@ -216,7 +216,8 @@ impl Ranker<'_> {
     }
 
     /// Adds the lines of `ending`, a group of lines with the same last position, to the ranking. If the suite consists
-    /// of positions, adds this position instead. If the suite does not accept a line or a position, only counts it.
+    /// of positions, adds this position instead. A line or a position that the suite does not accept is only counted,
+    /// by the reason for which it was left out.
     fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.results.stats));
@@ -265,8 +266,8 @@ impl Ranker<'_> {
         })
     }
 
-    /// Checks whether the suite accepts the evaluation of the last position of the lines in `ending`. Returns
-    /// [`RangeCheck::Kept`] if the suite accepts every evaluation, and `None` if the game is over after every line.
+    /// Compares the evaluation of the last position in `ending` with the range that the suite accepts. Without such a
+    /// range, returns [`RangeCheck::Kept`]. Returns `None` if the game is over after every line of the group.
     fn evaluated(&self, ending: &LineEnd) -> Result<Option<RangeCheck>> {
         if self.suite.evals.is_none() {
             return Ok(Some(RangeCheck::Kept(String::new())));
@@ -345,7 +346,7 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Ends the current line: appends it and the numbers of its games to the field `lines`.
+    /// Ends the open line, whose games are being added: appends it and the results of its games to the field `lines`.
     fn end_line(&mut self) -> Result<()> {
         let GameStats {
             stats,
@@ -357,8 +358,8 @@ impl LineEnd {
         self.lines.append_text(&text)
     }
 
-    /// Calls `f` with each line of the group and the numbers of its games. Leaves out the current line, so call
-    /// [`end_line`](LineEnd::end_line) first.
+    /// Calls `f` with each line of the group and the results of its games. The line that is still open is left out, so
+    /// the caller must call [`end_line`](LineEnd::end_line) first.
     fn for_each_line(&self, mut f: impl FnMut(&CountedLine<'_>) -> Result<()>) -> Result<()> {
         let mut texts = self.lines.reader(0);
         while let Some(text) = texts.read_text()? {
@@ -403,7 +404,7 @@ impl LineEnd {
     }
 }
 
-/// The fields of an encoded opening line, and the results of the games in which it was played.
+/// The fields of an encoded opening line ([`GameLine`]), and the results of the games that played this line.
 struct CountedLine<'a> {
     /// All bytes except the result. Two lines are equal if these bytes are equal.
     bytes: &'a [u8],
@@ -414,8 +415,8 @@ struct CountedLine<'a> {
 }
 
 impl<'a> CountedLine<'a> {
-    /// Splits `bytes`, the encoded line of one game, into fields. The numbers of games in the result count only this
-    /// game. See [`GameLine`].
+    /// Splits `bytes`, the encoded [`GameLine`] of one game, into its fields. The results of the returned line count
+    /// only this game.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
         let mut results = GameStats::default();
@@ -442,9 +443,9 @@ impl<'a> CountedLine<'a> {
         Variant::ALL[usize::from(self.end[0])]
     }
 
-    /// Returns bytes that identify the starting position of the line. They are eight null bytes for the starting
-    /// position of standard chess. Otherwise, they contain the number of the variant and the FEN or EPD. A
-    /// [`SourceSuite`](super::SourceSuite) also uses eight null bytes for its first starting position.
+    /// Returns bytes that identify the starting position of the line: eight null bytes for the starting position of
+    /// standard chess, otherwise the number of the variant and the FEN or EPD. A [`SourceSuite`](super::SourceSuite)
+    /// identifies its first starting position by the same eight null bytes.
     fn start_bytes(&self) -> Vec<u8> {
         match (self.variant(), self.start) {
             (Variant::Standard, []) => vec![0; 8],
@@ -452,7 +453,8 @@ impl<'a> CountedLine<'a> {
         }
     }
 
-    /// Plays the moves of the line. Returns `None` if a move is illegal. Looks up the opening if `suite` needs it.
+    /// Plays the moves of the line from its starting position. Returns `None` if a move is illegal. Also determines the
+    /// opening, if `suite` needs it.
     fn replay(&self, suite: &Suite) -> Option<Replayed> {
         let mut pos = Keyed::new(start_of(&self.start_bytes()));
         let mut opening = suite.opening(pos.position(), "");
@@ -487,7 +489,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Returns `true` if the game is over after the line, by the rules or by threefold repetition.
+    /// Returns `true` if the game is over after the line, by the rules of the variant or by threefold repetition.
     fn is_over(&self) -> bool {
         is_over(&self.identities, self.pos.position())
     }

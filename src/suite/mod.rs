@@ -123,8 +123,8 @@ impl Suite {
         balance.or(self.draw_rate.map(|_| "--draw-rate"))
     }
 
-    /// Returns the names of the options that restrict entries to a range, joined by "and". Used in messages about
-    /// entries that were left out.
+    /// Returns the names of the options that restrict the results or evaluations of entries to a range, joined by
+    /// "and". Error messages about omitted entries name these options.
     pub(crate) fn ranges(&self) -> String {
         let options = [
             self.balance.map(|_| "--balance"),
@@ -153,8 +153,8 @@ impl Suite {
         )
     }
 
-    /// Returns `true` if the suite contains only a limited number of entries, and these are the ones with the most
-    /// games. A search may then stop when it has found these entries.
+    /// Returns `true` if the suite keeps only a limited number of entries, and these are the ones with the most games.
+    /// A search may then skip rarer lines.
     fn takes_the_commonest(&self) -> bool {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
@@ -213,12 +213,12 @@ pub(crate) struct SuiteSummary {
     pub unevaluated: Option<u64>,
 }
 
-/// Parses a text that contains one position per line, as a FEN or as an EPD with or without operations. The
-/// operations `hmvc` and `fmvn` set the move counters. Blank lines and lines that begin with `#` are skipped.
+/// Parses text that contains one position per line, as a FEN or as an EPD with or without operations. The operations
+/// `hmvc` and `fmvn` set the move counters. Blank lines and lines that begin with `#` are skipped.
 ///
 /// # Errors
 ///
-/// Returns the number of the first line that is not a position, counted from 1, and the error in this line.
+/// If a line is not a position, returns its number, counted from 1, and the error in the line.
 ///
 /// ```
 /// use polybook::{position::Variant, suite::read_starts};
@@ -325,8 +325,8 @@ pub(super) enum RangeCheck {
     Unknown,
 }
 
-/// Returns the part of an error message that states how many positions have no evaluation. Returns an empty
-/// string if `count` is 0.
+/// Returns the end of an error message, which says how many positions were left out because they have no evaluation.
+/// Returns an empty string if `count` is 0.
 pub(super) fn without_evaluation(count: u64) -> String {
     match count {
         0 => String::new(),

@@ -33,7 +33,7 @@ pub(super) struct Candidate<'a> {
     pub note: &'a str,
 }
 
-/// An entry of a suite: a candidate that a ranking has selected.
+/// An entry of a suite: a candidate that the limits of the suite have not excluded.
 pub(super) struct Ranked {
     pub text: String,
     pub start: Vec<u8>,
@@ -44,8 +44,8 @@ pub(super) struct Ranked {
 /// The maximum number of entries of a suite. A larger suite is an error, because no match needs that many.
 pub(super) const MAX_ENTRIES: usize = 4_000_000;
 
-/// Sorts the candidates for a suite, and selects the first ones as entries, up to the limits of the suite. Candidates
-/// that exceed the memory budget are spilled to temporary files.
+/// A ranking of the candidates for a suite. It sorts them, and selects the first ones as entries, up to the limits of
+/// the suite. Candidates that exceed the memory budget are spilled to temporary files.
 pub(super) struct Ranking<'a> {
     suite: &'a Suite,
     /// The path of the suite, for error messages.
@@ -66,11 +66,11 @@ pub(super) struct Ranking<'a> {
     by_position: Option<TextSorter>,
 }
 
-/// The length in bytes of a position's identity, which precedes each encoded candidate in the field `by_position` of a
-/// [`Ranking`].
+/// The length in bytes of the identity of a candidate's last position. In the field `by_position` of a [`Ranking`], the
+/// identity precedes the encoded candidate.
 const IDENTITY_SIZE: usize = size_of::<u64>();
 
-/// The length in bytes of the rank that precedes an encoded candidate.
+/// The length in bytes of the sort key that precedes an encoded candidate.
 const RANK_SIZE: usize = size_of::<u64>();
 
 /// The size in bytes of the field that stores the length of [`Candidate::start`] in an encoded candidate.
@@ -100,9 +100,10 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns the evaluation of a position as EPD operations, or `None` if the position cannot be an entry of the
-    /// suite. In this case, increments the counter for the reason: `over` if the game is over, `unevaluated` if the
-    /// position has no evaluation, or `outside` if the evaluation is out of range.
+    /// Returns the evaluation of a position as EPD operations, which are empty if the suite does not filter by
+    /// evaluation. Returns `None` if the position cannot be an entry of the suite, and increments the counter for the
+    /// reason: `over` if the game is over, `unevaluated` if the position has no evaluation, or `outside` if the
+    /// evaluation is out of range.
     pub(super) fn evaluation_operations(
         &mut self,
         pos: &VariantPosition,
@@ -184,9 +185,9 @@ impl<'a> Ranking<'a> {
         }))
     }
 
-    /// Returns the sort key of a candidate. Candidates are sorted in ascending order of this key, which is a seeded
-    /// hash for a random order. Otherwise, it is the complement of the number of games, so that candidates with many
-    /// games come first.
+    /// Returns the sort key of a candidate; smaller keys come first. If the suite has a seed, the key is a seeded hash,
+    /// which gives a random order. Otherwise, the key decreases with the number of games, so candidates with many games
+    /// come first.
     fn rank(&self, candidate: &Candidate<'_>) -> u64 {
         match self.suite.seed {
             None => u64::MAX - candidate.games,
@@ -211,7 +212,8 @@ fn too_many(path: &Path, suite: &Suite) -> Error {
     Error::too_large(path, problem)
 }
 
-/// Decodes an entry of the suite. `ranked` contains an encoded candidate without the rank that precedes it.
+/// Decodes a candidate that becomes an entry of the suite. `ranked` contains the encoded candidate without the sort key
+/// that precedes it.
 fn read(ranked: &[u8]) -> Ranked {
     let mut parts = ranked.splitn(2, |byte| *byte == 0);
     let (text, rest) = (parts.next(), parts.next());

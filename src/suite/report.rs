@@ -62,8 +62,8 @@ pub struct SuiteFile {
     longest: usize,
 }
 
-/// A key that identifies a line of a suite. It consists of the length in half-moves and the identities (hashes) of the
-/// first and the last position, in this order.
+/// A key that identifies a line of a suite without storing its moves: its length in half-moves, and the identities
+/// (hashes) of its first and last position.
 type LineKey = (usize, u64, u64);
 
 #[derive(Debug)]
@@ -596,9 +596,10 @@ struct EncounterGame {
     result: GameResult,
 }
 
-/// Forms pairs of games between two players. Pairs each game with the first earlier game that has the same `key`,
-/// swapped colors and no partner yet. Does not pair games whose key is `None`. If `is_self_play` is `true`, a player
-/// played against itself, and colors are ignored.
+/// Forms pairs of games between two players. `key` returns what the two games of a pair have in common, such as the
+/// round. Pairs each game with the earliest game that has the same key, swapped colors and no partner yet. A game for
+/// which `key` returns `None` gets no partner. If `is_self_play` is `true`, a player played against itself, and colors
+/// are ignored.
 fn paired<K: Hash + Eq>(
     games: &[EncounterGame],
     is_self_play: bool,
@@ -635,11 +636,11 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
 /// doubling. It also has entries in the tables that are used to find pairs.
 const BYTES_PER_GAME: usize = 160;
 
-/// An upper bound on the memory in bytes for the table entry of two players who played each other. Does not include
-/// their games.
+/// An upper bound on the memory in bytes for the table entry of two players who played each other, without the memory
+/// for their games.
 const BYTES_PER_PAIR: usize = 384;
 
-/// An upper bound on the memory in bytes for one player. Does not include the two copies of the player's name.
+/// An upper bound on the memory in bytes for one player, without the two copies of the player's name.
 const BYTES_PER_PLAYER: usize = 128;
 
 /// The results of one exit in the games that were read so far. An exit is the position in which an entry of a
@@ -721,8 +722,8 @@ impl MatchCounts {
     }
 
     /// Forms pairs of games between two players, and returns the results of the two players. A pair consists of two
-    /// games from the same exit with swapped colors. Also adds the results of the pairs to their exits. Does not count
-    /// pairs with an unfinished game.
+    /// games from the same exit with swapped colors. Also adds the results of each pair to its exit. A pair with an
+    /// unfinished game is not counted.
     fn encounter(&mut self, players: [usize; 2], games: &[EncounterGame]) -> Encounter {
         let is_self_play = players[0] == players[1];
         let mut found = paired(games, is_self_play, |game| Some((game.exit, game.round?)));

@@ -28,12 +28,12 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// A function that receives a position, and returns White's results in all games that reached it. Returns `None` if the
-/// source contains no results.
+/// A function that returns White's results in all games that reached a given position, or `None` if the source of the
+/// suite contains no results for it.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
 
-/// Advice for messages that says how the user can get more or fewer moves from the source of a suite. Each text is an
-/// imperative without a full stop.
+/// Advice that error messages about a suite give to the user: how to get more or fewer moves from the source of the
+/// suite. Each string is an imperative without a full stop.
 #[derive(Debug)]
 pub(crate) struct SourceAdvice {
     /// How the user can get more moves, or `None` if the suite already contains all moves.
@@ -114,8 +114,9 @@ struct SuiteLine {
 }
 
 impl SuiteLine {
-    /// Returns a copy of this line, extended by the move `mv`. `portion` is used to show progress: it estimates which
-    /// share of all lines begins with the extended line, from 0 to 1. `suite` decides whether the opening is looked up.
+    /// Returns a copy of this line, extended by the move `mv`. `portion` is the estimated share of all lines that begin
+    /// with the extended line, from 0 to 1, by which the progress is calculated. The opening is updated only if `suite`
+    /// needs it.
     fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> SuiteLine {
         let pos = self.pos.position();
         let mut text = self.text.clone();
@@ -134,8 +135,8 @@ impl SuiteLine {
 }
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Searches for the lines of the suite and ranks them. The returned `bool` is `true` if the search stopped early,
-    /// before it had examined all lines. `path` is the file that error messages name.
+    /// Searches for the lines of the suite and ranks them. The returned `bool` is `true` if the search stopped before
+    /// it had examined all lines, because there are too many. `path` is the file that error messages name.
     pub(super) fn rank_lines(&self, path: &Path) -> Result<(Ranking<'_>, bool)> {
         let mut lines = LineSearch {
             of: self,
@@ -206,9 +207,8 @@ impl GamesRange {
         ..GamesRange::ALL
     };
 
-    /// Returns the range for the next pass, which lies directly below this range. It contains `next`, the highest
-    /// number of games that a line below this range has. Ranges of large numbers are wider, which keeps the number of
-    /// passes small.
+    /// Returns the range for the next pass, directly below this range. It contains `next`, the highest number of games
+    /// of any line below this range. It also reaches down by about an eighth of its numbers, so few passes are needed.
     fn after(self, next: u64) -> GamesRange {
         let least = match self.least {
             u64::MAX => next,
@@ -264,9 +264,9 @@ impl<S: Source> LineSearch<'_, S> {
     }
 
     /// Makes one pass of the search, from all starting positions. Finds the lines whose number of games lies in the
-    /// range of this pass, which is the field `band`. The pass may leave a starting position as soon as it has found
-    /// `wanted` lines from there. Returns `false` if the search stopped early because it had examined
-    /// [`MAX_EXTENDED_LINES`] lines.
+    /// field `band`, the range of this pass. If all lines in this range have the same number of games, the pass leaves
+    /// a starting position when it has found `wanted` lines from there. Returns `false` if the search stopped early
+    /// because it had examined [`MAX_EXTENDED_LINES`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -278,12 +278,13 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Searches for lines that begin in the position `start`. The search may stop after `wanted` lines. `number`
-    /// contains the bytes that identify `start` in the ranking. `portion` is the share of the progress that `start`
-    /// accounts for. Returns `false` if the search stopped early because it had examined [`MAX_EXTENDED_LINES`] lines.
+    /// Searches for lines that begin in the position `start`, in one pass of the search. The search may stop after
+    /// `wanted` lines. `start_bytes` are the bytes that identify `start` in the ranking. `portion` is the part of the
+    /// displayed progress that the lines from `start` account for. Returns `false` if the search stopped early because
+    /// it had examined [`MAX_EXTENDED_LINES`] lines.
     fn find_from(
         &mut self,
-        number: &[u8],
+        start_bytes: &[u8],
         start: &VariantPosition,
         portion: f64,
         wanted: u64,
@@ -312,7 +313,7 @@ impl<S: Source> LineSearch<'_, S> {
             }
             self.done.add(line.portion);
             if self.band.contains(line.games) {
-                self.take(number, &line)?;
+                self.take(start_bytes, &line)?;
             }
             // Lines with the same number of games are ranked by their texts, which is also the order in which the
             // search finds them.
@@ -349,8 +350,8 @@ impl<S: Source> LineSearch<'_, S> {
     }
 
     /// Adds `line`, which has the required length, to the ranking. Leaves it out if its last position does not pass the
-    /// filters of the suite. `start` contains the bytes that identify its first position.
-    fn take(&mut self, start: &[u8], line: &SuiteLine) -> Result<()> {
+    /// filters of the suite. `start_bytes` are the bytes that identify its first position.
+    fn take(&mut self, start_bytes: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);
         if !is_kept
@@ -369,7 +370,7 @@ impl<S: Source> LineSearch<'_, S> {
         self.found += u64::from(is_new);
         self.ranking.add(&Candidate {
             text: &line.text,
-            start,
+            start: start_bytes,
             identities: &line.identities,
             games: line.games,
             opening: &line.opening,
@@ -378,8 +379,8 @@ impl<S: Source> LineSearch<'_, S> {
     }
 }
 
-/// The maximum number of stored paths to one position. If there are more paths, only the sum of all weights includes
-/// them.
+/// The maximum number of paths to one position that are stored. Further paths only add their weights to the weight of
+/// the position.
 const MAX_PATHS: usize = 64;
 
 impl<S: Source> SourceSuite<'_, S> {
@@ -481,16 +482,17 @@ impl PositionPaths {
         }
     }
 
-    /// Returns the position. Its half-move clock and move number are those of the first path that was added.
+    /// Returns the position. Different paths give it different move counters; those of the first added path are
+    /// returned.
     fn pos(&self) -> &Keyed<VariantPosition> {
         &self.paths[0].pos
     }
 
-    /// Adds a path that leads to the position. Paths must be added in ascending order of the length of their field
+    /// Adds a path that leads to this position. Paths must be added in ascending order of the length of their field
     /// `before`, which contains the earlier positions that a continuation may not repeat.
     ///
-    /// Stores only the weight of the path if a stored path already allows every continuation that the new path
-    /// allows.
+    /// If a stored path already allows every continuation that the new path allows, only the weight and the progress of
+    /// the new path are added.
     fn add(&mut self, path: LinePath) {
         self.weight += path.weight;
         self.portion += path.portion;
@@ -507,7 +509,8 @@ impl PositionPaths {
     }
 
     /// Extends each path to this position by the move `mv`, and returns the extended paths. Leaves out paths that
-    /// repeat a position. `moves` is the number of moves in the position, which share its part of the progress.
+    /// repeat a position. `moves` is the number of all moves in the position. Each of them gets the same part of the
+    /// position's share in the progress.
     fn after(&self, mv: &TreeMove, moves: usize, suite: &Suite) -> Vec<LinePath> {
         let mut paths: Vec<LinePath> = Vec::new();
         for path in &self.paths {
@@ -585,7 +588,7 @@ impl Level {
     }
 
     /// Calls `f` with each position of the level, together with the paths to it. `rules` is any position of the same
-    /// variant, which is needed to decode the positions.
+    /// variant, from which the decoder takes the variant.
     fn for_each(
         &mut self,
         rules: &VariantPosition,
@@ -611,8 +614,8 @@ impl Level {
     }
 }
 
-/// Decodes a path of a level. Returns `None` if the bytes are malformed. `rules` is any position of the same
-/// variant.
+/// Decodes a path of a level. Returns `None` if the bytes are malformed. `rules` is any position of the same variant,
+/// from which the decoder takes the variant.
 fn read(text: &[u8], rules: &VariantPosition) -> Option<LinePath> {
     let (_, rest) = text.split_first_chunk::<8>()?;
     let (count, rest) = rest.split_first_chunk()?;

@@ -236,7 +236,7 @@ impl<S: Source> Tree<'_, S> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`write_pgn`](Tree::write_pgn).
+    /// Fails for the same reasons as [`write_pgn`](Tree::write_pgn).
     pub fn write_sealed_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, true)
     }
@@ -290,8 +290,8 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Writes the moves of `line`, which begin in the position `start`, without comments. Used for a game that continues an
-/// earlier game: these moves lead to its first new move.
+/// Writes the moves of `line`, from the position `start`, without comments. A game that continues an earlier game
+/// begins with such moves, which lead from the start of the tree to its first new move.
 fn lead<W: Write>(
     games: &mut GameWriter<W>,
     start: &VariantPosition,
@@ -430,7 +430,8 @@ impl<W: Write> GameWriter<W> {
         self.out
     }
 
-    /// Writes the pending word to the output. If the word does not fit on the current line, begins a new line first.
+    /// Writes the buffered word to the output. If it does not fit on the current line, begins a new line first. The
+    /// last word is buffered because a closing parenthesis may be attached to it.
     fn flush_word(&mut self) -> io::Result<()> {
         if self.word.is_empty() {
             return Ok(());

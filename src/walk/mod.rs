@@ -85,8 +85,8 @@ pub trait Source {
         pos.identity()
     }
 
-    /// Returns `true` if the source certainly contains no move for positions with this Polyglot key. Never reads a
-    /// file to find out: it returns `false` in doubt. By default, returns `false`.
+    /// Returns `true` if the source certainly contains no move for positions with the given Polyglot key. Returns
+    /// `false` if this is unknown without reading a file. By default, returns `false`.
     fn lacks(&self, _key: u64) -> bool {
         false
     }
@@ -152,9 +152,9 @@ impl<S: Source> Source for LinesOf<S> {
     }
 }
 
-/// Creates three sources from `source`: [`Replies`], and [`LinesOf`] for White and for Black. Walks through all three
-/// together reach every position that the lines of `source` can reach. A book for one side needs this, because it
-/// contains no replies of the opponent.
+/// Creates three sources from `source`: [`Replies`], and [`LinesOf`] for White and for Black. Together, walks through
+/// the three sources reach every position that the lines of `source` can reach. A book for one side needs this, because
+/// it contains no replies of the opponent.
 pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3] {
     [
         Box::new(Replies(source)),
@@ -163,8 +163,9 @@ pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Sour
     ]
 }
 
-/// Calls `visit` with each position that can be reached from `starts`. The walk follows the moves of `source`, and
-/// also replies that lead to a position with moves of `source`. It stops when `visit` returns `false`.
+/// Calls `visit` with each position that can be reached from `starts` by moves of `source`. The walk also follows
+/// replies that lead to a position with moves of `source`, because `source` may contain the moves of only one side. It
+/// stops when `visit` returns `false`.
 ///
 /// A position may be visited several times. `memory` is the memory budget, and `meter` receives the progress.
 pub(crate) fn each_position(
@@ -227,9 +228,9 @@ impl<S: Source> Source for UntilDone<'_, S> {
     }
 }
 
-/// Returns the legal moves of `pos` that lead to a position with moves of `source`. `known` contains the moves of
-/// `source` in `pos`. These moves come first, sorted by number of games in descending order. Each other move is
-/// sorted by the total number of games of the replies to it, also in descending order.
+/// Returns the legal moves of `pos` that lead to a position with moves of `source`, sorted for display. `known`
+/// contains the moves of `source` in `pos`, which come first, in descending order of their numbers of games. The other
+/// moves follow, in descending order of the total number of games in which `source` answers them.
 fn replies_with_answers(
     source: &impl Source,
     pos: &Keyed<VariantPosition>,
@@ -379,8 +380,8 @@ pub struct Limits {
     pub memory: Memory,
 }
 
-/// A move that is within the limits of a tree. Also stores two shares: the share of the move in the total weight of
-/// its position, and the estimated share of the whole tree that follows the move.
+/// A move that is within the limits of a tree, with two shares: its share in the total weight of its position, and the
+/// estimated share of the whole tree that follows it.
 #[derive(Clone, Debug)]
 struct KeptMove {
     pub mv: TreeMove,

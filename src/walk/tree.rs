@@ -35,7 +35,7 @@ pub enum Order {
     Positions,
 }
 
-/// A move that a walk through a tree visits. Also contains the position before the move.
+/// A move that a walk through a tree visits, together with the position before the move.
 #[derive(Clone, Debug)]
 pub struct Branch<'a> {
     /// The position before the move.
@@ -196,8 +196,8 @@ struct TreeWalk<'a, S> {
 }
 
 impl<S: Source> TreeWalk<'_, S> {
-    /// Performs `task` and all tasks that result from it. The moves that they visit form one game. Does not perform
-    /// tasks that belong to a later game.
+    /// Performs `task` and the tasks that result from it, and reports the moves that they visit as one game. Tasks that
+    /// do not fit into this game are deferred to later games.
     fn game(&mut self, task: Task) -> Result<()> {
         let line = match &task {
             Task::Expand(node) => node.line(),
@@ -363,7 +363,7 @@ impl<S: Source> TreeWalk<'_, S> {
 /// written to a temporary file.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
-/// A move that a breadth-first walk visits. Also contains the positions before and after the move.
+/// A move that a breadth-first walk visits, together with the positions before and after the move.
 pub(crate) struct Arrival<'a> {
     pub before: &'a Keyed<VariantPosition>,
     pub mv: Move,
@@ -372,9 +372,9 @@ pub(crate) struct Arrival<'a> {
     pub is_new: bool,
 }
 
-/// Walks breadth first from `starts` and calls `f` with each move. A breadth-first walk reaches each position first
-/// by a shortest line. Visits the moves of each position only once. A line has at most `limits.plies() - 1`
-/// half-moves. `done` receives the progress.
+/// Walks breadth first from `starts`, and calls `f` with each move. The walk follows only moves that `limits` admits.
+/// It reaches each position first by a shortest line, and visits the moves of each position once. A line has at most
+/// `limits.plies() - 1` half-moves. `done` receives the progress.
 ///
 /// Returns the [fingerprints](position_fingerprint) of all positions that the walk has reached.
 pub(crate) fn walk_breadth_first(

@@ -129,7 +129,7 @@ impl MergeIndexes {
         Ok(summary)
     }
 
-    /// Writes the merged index with the threads of the current rayon pool. Returns the summary of the index and the
+    /// Writes the merged index with the threads of the current rayon pool. Returns a summary of the index, and the
     /// finished output, which the caller must still rename to its target.
     fn write(&self, plan: &MergePlan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
         let mut files = Vec::new();
