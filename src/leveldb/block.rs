@@ -15,8 +15,8 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The number of entries from one restart point of a block to the next. A restart point is an entry whose key is
-/// stored whole, and not as the difference from the previous key.
+/// The number of entries from one restart point of a block to the next. A restart point is an entry that stores its
+/// whole key. Other entries store only the part of the key that differs from the previous key.
 const RESTART_INTERVAL: usize = 16;
 
 /// An encoder for the blocks of a LevelDB table, which contain sorted entries with prefix-compressed keys. It
@@ -55,8 +55,9 @@ impl BlockBuilder {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Appends the first part of an entry to the block: the lengths and the key. The key is the concatenation of `key`
-    /// and `trailer`, and must be greater than all keys of the block.
+    /// Appends the first part of an entry to the block: the lengths of the key and of the value, and the key. The key
+    /// is the concatenation of `key` and `trailer`, and must be greater than all keys of the block. In a data block,
+    /// `trailer` contains the sequence number and the kind of the entry; in an index block, it is empty.
     ///
     /// The caller must then append the value, which has `value_len` bytes, to the buffer that
     /// [`value`](BlockBuilder::value) returns.
@@ -149,7 +150,8 @@ pub(super) struct Block {
     path: Arc<Path>,
 }
 
-/// The position of a cursor in a block: the current entry, and the offset of the next one.
+/// The position of a cursor in a block. It contains the key and the value range of the current entry, and the offset of
+/// the next entry.
 #[derive(Clone, Default, Debug)]
 pub(super) struct EntryState {
     /// The offset of the next entry.
@@ -220,8 +222,8 @@ impl Block {
     /// Moves `state`, the position of a cursor, to the next entry of the block. The first call moves it to the first
     /// entry. Returns `false` if there is no next entry.
     ///
-    /// A block may be held in memory without its last value. This function still moves to the entry whose value is
-    /// missing, which is the last one.
+    /// If the block is held in memory without its last value, this function still moves to the last entry. The value of
+    /// this entry is then missing.
     ///
     /// # Errors
     ///
@@ -332,8 +334,8 @@ impl Block {
         self.bytes.get(state.value.clone())
     }
 
-    /// Returns the value of the entry at the cursor position `state`. Reuses the buffer of the block for it, because
-    /// the value may be large.
+    /// Returns the value of the entry at the cursor position `state`. Converts the buffer of the block to the result
+    /// without allocating a new one, because the value may be large.
     pub(super) fn into_value(mut self, state: &EntryState) -> Vec<u8> {
         self.bytes.truncate(state.value.end);
         self.bytes.drain(..state.value.start);

@@ -67,14 +67,15 @@ impl Database {
         Ok(tables)
     }
 
-    /// Creates a cursor over the entries of `tables`, which must be sorted by key and must not overlap. Only the
+    /// Creates a cursor over the entries of `tables`. The tables must be sorted by key and must not overlap. Only the
     /// first table may contain keys less than `start`.
     ///
     /// The cursor begins with the block that contains the first key greater than or equal to `start`. This block may
     /// begin with lesser keys.
     ///
-    /// If a decompressed block has more than `longest` bytes and more than 128 KiB, the cursor does not read the last
-    /// value of the block. It returns the location of this value instead of its bytes.
+    /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
+    /// counts as 128 KiB. If a block is larger, the cursor does not read the last value of the block, and returns the
+    /// location of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -97,11 +98,12 @@ impl Database {
         Ok(cursor)
     }
 
-    /// Creates a cursor over the database. The cursor returns each key once, with its newest value, and skips deleted
-    /// keys. Call [`advance`](DatabaseCursor::advance) to move it to the first entry.
+    /// Creates a cursor over the database that returns each key once, with its newest value, and skips deleted keys.
+    /// Call [`advance`](DatabaseCursor::advance) to move it to the first entry.
     ///
-    /// If a decompressed block has more than `longest` bytes and more than 128 KiB, the cursor does not read the last
-    /// value of the block. It returns the location of this value instead of its bytes.
+    /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
+    /// counts as 128 KiB. If a block is larger, the cursor does not read the last value of the block, and returns the
+    /// location of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -154,12 +156,13 @@ impl TableCursor {
     /// Creates a cursor over `table`. The cursor begins with the block that contains the first key greater than or
     /// equal to `start`.
     ///
-    /// If a decompressed block has more than `longest` bytes and more than 128 KiB, the cursor does not read the last
-    /// value of the block. It returns the location of this value instead of its bytes.
+    /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
+    /// counts as 128 KiB. If a block is larger, the cursor does not read the last value of the block, and returns the
+    /// location of this value instead of its bytes.
     ///
     /// # Errors
     ///
-    /// Returns an error if the table's index cannot be read, or if all keys of the index are less than `start`.
+    /// Returns an error if the table's index cannot be read, or if all keys in the index are less than `start`.
     pub(super) fn new(table: Arc<Table>, longest: usize, start: &[u8]) -> Result<TableCursor> {
         // A cursor reads the index once, so caching it would only take memory.
         let index = table.read_index()?;
@@ -224,8 +227,8 @@ impl TableCursor {
     ///
     /// # Errors
     ///
-    /// Returns an error if the next block cannot be read or overlaps with the previous one. Also returns an error if
-    /// the previous block contains a greater key than the table's index states.
+    /// Returns an error if the next block cannot be read or lies within the previous one in the file. Also returns an
+    /// error if the previous block contains a greater key than the table's index permits.
     fn next_block(&mut self) -> Result<bool> {
         if let Some((separator, sequence, _)) = key::parse(&self.in_index.key) {
             let last = key::parse(&self.last);

@@ -21,7 +21,8 @@ use super::{
 use crate::error::{At, Error, Result};
 
 impl Damage {
-    /// Creates an error about the damaged file `path` from this damage. The error states the offset of the damage.
+    /// Creates an error that says that the file `path` is damaged, with the problem and the offset that `self`
+    /// contains.
     pub(super) fn into_error(self, path: &Path) -> Error {
         Error::damaged(
             path,
@@ -41,7 +42,7 @@ impl Damage {
 pub(crate) struct Database {
     pub(super) version: Version,
     pub(super) tables: Tables,
-    last: BlockCache,
+    cache: BlockCache,
     pub(super) memtable: Memtable,
 }
 
@@ -57,14 +58,14 @@ impl Database {
         Ok(Database {
             memtable: read_logs(directory, &version)?,
             tables: Tables::open(directory, version.tables())?,
-            last: BlockCache::default(),
+            cache: BlockCache::default(),
             version,
         })
     }
 
-    /// Returns the names that the files of the database in `directory` may have. They are the names of its manifest,
-    /// logs and tables, and names such as `CURRENT` that occur in every LevelDB database. Each table has two names,
-    /// because its extension may be `.ldb` or `.sst`.
+    /// Returns the names that the files of the database in `directory` may have: the names of its manifest, logs and
+    /// tables, and the names that occur in every LevelDB database, such as `CURRENT`. Two names are returned for each
+    /// table, because its extension may be `.ldb` or `.sst`.
     ///
     /// # Errors
     ///
@@ -83,7 +84,7 @@ impl Database {
         Ok(names)
     }
 
-    /// Returns the size in bytes of each table's file.
+    /// Returns the size in bytes of each table of the database, level by level.
     pub(crate) fn table_sizes(&self) -> Vec<u64> {
         self.version.tables().map(|table| table.size).collect()
     }
@@ -141,7 +142,7 @@ impl Database {
             level.get(at).filter(|table| table.first_key[..] <= *key)
         });
         for table in overlapping.chain(of_levels) {
-            if let Some(value) = self.tables.get(table.number)?.get(key, &self.last)? {
+            if let Some(value) = self.tables.get(table.number)?.get(key, &self.cache)? {
                 return Ok(value);
             }
         }
@@ -149,8 +150,8 @@ impl Database {
     }
 }
 
-/// The tables of an open database, sorted by file number. The process's limit on open files bounds the number of tables
-/// that are held open. Every other table is opened when it is used.
+/// The tables of an open database, sorted by file number. As many table files are kept open as the process's limit on
+/// open files allows. Every other file is opened when its table is used.
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,
@@ -170,7 +171,7 @@ struct ManifestTable {
 }
 
 impl Tables {
-    /// Opens the tables `files` in `directory` and checks them. Holds as many of them open as the process's limit on
+    /// Opens the tables `files` in `directory` and checks them. Keeps as many of them open as the process's limit on
     /// open files allows, and closes the others again.
     ///
     /// # Errors
@@ -184,8 +185,8 @@ impl Tables {
         Tables::open_up_to(most_held(), directory, files)
     }
 
-    /// Opens the tables `files` in `directory`. Holds a table open if the process holds fewer than `limit` tables open.
-    /// Closes every other table, which is then opened again when it is used.
+    /// Opens each of the tables `files` in `directory`. Keeps a table open if this process keeps fewer than `limit`
+    /// tables open, and closes it otherwise. A closed table is opened again when it is used.
     fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
         files.sort_by_key(|file| file.number);
         let mut tables = Tables {
@@ -214,14 +215,14 @@ impl Tables {
         &self.directory
     }
 
-    /// Returns the number of tables of this database that are held open.
+    /// Returns the number of tables of this database that are kept open.
     #[cfg(all(test, unix))]
     fn held(&self) -> usize {
         let tables = self.tables.iter();
         tables.filter(|table| table.held.is_some()).count()
     }
 
-    /// Returns the table with the file number `number`. Opens its file if it is not held open.
+    /// Returns the table with the file number `number`. Opens its file if it is not kept open.
     ///
     /// # Errors
     ///
@@ -252,7 +253,7 @@ impl Tables {
     }
 }
 
-/// Returns the maximum number of tables that this process may hold open in all databases together: half of its soft
+/// Returns the maximum number of tables that this process may keep open in all databases together: half of its soft
 /// limit on open files.
 #[cfg(unix)]
 fn most_held() -> usize {
@@ -260,14 +261,14 @@ fn most_held() -> usize {
     usize::try_from(soft / 2).unwrap_or(usize::MAX)
 }
 
-/// Returns the maximum number of tables that this process may hold open. It is unlimited, because systems other than
+/// Returns the maximum number of tables that this process may keep open. It is unlimited, because systems other than
 /// Unix allow enough open files.
 #[cfg(not(unix))]
 fn most_held() -> usize {
     usize::MAX
 }
 
-/// Returns the numbers and the paths of the log files whose entries are in no table yet, sorted by number.
+/// Returns the number and the path of each log file whose entries are not in a table yet, sorted by number.
 fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -282,7 +283,7 @@ fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     Ok(logs)
 }
 
-/// Reads the entries of all log files whose entries are in no table yet.
+/// Reads the entries that are in log files but not in a table yet.
 ///
 /// # Errors
 ///
@@ -309,7 +310,7 @@ fn read_logs(directory: &Path, version: &Version) -> Result<Memtable> {
     Ok(memtable)
 }
 
-/// The file names without a number that occur in LevelDB databases.
+/// The names of the files that occur in LevelDB databases and have no number in their names.
 const OWN_NAMES: [&str; 4] = ["CURRENT", "LOCK", "LOG", "LOG.old"];
 
 /// Returns `true` if `name` is a name that LevelDB may give to a file of a database.
@@ -361,8 +362,8 @@ mod tests {
             .unwrap())
     }
 
-    /// Tests that a database can have more tables than the process may have open files. The test runs in a child
-    /// process with a lower limit.
+    /// Tests that a database can have more tables than the process may have open files, and that opening it does not
+    /// change this limit. The test runs in a child process with a lower limit.
     #[test]
     fn opening_leaves_the_limit_of_open_files_as_it_is() {
         const LIMIT: u64 = TABLES + 20;

@@ -86,14 +86,14 @@ impl TableFile {
         format!("{number:06}.ldb")
     }
 
-    /// Returns the user key and the sequence number of the table's first entry. Comparing such pairs gives LevelDB's
-    /// order of entries: by user key ascending, then by sequence number descending.
+    /// Returns the user key and the sequence number of the table's first entry. Such pairs are ordered like the entries
+    /// of a LevelDB database: by ascending user key, then by descending sequence number.
     pub(super) fn first(&self) -> (&[u8], Reverse<u64>) {
         (&self.first_key, Reverse(self.first_sequence))
     }
 
-    /// Returns the user key and the sequence number of the table's last entry. Comparing such pairs gives LevelDB's
-    /// order of entries: by user key ascending, then by sequence number descending.
+    /// Returns the user key and the sequence number of the table's last entry. Such pairs are ordered like the entries
+    /// of a LevelDB database: by ascending user key, then by descending sequence number.
     pub(super) fn last(&self) -> (&[u8], Reverse<u64>) {
         (&self.last_key, Reverse(self.last_sequence))
     }
@@ -136,15 +136,15 @@ pub(super) fn open_table(directory: &Path, table: &TableFile) -> Result<(PathBuf
     Ok((path, file))
 }
 
-/// The number of tables that this process holds open, in all databases together.
+/// The number of tables that this process keeps open, in all databases together.
 static OPEN_TABLES: AtomicUsize = AtomicUsize::new(0);
 
-/// A permit to hold the file of one table open. Dropping it allows another table to be held open.
+/// A permit to keep the file of one table open. Dropping the permit allows another table to be kept open.
 #[derive(Debug)]
 pub(super) struct OpenPermit;
 
 impl OpenPermit {
-    /// Acquires a permit to hold the file of a table open. Returns `None` if the process already holds `limit` tables
+    /// Acquires a permit to keep the file of a table open. Returns `None` if the process already keeps `limit` tables
     /// open.
     pub(super) fn acquire(limit: usize) -> Option<OpenPermit> {
         let one_more = |open| (open < limit).then_some(open + 1);
@@ -161,7 +161,7 @@ impl Drop for OpenPermit {
     }
 }
 
-/// The file of a table, which is either held open or opened for each read.
+/// The file of a table, which is either kept open or opened for each read.
 #[derive(Debug)]
 pub(super) enum TableSource {
     Open(File, OpenPermit),
@@ -170,8 +170,8 @@ pub(super) enum TableSource {
 }
 
 impl TableSource {
-    /// Calls `read` with the open file of the table, and returns the result. If the file is not held open, opens it
-    /// at `path` for this call.
+    /// Calls `read` with the open file of the table, and returns the result. If the file is not kept open, opens it at
+    /// `path` for this call.
     ///
     /// # Errors
     ///
@@ -204,8 +204,8 @@ pub(super) fn replaced(directory: &Path) -> Error {
     )
 }
 
-/// Returns `opened`, the result of opening a table's file, with a better error if the table is missing or damaged. This
-/// error says that the database in `directory` was replaced.
+/// Returns `opened`, the result of opening a table's file. If the table is missing or damaged, replaces the error by
+/// one which says that the database in `directory` was replaced or removed. Returns all other results unchanged.
 pub(super) fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T> {
     opened.map_err(|err| match err {
         Error::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => err,
@@ -213,11 +213,12 @@ pub(super) fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T
     })
 }
 
-/// The identity, the size in bytes and the modification time of a file. It changes when the file is replaced.
+/// The identity, the size in bytes and the modification time of a file. At least one of them changes if the file is
+/// changed or replaced.
 pub(super) type Stamp = (FileId, u64, Option<SystemTime>);
 
-/// Returns the stamp of an open file: its identity in the file system, its size, and the time of its last change.
-/// If the stamp differs from an earlier one, the file was replaced or changed.
+/// Returns the stamp of an open file: its identity in the file system, its size, and the time of its last change. If a
+/// later stamp of the same path differs, the file was changed or replaced.
 pub(super) fn stamp_of(file: &File) -> io::Result<Stamp> {
     let metadata = file.metadata()?;
     let modified = metadata.modified().ok();

@@ -142,7 +142,8 @@ impl Memtable {
         self.entries.is_empty()
     }
 
-    /// Adds the entries of a LevelDB log to the table in memory. A newer entry of a key replaces the older one.
+    /// Adds the entries of a LevelDB log to this table. If several entries have the same key, only the newest one is
+    /// kept.
     ///
     /// # Errors
     ///
@@ -158,7 +159,7 @@ impl Memtable {
         Ok(())
     }
 
-    /// Adds the entries of a batch to the table in memory. The batch contains the sequence number of its first entry,
+    /// Adds the entries of a batch to this table. A batch is a record of a log: the sequence number of its first entry,
     /// the number of entries, and the entries. Returns `None` if the batch is malformed.
     fn read_batch(&mut self, batch: &[u8]) -> Option<()> {
         let mut rest = batch;

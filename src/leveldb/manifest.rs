@@ -22,8 +22,8 @@ const LAST_LEVEL: u64 = LEVELS as u64 - 1;
 
 /// The number in the file name of the manifest that polybook writes.
 const MANIFEST_NUMBER: u64 = 1;
-/// The log number that polybook writes to a manifest. A log with this number does not exist, because there are no
-/// entries to recover.
+/// The log number that polybook writes to a manifest. No log with this number exists, because all entries are in
+/// tables.
 const LOG_NUMBER: u64 = 2;
 
 /// The number in the file name of the first table that polybook writes to a database.
@@ -232,8 +232,8 @@ impl Version {
             || number == self.previous_log_number && number != 0
     }
 
-    /// Returns the number of the log that must exist, or `None` if no log has to exist. In a new database, the log that
-    /// the manifest names may be missing.
+    /// Returns the number of the log that must exist, or `None` if no log is required. The log that the manifest names
+    /// may be missing if the database is new.
     pub(super) fn required_log(&self) -> Option<u64> {
         self.log_number.filter(|number| *number > LOG_NUMBER)
     }

@@ -35,8 +35,8 @@ pub(crate) const BLOCK_SIZE: usize = 4 << 10;
 /// The magic number at the end of every table.
 pub(super) const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
 
-/// The size in bytes of a table's footer, which contains [`MAGIC`] after two block handles. The handles are
-/// padded to their maximum total length of 40 bytes.
+/// The size in bytes of a table's footer. It consists of two block handles, which are the encoded locations of blocks,
+/// and of [`MAGIC`]. The handles are padded to their maximum total length of 40 bytes.
 pub(super) const FOOTER_SIZE: usize = 40 + MAGIC.len();
 
 /// The size in bytes of the trailer of each block: one byte for the compression and four for the checksum.
@@ -56,7 +56,7 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Appends the handle to `out`, encoded as two varints: offset and size.
+    /// Appends the handle to `out`. It is encoded as two varints: the offset and the size of the block.
     fn put(self, out: &mut Vec<u8>) {
         put_varint(out, self.offset);
         put_varint(out, self.size);
@@ -153,8 +153,8 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Ends the block that was written at `handle`. Remembers its last key and its handle for the table's index, and
-    /// clears the buffer for the next block.
+    /// Ends the block that was written at `handle`: keeps its last key and its handle until its entry in the table's
+    /// index is written, and clears the buffer for the next block.
     fn end_block(&mut self, handle: Handle) {
         self.written = Some((self.block.last_key().to_vec(), handle));
         self.block.clear();
@@ -250,7 +250,7 @@ impl<W: Write> BlockWriter<W> {
         self.finish()
     }
 
-    /// Begins a block of `len` bytes before compression.
+    /// Begins a block. `len` is the size of the block in bytes before compression.
     ///
     /// # Errors
     ///
@@ -331,7 +331,7 @@ impl<W: Write> BlockWriter<W> {
 /// greater decompressed size is damaged.
 pub(super) const MAX_EXPANSION: usize = 64;
 
-/// The maximum size of a cached block, in bytes as stored in the file.
+/// The maximum size in bytes, after compression, of a block that is kept in the cache.
 const MAX_CACHED_SIZE: u64 = 1 << 14;
 
 /// A cache of up to 16 recently read blocks, which all tables of a database share. It speeds up lookups of neighboring
@@ -376,18 +376,18 @@ impl Table {
         }
     }
 
-    /// Returns the newest entry of `key` in the table: `Some(Some(value))` if it sets the value, or `Some(None)` if
-    /// it deletes the key. Returns `None` if the table does not contain the key. Uses `last` as a cache of blocks.
+    /// Returns the newest entry of `key` in the table: `Some(Some(value))` if it sets the value, or `Some(None)` if it
+    /// deletes the key. Returns `None` if the table does not contain the key. `cache` contains recently read blocks.
     ///
     /// # Errors
     ///
     /// Returns an error if the table cannot be read or a block is damaged.
-    pub(super) fn get(&self, key: &[u8], last: &BlockCache) -> Result<Option<Option<Vec<u8>>>> {
+    pub(super) fn get(&self, key: &[u8], cache: &BlockCache) -> Result<Option<Option<Vec<u8>>>> {
         let index = self.index()?;
         let Some(entry) = index.find(key)? else {
             return Ok(None);
         };
-        let block = self.cached_block(self.handle(&index, &entry)?, last)?;
+        let block = self.cached_block(self.handle(&index, &entry)?, cache)?;
         let Some(entry) = block.find(key)? else {
             return Ok(None);
         };
@@ -404,16 +404,16 @@ impl Table {
         }
     }
 
-    /// Returns the block at `handle`. Takes it from the cache `last` if possible. Otherwise, reads it from the file,
-    /// and adds it to the cache if it is small.
-    fn cached_block(&self, handle: Handle, last: &BlockCache) -> Result<Arc<Block>> {
-        let slots = last.0.len() as u64;
-        let slot = &last.0[(self.file.number % slots) as usize];
+    /// Returns the block at `handle`, from `cache` if possible. Otherwise, reads the block from the file, and adds it
+    /// to the cache if it is small.
+    fn cached_block(&self, handle: Handle, cache: &BlockCache) -> Result<Arc<Block>> {
+        let slots = cache.0.len() as u64;
+        let slot = &cache.0[(self.file.number % slots) as usize];
         if let Some(kept) = task::try_lock(slot)
-            && let Some(last) = &*kept
-            && (last.table, last.offset) == (self.file.number, handle.offset)
+            && let Some(found) = &*kept
+            && (found.table, found.offset) == (self.file.number, handle.offset)
         {
-            return Ok(Arc::clone(&last.block));
+            return Ok(Arc::clone(&found.block));
         }
         let block = Arc::new(self.block(handle)?);
         if handle.size <= MAX_CACHED_SIZE
@@ -527,7 +527,7 @@ impl Table {
         })
     }
 
-    /// Returns the size of the block at `handle` in the file, in bytes. It includes the compression byte and the
+    /// Returns the size in bytes that the block at `handle` takes in the file, including the compression byte and the
     /// checksum.
     ///
     /// # Errors
@@ -581,8 +581,8 @@ impl Table {
     }
 }
 
-/// Decodes the location of a block from the front of `rest`, and advances `rest` past it. Returns `None` if the
-/// location is malformed.
+/// Decodes the location of a block from the front of `rest`, and advances `rest` past this location. Returns `None` if
+/// the location is malformed.
 fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
     Some(Handle {
         offset: take_varint(rest)?,
@@ -590,8 +590,8 @@ fn take_handle(rest: &mut &[u8]) -> Option<Handle> {
     })
 }
 
-/// Decompresses data in Snappy's format. Returns `None` if `stored` is malformed, or if it is too short for the length
-/// that it states.
+/// Decompresses data in Snappy's format. Returns `None` if `stored` is malformed, or if it states an impossibly large
+/// decompressed length.
 fn decompress(stored: &[u8]) -> Option<Vec<u8>> {
     let len = snap::raw::decompress_len(stored).ok()?;
     if len / MAX_EXPANSION > stored.len() {
@@ -606,7 +606,7 @@ const MAX_BUFFERED_BYTES: usize = 2 * SNAPPY_CHUNK_SIZE;
 /// Incompressible data becomes up to a sixth longer; the bound allows a quarter.
 const MAX_STORED_CHUNK_SIZE: usize = SNAPPY_CHUNK_SIZE + SNAPPY_CHUNK_SIZE / 4;
 
-/// The location of a value in a database. The value is too long to be held in memory.
+/// The location in a database of a value that is too long to be held in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StoredValue {
     /// The number of the table.
@@ -641,8 +641,9 @@ impl Table {
         Ok(())
     }
 
-    /// Reads the beginning of the large block at `handle`, without the block's last value. Returns `None` if the
-    /// decompressed block has at most `longest` bytes or at most 128 KiB. Such a block should be read as a whole.
+    /// Reads the beginning of the large block at `handle`: everything before the block's last value. Returns `None` if
+    /// the decompressed block has at most `longest` bytes or at most 128 KiB. The caller should read such a block as a
+    /// whole.
     ///
     /// Only the last value of a block can be long, because a block ends as soon as it is larger than
     /// [`BLOCK_SIZE`](super::BLOCK_SIZE).
@@ -795,8 +796,8 @@ impl<'t> BlockStream<'t> {
     }
 }
 
-/// Decompresses the chunk at the front of `stored` into `out`. `len` is the length of the chunk after
-/// decompression. Returns its compressed length in bytes, or `None` if the chunk is malformed.
+/// Decompresses the chunk at the front of `stored` into `out`. `len` is the length in bytes of the decompressed chunk.
+/// Returns the number of bytes of `stored` that belong to the chunk, or `None` if the chunk is malformed.
 fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
     let taken = stored_len(stored, len)?;
     let mut whole = Vec::with_capacity(taken + 5);
@@ -808,7 +809,7 @@ fn unpack(stored: &[u8], len: usize, out: &mut Vec<u8>) -> Option<usize> {
 }
 
 /// Returns the number of bytes at the front of `stored` that decompress to exactly `len` bytes. Returns `None` if
-/// `stored` is too short, or if no element of the compressed data ends there.
+/// `stored` is too short, or if no literal or copy of the compressed data ends after `len` decompressed bytes.
 fn stored_len(stored: &[u8], len: usize) -> Option<usize> {
     let (mut taken, mut decompressed) = (0, 0);
     while decompressed < len {
