@@ -100,7 +100,7 @@ impl FromStr for Speed {
     }
 }
 
-/// The mode of a game: rated or casual. A rated game changes the ratings of its players.
+/// The mode of a game: rated or casual. Only a rated game changes the ratings of its players.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {

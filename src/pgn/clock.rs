@@ -8,13 +8,13 @@ use super::{Tags, filter::millis};
 /// The clocks of a game, from which the time of each move is calculated.
 ///
 /// A comment after a move contains one of two times: the time that the move took, as in `[%emt 0:00:05]`, or the time
-/// left on the clock, as in `[%clk 0:02:59.5]`. In the second case, the time of the move is calculated: the time left
-/// before it, plus the increment, minus the time left after it. This requires a `TimeControl` of one period, such as
-/// `180+2`. If there are several periods, it is unknown when time is added.
+/// left on the clock, as in `[%clk 0:02:59.5]`. In the second case, the time of the move is the time left before the
+/// move, plus the increment, minus the time left after the move. This requires a `TimeControl` of one period, such as
+/// `180+2`. If there are several periods, it is unknown after which moves the time of the next period is added.
 ///
 /// The time of a side's first move remains unknown in two cases. If all of the base time is left, the clock did not
-/// run. If less than three quarters are left, the side did not begin with the base time. On Lichess, a player who
-/// goes berserk gets only half of it.
+/// run. If less than three quarters are left, the side did not begin with the base time. For example, a player on
+/// Lichess who goes berserk begins with only half of the base time.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     /// The base time and the increment of each side, in seconds. `None` if the time control is unknown or has several
@@ -25,8 +25,7 @@ pub(crate) struct Clocks {
     has_moved: [bool; 2],
 }
 
-/// The times in the comments after one move, in seconds. One is the time left on the clock, the other is the time
-/// that the move took.
+/// The times in the comments after one move, in seconds: the time left on the clock, and the time that the move took.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct CommentTimes {
     pub left: Option<f64>,
@@ -55,8 +54,8 @@ impl Clocks {
         }
     }
 
-    /// Updates the clock of `side` after the next move of this side. `said` contains the times in the comments after
-    /// the move. Returns the number of seconds that the move took, or `None` if it is unknown.
+    /// Updates the clock of `side` after the next move of this side. `said` contains the times that the comments after
+    /// the move state. Returns the number of seconds that the move took, or `None` if this time is unknown.
     pub fn next(&mut self, side: Color, said: CommentTimes) -> Option<f64> {
         let side = usize::from(side.is_black());
         let before = std::mem::replace(&mut self.left[side], said.left);

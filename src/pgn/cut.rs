@@ -21,9 +21,9 @@ use super::{
 /// memory, so it returns an error if no game begins within this distance.
 pub const MAX_GAME_LENGTH: usize = 16 << 20;
 
-/// The number of bytes that must follow the end of a game before the end is final. With fewer bytes, a comment or the
-/// value of a tag may still turn out to be unclosed. It is the greater of [`MAX_COMMENT_DISTANCE`] and
-/// [`MAX_CONTINUATION_LENGTH`].
+/// The number of bytes that must follow the end of a game before a [`Cutter`] may rely on it. With fewer bytes, a
+/// comment or the value of a tag may still turn out to be unclosed, and the game would then end elsewhere. It is the
+/// greater of [`MAX_COMMENT_DISTANCE`] and [`MAX_CONTINUATION_LENGTH`].
 const LOOKAHEAD: usize = if MAX_COMMENT_DISTANCE > MAX_CONTINUATION_LENGTH {
     MAX_COMMENT_DISTANCE
 } else {
@@ -131,7 +131,7 @@ impl<R: Read> Cutter<R> {
         Ok(())
     }
 
-    /// Removes the first `end` bytes from the buffer and returns them as a batch. Returns `None` if `end` is 0.
+    /// Removes the first `end` bytes from the buffer, and returns them as a batch. Returns `None` if `end` is 0.
     fn hand_out(&mut self, end: usize) -> Option<Batch> {
         let rest = self.held[end..].to_vec();
         let mut text = std::mem::replace(&mut self.held, rest);
@@ -142,14 +142,14 @@ impl<R: Read> Cutter<R> {
     }
 }
 
-/// Returns the offset of the last game boundary in `text`: an offset greater than 0 at which a game certainly begins.
-/// Returns `None` if no boundary is found.
+/// Returns the offset of the last game boundary in `text`, if one is found. A game boundary is an offset greater than 0
+/// at which a game certainly begins.
 fn last_boundary(text: &[u8]) -> Option<usize> {
     tagged_boundary(text).or_else(|| read_boundary(text))
 }
 
 /// Returns the offset of the last line that begins the tags of a game and is outside comments. Returns `None` if no
-/// such line is found. Text after the line cannot change the result.
+/// such line is found. The result is certain: it does not depend on the text after the line.
 fn tagged_boundary(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     let mut tries = 0;
@@ -172,8 +172,8 @@ fn tagged_boundary(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns `true` if the tag at the offset `at` may follow another tag of the same game. Examines the last line
-/// before the tag, apart from blank lines and comments. Returns `true` in doubt.
+/// Returns `true` if the tag at the offset `at` may follow another tag of the same game. Examines the last line before
+/// the tag, apart from blank lines and comments. Also returns `true` if this is unclear.
 fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     let mut before = &text[..at];
     let mut is_next_to = true;
@@ -221,8 +221,8 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
 }
 
 /// Parses the games in `text`, and returns the offset at which the last complete game ends. Returns `None` if no game
-/// is complete. A game is complete if at least [`LOOKAHEAD`] bytes follow it. Later bytes cannot change where such a
-/// game ends.
+/// is complete. A game counts as complete if at least [`LOOKAHEAD`] bytes follow it, because bytes after this distance
+/// cannot change where the game ends.
 fn read_boundary(text: &[u8]) -> Option<usize> {
     let certain = text.len().checked_sub(LOOKAHEAD)?;
     let mut games = GameReader::new(text);

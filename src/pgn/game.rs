@@ -183,12 +183,12 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips a comment, or a line that begins with the escape character `%`. Returns `false` if the current offset is
-    /// at neither of them.
+    /// Skips a comment, or a line that begins with the escape character `%`, at the current offset. Returns `false` if
+    /// neither begins there.
     ///
     /// # Errors
     ///
-    /// Returns the offset of the next game if the comment is not closed.
+    /// If the comment is not closed, returns the offset of the next game as an error.
     pub(super) fn pass_comment(&mut self) -> Result<bool, usize> {
         self.at = match self.text.get(self.at) {
             Some(b'{') => match self.comments.end_of(self.text, self.at) {
@@ -236,8 +236,8 @@ impl<'a> GameReader<'a> {
         (end, damaged_start_tag(&self.text[self.at..end]))
     }
 
-    /// Returns `true` if only blanks and comments follow the offset `at` in the current game. The game ends at a
-    /// blank line, at the tags of the next game, or at the end of the text.
+    /// Returns `true` if only blanks and comments follow the offset `at` in the current game. For this check, the game
+    /// ends at a blank line, at the tags of the next game, or at the end of the text.
     pub(super) fn is_last(&self, at: usize) -> bool {
         let mut rest = &self.text[at..];
         let mut breaks = 0;
@@ -267,8 +267,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the tags of the next game or the end of the text follow the offset `at`. Ignores ASCII
-    /// blanks before them.
+    /// Returns `true` if the tags of the next game or the end of the text follow the offset `at`, apart from ASCII
+    /// blanks.
     pub(super) fn tags_or_end_follow(&self, at: usize) -> bool {
         let rest = self.text[at..].trim_ascii_start();
         rest.is_empty() || is_tag_start(self.text, self.text.len() - rest.len())
@@ -281,8 +281,8 @@ impl<'a> GameReader<'a> {
         self.tags.has_unreadable_result() || (tag.is_none() && self.has_unreadable_marker)
     }
 
-    /// Returns `true` if `text`, which was just read as a castling move, is really the result of the game. If `0-0`
-    /// is the last word of a game, it means that both sides lost.
+    /// Returns `true` if `text`, which the reader has just returned as a castling move, is really the result of the
+    /// game. As the last word of a game, `0-0` means that both sides lost.
     pub(crate) fn is_double_loss(&self, text: &[u8]) -> bool {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }
@@ -386,11 +386,11 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// The maximum length in bytes of the rest of a comment after a line that looks like the start of a game. If no
-/// closing brace is within this distance, the comment counts as unclosed.
+/// The maximum distance in bytes from a line in a comment that looks like the start of a game to the closing brace of
+/// the comment. If no closing brace is within this distance, the comment counts as unclosed.
 pub(super) const MAX_COMMENT_DISTANCE: usize = 1 << 20;
 
-/// The end of a comment: its offset, and whether a brace closes the comment.
+/// The end of a comment: its offset, and whether a closing brace is there.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum CommentEnd {
     /// The comment is closed. Contains the offset of the byte after its closing brace.
@@ -399,8 +399,8 @@ pub(super) enum CommentEnd {
     Unclosed(usize),
 }
 
-/// A finder of the ends of comments in one text. It caches the last closing brace that was found. Without the cache,
-/// a file with very many unclosed comments would take quadratic time.
+/// A finder of the ends of the comments in one text. It caches the last closing brace that it found. Without the cache,
+/// reading a file with very many unclosed comments would take quadratic time.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Comments {
     /// The offset from which the last search for a closing brace started.
@@ -444,8 +444,8 @@ impl Comments {
     }
 }
 
-/// Finds a game that begins inside a comment, which is then unclosed. The comment consists of the bytes `start..end`
-/// of `text`. `close` is the offset of the next closing brace, if there is one.
+/// Checks whether a game begins inside a comment, which is then unclosed. The comment consists of the bytes
+/// `start..end` of `text`. `close` is the offset of the next closing brace, if there is one.
 ///
 /// Returns the offset of the line at which the game begins, or `None` if no game begins in the comment.
 #[inline]
@@ -465,9 +465,9 @@ fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> O
     None
 }
 
-/// Returns `true` if a game may begin at the offset `line`, which is the start of a line in a comment. There are two
-/// cases. Either the line starts with a tag, or it starts with `1.` after a termination marker such as `1-0`. The
-/// text of the comment begins at the offset `comment`.
+/// Returns `true` if a game may begin at the offset `line`, the start of a line in a comment. This is so if the line
+/// starts with a tag, or if it starts with `1.` and the text of the comment before it ends with a termination marker
+/// such as `1-0`. The text of the comment begins at the offset `comment`.
 fn may_begin_game(text: &[u8], comment: usize, line: usize) -> bool {
     match text.get(line) {
         Some(b'[') => is_tag_start(text, line),

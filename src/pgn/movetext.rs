@@ -53,7 +53,8 @@ pub enum GameEnd {
     Broken(Flaw),
 }
 
-/// The maximum length in bytes of a termination marker, such as `1-0`. Only this many bytes of a text are examined.
+/// The maximum length in bytes of a termination marker, such as `1-0`. The reader examines at most this many bytes to
+/// find one.
 pub(super) const MAX_MARKER_LENGTH: usize = 64;
 
 /// Damage in the text of a game, such as an unclosed comment, after which the moves cannot be read.
@@ -78,8 +79,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the next token, like [`next_token`](GameReader::next_token). Calls `comment` with the text of each
-    /// comment before the token. Ignores comments in skipped variations.
+    /// Returns the next token, like [`next_token`](GameReader::next_token). First calls `comment` with the text of each
+    /// comment before the token, except comments in skipped variations.
     pub(crate) fn next_token_after(&mut self, mut comment: impl FnMut(&'a [u8])) -> Token<'a> {
         loop {
             let start = self.at;
@@ -116,7 +117,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Moves the reader back to the first comment between the tags and the moves of the current game. Does nothing if
-    /// no comment is there.
+    /// there is no such comment.
     pub(crate) fn return_to_comments(&mut self) {
         self.at = self.first_comment.unwrap_or(self.at);
     }
@@ -166,8 +167,8 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the next word of the main line, without advancing past the word. Returns `None` if anything but blanks
-    /// and a move number precedes the word, or if no blank follows it.
+    /// Returns the next word of the main line if only blanks and move numbers precede it and a blank follows it.
+    /// Otherwise returns `None`. Does not advance past the word.
     ///
     /// This is a fast path for common moves. If [`read_word`](crate::position::read_word) can read the word, call
     /// [`take_word`](GameReader::take_word) to advance past it. Otherwise call [`next_token`], which reads the same
@@ -206,8 +207,8 @@ impl<'a> GameReader<'a> {
         self.at += word.len();
     }
 
-    /// Reads the word at the current offset, which begins with a letter. Returns its token, usually a move. Returns
-    /// `None` if it skipped the word because the word is no token.
+    /// Reads the word at the current offset, which begins with a letter. Returns the token that the word forms, usually
+    /// a move. If the word forms no token, skips it and returns `None`.
     #[inline]
     fn read_move(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -223,9 +224,9 @@ impl<'a> GameReader<'a> {
         self.read_odd_move(end)
     }
 
-    /// Reads a word that begins with a letter or figurine, such as castling or a move with an unusual ending. `end`
-    /// is the offset of the first byte in the word that is not a [move byte](is_move_byte). Returns `None` if it
-    /// skipped the word because the word is no token.
+    /// Reads the word at the current offset if it is not a plain move, for example castling or a move with an unusual
+    /// ending. The word begins with a letter or figurine. `end` is the offset of the first byte in the word that is not
+    /// a [move byte](is_move_byte). If the word forms no token, skips it and returns `None`.
     #[cold]
     #[inline(never)]
     fn read_odd_move(&mut self, end: usize) -> Option<Token<'a>> {
@@ -254,11 +255,11 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads the words at `offset` if they are the end of a game: a result such as `White wins`, or a text such as
-    /// `remis` that cannot be read.
+    /// Reads the words at `offset` if they are the end of a game: a result such as `White wins`, or an unknown word
+    /// such as `remis` in place of the result.
     ///
-    /// Returns the token for the end of the game. Returns `None` if the words are not the end of a game. Returns
-    /// `Some(None)` if it skipped the words because a termination marker follows.
+    /// Returns the token for the end of the game. Returns `None` if the words are not the end of a game. If a
+    /// termination marker follows a result in words, skips the words and returns `Some(None)`.
     fn read_last_words(&mut self, offset: usize) -> Option<Option<Token<'a>>> {
         let rest = &self.text[offset..];
         let rest = &rest[..rest.len().min(MAX_MARKER_LENGTH)];
@@ -305,14 +306,14 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Notes that the current game ends with an unreadable result, and returns the token for the end of the game.
+    /// Records that the current game ends with an unreadable result, and returns the token for the end of the game.
     fn end_without_result(&mut self) -> Token<'a> {
         self.has_unreadable_marker = true;
         Token::End(GameEnd::Complete(None))
     }
 
     /// Returns the offset at which the move at `offset` ends. The move may contain parentheses, `e.p.`, dashes and
-    /// multiplication signs. `end` is the offset of the first byte that is not a [move byte](is_move_byte).
+    /// multiplication signs. `end` is the offset of its first byte that is not a [move byte](is_move_byte).
     fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
         loop {
             let rest = &self.text[end..];
@@ -354,7 +355,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads a word that begins with a digit: a move number, a termination marker, or castling written with zeros.
-    /// Returns the token of the word. Returns `None` for a word without a token, such as a move number.
+    /// Returns the token that the word forms, or `None` for a word without a token, such as a move number.
     #[inline]
     fn read_number(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -386,7 +387,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads a termination marker such as `1-0`, or castling written with zeros. `end` is the offset after the digits
-    /// at the start of the word. Returns `None` if it skipped the word because the word is no token.
+    /// at the start of the word. If the word forms no token, skips it and returns `None`.
     #[cold]
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
@@ -459,9 +460,9 @@ impl<'a> GameReader<'a> {
         Some(Token::Move { text, offset })
     }
 
-    /// Reads a termination marker with blanks between its parts, such as `1 - 0`. Returns the token for the end of
-    /// the game. Returns `None` if there is no such marker at the current offset. Returns `Some(None)` if it skipped
-    /// the marker because the marker is in a variation.
+    /// Reads a termination marker with blanks between its parts, such as `1 - 0`, at the current offset. Returns the
+    /// token for the end of the game. Returns `None` if there is no such marker at this offset. In a variation, skips
+    /// the marker and returns `Some(None)`.
     fn read_spaced_marker(&mut self) -> Option<Option<Token<'a>>> {
         let (result, length, is_last) = GameResult::spaced_marker(&self.text[self.at..])?;
         let end = self.at + length;
@@ -478,11 +479,12 @@ impl<'a> GameReader<'a> {
         (self.depth == 0).then_some(Token::End(GameEnd::Complete(Some(result))))
     }
 
-    /// Reads a word that begins with neither an ASCII letter nor a digit. Examples are a move with a figurine
-    /// (`♘f3`), a null move, a termination marker (`½-½`) and an annotation (`+-`). Any other word becomes
+    /// Reads a word that begins with neither an ASCII letter nor a digit. Examples are a move with a figurine (`♘f3`),
+    /// a null move, a termination marker (`½-½`) and an annotation (`+-`). Any other word becomes
     /// [`Token::Unreadable`].
     ///
-    /// Returns `None` if it skipped the word: a blank, an annotation, or a termination marker in a variation.
+    /// Returns `None` for everything that is only skipped: a blank, an annotation, or a termination marker in a
+    /// variation.
     #[cold]
     fn read_sign(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
@@ -537,11 +539,11 @@ impl<'a> GameReader<'a> {
         looks_like_move(without_marks(first_word(rest)))
     }
 
-    /// Returns `true` if the move at the current offset was certainly played in the game. An annotation at `offset`
-    /// precedes the move. If the annotation is a sign such as ∆ ("with the idea"), the move may be only an idea.
+    /// Returns `true` if the move at the current offset was certainly played in the game. The annotation before the
+    /// move begins at `offset`. If the annotation is a sign such as ∆ ("with the idea"), the move may be only an idea.
     ///
-    /// The move was certainly played in two cases. Either a move number precedes the annotation, as in `2. ∆ Nf3`. Or
-    /// a move is missing between two move numbers, as in `1. e4 ∆ e5 2.`.
+    /// The move was certainly played if a move number precedes the annotation, as in `2. ∆ Nf3`, or if a move would
+    /// otherwise be missing between two move numbers, as in `1. e4 ∆ e5 2.`.
     fn is_next_move(&self, offset: usize) -> bool {
         let (before, word) = last_word(&self.text[self.game..offset]);
         let first = match leading_number(word) {
@@ -561,14 +563,14 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// Splits a text into the part before its last word, and the last word.
+/// Splits a text before its last word. Returns the part before this word, and the word.
 fn last_word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_end();
     let blank = text.iter().rposition(u8::is_ascii_whitespace);
     text.split_at(blank.map_or(0, |blank| blank + 1))
 }
 
-/// Splits a word into a number at its start and the rest of the word. Returns `None` if the word does not begin with
+/// Splits a word into the number at its start and the rest of the word. Returns `None` if the word does not begin with
 /// a digit, or if the number does not fit into 32 bits.
 fn leading_number(word: &[u8]) -> Option<(u32, &[u8])> {
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -576,8 +578,8 @@ fn leading_number(word: &[u8]) -> Option<(u32, &[u8])> {
     Some((number, &word[digits..]))
 }
 
-/// Returns the length in bytes of the Unicode signs before a move, as in the word `□Nf3`. Returns 0 if the word does
-/// not consist of such signs and a move.
+/// Returns the length in bytes of the Unicode signs before a move, as in the word `□Nf3`. Returns 0 if the rest of the
+/// word is not a move.
 fn signs_before_move(word: &[u8]) -> usize {
     let text = word.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let is_sign = |sign: char| {
@@ -592,8 +594,8 @@ fn signs_before_move(word: &[u8]) -> usize {
     }
 }
 
-/// Returns `true` if an annotation contains a sign such as `∆` ("with the idea"). Moves after such a sign were not
-/// played in the game.
+/// Returns `true` if an annotation contains a sign such as `∆` ("with the idea"). Such a sign means that the moves
+/// after it were not played in the game.
 fn text_means_idea(annotation: &[u8]) -> bool {
     let text = str::from_utf8(annotation).unwrap_or_default();
     text.chars()
@@ -607,9 +609,9 @@ fn is_plain(word: &[u8]) -> bool {
     matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))
 }
 
-/// Returns `true` if a letter in parentheses after a move means a promotion. For this, `pawn_move` must be a pawn's
-/// move to the last rank. `letter` must name a piece in one of the supported
-/// [languages](crate::position::PieceLetters).
+/// Returns `true` if `letter`, which stands in parentheses after the move `pawn_move`, denotes the piece of a
+/// promotion. For this, `pawn_move` must be the move of a pawn to the last rank, and `letter` must be the letter of a
+/// piece in one of the supported [languages](crate::position::PieceLetters).
 fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
     let square = pawn_move.strip_suffix(b"=").unwrap_or(pawn_move);
     matches!(pawn_move, [b'a'..=b'h' | b'P', ..])
@@ -617,8 +619,8 @@ fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
         && b"NBRQSLTDPCFA".contains(&letter)
 }
 
-/// Returns the length in bytes of the null move at the start of a word: two dashes. Only marks may follow the null
-/// move. Returns `None` if the word is not a null move.
+/// Returns the length in bytes of the null move at the start of a word. A null move consists of two dashes, and only
+/// marks such as `!` may follow it. Returns `None` if the word is not a null move.
 fn null_move(word: &[u8]) -> Option<usize> {
     let first = dash(word);
     let second = dash(&word[first..]);

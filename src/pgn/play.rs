@@ -48,8 +48,7 @@ pub(crate) struct ReadGames {
 }
 
 impl ReadGames {
-    /// Returns warnings about everything in the inputs that was skipped, such as games. Each warning is one line of
-    /// text.
+    /// Returns warnings about games and other parts of the inputs that were skipped. Each warning is one line of text.
     pub fn warnings(mut self) -> Vec<String> {
         self.skipped.extend(self.unknown_variants.warnings());
         self.skipped
@@ -57,12 +56,12 @@ impl ReadGames {
 }
 
 impl Games<'_> {
-    /// Reads all games on several threads. Calls `read` on these threads for each game. Calls `take` on the calling
-    /// thread with each result of `read`, in the order of the games.
+    /// Reads all games on several threads. Calls `read` for each game on one of these threads. Calls `take` on the
+    /// calling thread with each result of `read`, in the order of the games.
     ///
-    /// `read` gets the text of a batch of games, and a reader of this text. The reader has just read the tags of a
-    /// game, and `read` must read this game to its end. `take` gets the number of the game, counted from 1 over all
-    /// inputs, and the result.
+    /// The arguments of `read` are the text of a batch of games, and a reader of this text. The reader has just read
+    /// the tags of a game, and `read` must read the moves of this game to the end. The arguments of `take` are the
+    /// number of the game, counted from 1 over all inputs, and the result of `read`.
     ///
     /// # Errors
     ///
@@ -141,7 +140,7 @@ impl Games<'_> {
 ///
 /// # Errors
 ///
-/// Returns a description of the problem if the variant is unknown or the position is invalid.
+/// Returns a message that describes the problem if the variant is unknown or the position is invalid.
 pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), String> {
     let variant = tags.variant().map_err(|err| err.to_string())?;
     match tags.fen() {
@@ -154,8 +153,8 @@ pub(crate) fn start_of(tags: &Tags<'_>) -> Result<(Variant, VariantPosition), St
     }
 }
 
-/// The outcome of playing the moves of a game. It contains the result that is stated after the moves. If some moves
-/// could not be played, it also contains the reason.
+/// The outcome of playing the moves of a game: the result that is stated after the moves and, if some moves could not
+/// be played, the reason.
 #[derive(Default)]
 pub(crate) struct Ending {
     /// The result that the termination marker states, or `None` if the game has no marker or its text is damaged.
@@ -173,8 +172,8 @@ impl Ending {
     }
 }
 
-/// Plays the remaining moves of the current game of `games` on the board `pos`. Stops at the end of the game, at a
-/// null move, at a move that cannot be played, or when `step` returns `false`. Skips the rest of the game.
+/// Plays the remaining moves of the current game of `games` on the board `pos`. Stops at the end of the game, at a null
+/// move, at a move that cannot be played, or when `step` returns `false`. Then advances `games` to the end of the game.
 ///
 /// Calls `step` before each move. The arguments are the position, the move, and the offset in the text at which the
 /// move ends.
@@ -224,7 +223,7 @@ pub(crate) fn play(
     }
 }
 
-/// A game whose moves were played. Contains its starting position, its final position, and the outcome of playing its
+/// A game whose moves were played. Contains the starting position, the final position, and the outcome of playing the
 /// moves.
 pub(crate) struct ReplayedGame {
     pub variant: Variant,
@@ -263,8 +262,8 @@ pub(crate) fn play_from_start(
     })
 }
 
-/// Converts `end`, the end of a game that the reader returned, to an [`Ending`]. The caller must set the field
-/// `illegal` if a move could not be played.
+/// Converts `end`, how a game ended according to the reader, to an [`Ending`]. The caller must set the field `illegal`
+/// if a move could not be played.
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {
         GameEnd::Complete(marker) => (marker, None),

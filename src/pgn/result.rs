@@ -20,8 +20,8 @@ pub enum GameResult {
     Unknown,
 }
 
-/// The maximum length of a text that can be a result, in bytes. It applies to the text without blanks, after its
-/// characters have been converted to ASCII.
+/// The maximum length in bytes of a text that can be a result. The length is measured after blanks have been removed
+/// and all characters have been converted to ASCII.
 const MAX_TEXT_LENGTH: usize = 15;
 
 impl GameResult {
@@ -119,7 +119,7 @@ impl GameResult {
     }
 
     /// Parses a termination marker, which states the result after the moves of a game. Returns `None` for any other
-    /// word. Also returns `None` for a word that could be castling (`0-0`) or an annotation (`+--`).
+    /// word, and for a word that could also be castling (`0-0`) or an annotation (`+--`).
     pub(super) fn from_marker(word: &[u8]) -> Option<GameResult> {
         GameResult::from_token(word).or_else(|| {
             let (result, certainty) = spelled(word)?;
@@ -128,8 +128,8 @@ impl GameResult {
     }
 
     /// Parses the last word of a game as a termination marker. Accepts a forfeit such as `+--`, which would be an
-    /// annotation if moves followed. Returns `None` for any other word. Also returns `None` for a word that could be
-    /// castling (`0-0`).
+    /// annotation if moves followed. Returns `None` for any other word, and for a word that could also be castling
+    /// (`0-0`).
     pub(super) fn from_last_word(word: &[u8]) -> Option<GameResult> {
         let (result, certainty) = spelled(word)?;
         (certainty != Certainty::MayBeCastling).then_some(result)
@@ -144,8 +144,8 @@ impl GameResult {
     /// Parses a termination marker with blanks between its parts at the start of `text`, such as `1 - 0`, `0 : 1` or
     /// `1/2 - 1/2`. Returns `None` if there is no such marker.
     ///
-    /// Returns the result, the length of the marker in bytes, and whether the text is ambiguous. An ambiguous text is
-    /// a marker only at the end of a game. Elsewhere it could be castling or an annotation.
+    /// Otherwise returns the result, the length of the marker in bytes, and `true` if the text is ambiguous. An
+    /// ambiguous text is a marker only at the end of a game. Elsewhere it could be castling or an annotation.
     pub(super) fn spaced_marker(text: &[u8]) -> Option<(GameResult, usize, bool)> {
         let first = points_length(text)?;
         let dash_at = first + blanks_length(&text[first..]);
@@ -162,7 +162,7 @@ impl GameResult {
         Some((result, end, certainty != Certainty::Marker))
     }
 
-    /// Returns the length in bytes of a termination marker that directly follows a move in a word, as in `Qg20-1`.
+    /// Returns the length in bytes of a termination marker at the end of a word, directly after a move, as in `Qg20-1`.
     /// Returns 0 if the word does not end with a marker.
     pub(super) fn glued_length(word: &[u8]) -> usize {
         let before = without_last(word, b"1/2")
@@ -206,8 +206,8 @@ impl GameResult {
     }
 }
 
-/// The certainty that a text among the moves is the result of the game. Some texts are ambiguous: for example, `0-0`
-/// can also be castling.
+/// The degree of certainty that a text among the moves is the result of the game. Some texts are ambiguous: for
+/// example, `0-0` can also be castling.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Certainty {
     /// The text can only be a termination marker.
@@ -218,8 +218,9 @@ enum Certainty {
     MayBeCastling,
 }
 
-/// Parses a result at the start of a text. Ignores words, letters and dots after the result. Returns the result, and
-/// how certain it is that the text is a result. Returns `None` if the text does not begin with a result.
+/// Parses a result at the start of a text. Ignores words, letters and dots after the result, as in `1-0 (forfeit)` and
+/// `1-0F`. Returns the result, and how certain it is that the text is a result. Returns `None` if the text does not
+/// begin with a result.
 #[cold]
 fn spelled(text: &[u8]) -> Option<(GameResult, Certainty)> {
     spelled_exactly(text).or_else(|| {
@@ -296,7 +297,7 @@ fn points_length(text: &[u8]) -> Option<usize> {
     Some(half.len())
 }
 
-/// Returns the length in bytes of the colon or dash at the start of `text`, or 0 if `text` starts with neither.
+/// Returns the length in bytes of the colon or dash at the start of `text`, or 0 if `text` begins with neither.
 fn sign_length(text: &[u8]) -> usize {
     match text {
         [b':', ..] => 1,

@@ -17,8 +17,8 @@ impl<'a> GameReader<'a> {
         self.without_variations(GameReader::skip_main_line)
     }
 
-    /// Counts the half-moves from the current offset to the end of the main line, or to its first null move. Then
-    /// skips the rest of the game. Returns the number of half-moves and the end of the game.
+    /// Counts the half-moves of the main line from the current offset to its end or to the first null move. Then skips
+    /// the rest of the game. Returns the number of half-moves and the end of the game.
     pub fn count_moves(&mut self) -> (usize, GameEnd) {
         self.without_variations(|reader| {
             let mut plies = 0;
@@ -32,8 +32,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Reads the rest of the main line of the current game. Calls `f` with the text of each move, or with an empty
-    /// text for a null move. Returns the end of the game.
+    /// Reads the rest of the main line of the current game. Calls `f` with the text of each move, or with no bytes for
+    /// a null move. Returns the end of the game.
     pub fn rest_of_moves(&mut self, mut f: impl FnMut(&[u8])) -> GameEnd {
         self.without_variations(|reader| {
             loop {
@@ -46,8 +46,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Calls `read` with variations switched off. If the reader is in a variation, first skips all of it, together
-    /// with the variations that enclose it.
+    /// Calls `read` while the reader skips variations, and returns its result. If the reader is in a variation, first
+    /// skips to the end of the outermost variation around the current offset.
     fn without_variations<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth > 0 {
             self.depth = 0;
@@ -110,9 +110,9 @@ impl<'a> GameReader<'a> {
         matches!(self.text[self.at..], [b'(', letter, b')', ..] if letter.is_ascii_alphanumeric())
     }
 
-    /// Returns the end of a game that has no termination marker and whose text ends at the current offset. Reads its
-    /// last words again, because they may state the result, as in `White wins`. `token` is an earlier offset at which
-    /// a token begins.
+    /// Ends a game that has no termination marker and whose text ends at the current offset. Reads the last words of
+    /// the game again, because they may state the result, as in `White wins`. `token` is an earlier offset at which a
+    /// token begins.
     #[cold]
     fn end_after_words(&mut self, token: usize) -> GameEnd {
         let token = token.min(self.at);
@@ -128,9 +128,9 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the offset from which the words before `end` must be read, because together they may state a result, as
-    /// in `White wins`. A token begins at the returned offset. `token` is an offset before `end` at which a token
-    /// begins, and the result is at least `token`.
+    /// Returns an offset at which a token begins, so that all words before `end` that may state a result together, such
+    /// as `White wins`, are read from the first one. `token` is an offset before `end` at which a token begins. The
+    /// result is not less than `token`.
     fn start_of_words(&self, token: usize, end: usize) -> usize {
         let text = &self.text[token..end];
         let last = text.iter().rev().take(MAX_MARKER_LENGTH);
@@ -141,8 +141,8 @@ impl<'a> GameReader<'a> {
         token + blank.map_or(0, |blank| blank + 1)
     }
 
-    /// Skips a comment, a variation or the termination marker `*` at the current offset. Does nothing at any other
-    /// text. Returns the end of the game if the game ends there, otherwise `None`.
+    /// Skips a comment, a variation or the termination marker `*` at the current offset. Does nothing if anything else
+    /// is there. Returns the end of the game if the game ends at this offset, otherwise `None`.
     fn skip_one(&mut self) -> Option<GameEnd> {
         match self.pass_comment() {
             Ok(true) => return None,
@@ -161,9 +161,9 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the offset at which the word at the current offset begins. The word must have a letter or digit before
-    /// the current offset. Otherwise returns the start of an earlier word, because several words may form one
-    /// termination marker, such as `1 - 0`. The result is at least `first`.
+    /// Returns the offset at which the word at the current offset begins. If the word has no letter or digit before the
+    /// current offset, returns the start of an earlier word, because several words may form one termination marker,
+    /// such as `1 - 0`. The result is not less than `first`.
     fn word_start(&self, first: usize) -> usize {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"{}()[];*".contains(byte);
         let mut start = self.at;
@@ -250,7 +250,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns `true` if the line that ends at the current offset is the last line of a game. Such a line ends with a
-    /// termination marker, and a blank line follows. A variation that contains such a line is not closed.
+    /// termination marker, and a blank line follows. If such a line is inside a variation, the variation is not closed.
     fn is_end_of_game_line(&self) -> bool {
         let rest = &self.text[self.at..];
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
@@ -261,8 +261,8 @@ impl<'a> GameReader<'a> {
         next_is_blank && ends_game(&before[line..])
     }
 
-    /// Ends the current game at an unclosed comment that begins at the current offset. Advances the reader to the
-    /// offset `next` of the next game. Returns a [`GameEnd`] that reports the comment.
+    /// Ends the current game because of an unclosed comment at the current offset. Advances the reader to `next`, the
+    /// offset of the next game. Returns a [`GameEnd`] that reports the comment.
     pub(super) fn comment_not_closed(&mut self, next: usize) -> GameEnd {
         let offset = self.at;
         self.at = next;

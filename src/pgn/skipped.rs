@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use super::{GameReader, Tags};
 use crate::error::counted;
 
-/// Parts of an input that were skipped because they do not belong to any game.
+/// The parts of an input that were skipped because they do not belong to any game.
 #[derive(Clone, Default)]
 pub(crate) struct SkippedParts {
     /// A description of the files in a zip archive that were not read.
@@ -17,7 +17,7 @@ pub(crate) struct SkippedParts {
 }
 
 impl SkippedParts {
-    /// Adds the parts of the input that `reader` skipped to `self`. `offset` is the offset of the reader's text in
+    /// Adds the parts that `reader` skipped to `self`. `offset` is the offset at which the text of `reader` begins in
     /// the decompressed input.
     pub fn add_reader(&mut self, reader: &GameReader<'_>, offset: u64) {
         let place = |at: usize| offset + at as u64;
@@ -55,7 +55,7 @@ impl SkippedParts {
 /// different variant.
 pub(crate) const NAMED_VARIANTS: usize = 20;
 
-/// The numbers of games that were skipped because their variant is unknown. Each unknown variant has its own number.
+/// The numbers of games that were skipped because their variant is unknown, one number for each unknown variant.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct UnknownVariants {
     games: BTreeMap<String, u64>,
@@ -99,7 +99,7 @@ impl UnknownVariants {
         named.chain(more).collect()
     }
 
-    /// Returns all warnings as one text that can be appended to an error message. A semicolon precedes each warning.
+    /// Returns all warnings as one string that can be appended to an error message. A semicolon precedes each warning.
     pub fn in_error(&self) -> String {
         let warnings = self.warnings().into_iter();
         warnings.map(|warning| format!("; {warning}")).collect()

@@ -14,14 +14,13 @@ use super::{
 };
 use crate::position::{LineError, UnknownVariant, Variant, game_start, looks_like_move};
 
-/// The maximum length in bytes of the second and all further lines of a tag's value: 1 MiB. Most values have a single
-/// line.
+/// The maximum length in bytes of a tag's value after its first line: 1 MiB. Most values have a single line.
 pub(super) const MAX_CONTINUATION_LENGTH: usize = 1 << 20;
 
-/// The maximum length in bytes of a damaged line between tags. The reader skips damaged lines up to this length.
+/// The maximum length in bytes of a damaged line after which the reader still looks for further tags of the game.
 const MAX_BAD_TAG_LENGTH: usize = 4096;
 
-/// The maximum number of tags that are kept for one game. After them, only tags that polybook itself uses are kept.
+/// The maximum number of tags that are kept for one game. Further tags are kept only if polybook itself uses them.
 const MAX_TAGS: usize = 256;
 
 /// The names of the tags that are kept even if a game has very many tags. They are needed to filter, replay or index
@@ -161,20 +160,20 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if these tags do not contain the name `name`. A later tag with this name then belongs to the
-    /// same game, because all games in a file usually begin with the same tag. Always returns `false` for `Event`,
-    /// with which most games begin.
+    /// Returns `true` if these tags of a game do not contain a tag with the name `name`. A later tag with this name
+    /// then belongs to the same game, because all games in a file usually begin with the same tag. Always returns
+    /// `false` for `Event`, with which most games begin.
     pub(super) fn lacks_name(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }
 
-    /// Returns `true` if `tag`, which follows these tags of a game, is the first tag of the next game. For this, one
-    /// of these tags must have the same name as `tag`, because a game rarely has two such tags. In addition, one of
-    /// three conditions must be met:
+    /// Returns `true` if `tag`, which follows these tags of a game, begins the next game. This is so if these tags
+    /// already contain a tag with the same name, because a game rarely has two tags of one name, and if one of these
+    /// conditions is met:
     ///
-    /// - A blank line precedes `tag` (`blank_line`).
+    /// - `blank_line` is `true`, because a blank line precedes `tag`.
     /// - `tag` is an `Event` tag.
-    /// - `tag` has a new value for a tag of the seven-tag roster.
+    /// - `tag` is another tag of the seven-tag roster, and has a new value.
     pub(super) fn end_before(&self, tag: Tag<'_>, blank_line: bool) -> bool {
         let in_roster = matches!(
             tag.name,
@@ -195,8 +194,8 @@ impl<'a> Tags<'a> {
         self.get(b"Result").and_then(GameResult::from_text)
     }
 
-    /// Returns `true` if the `Result` tag contains a text that cannot be read as a result. An empty value and `?` can
-    /// be read: they mean that the result is unknown.
+    /// Returns `true` if the game has a `Result` tag whose value cannot be read as a result. An empty value and `?` are
+    /// readable, and mean that the result is unknown.
     pub(crate) fn has_unreadable_result(&self) -> bool {
         self.get(b"Result").is_some_and(|text| {
             !matches!(text.trim_ascii(), b"" | b"?") && GameResult::from_text(text).is_none()
@@ -205,8 +204,8 @@ impl<'a> Tags<'a> {
 }
 
 /// Returns the offset at which to continue reading after a bracket that does not begin a tag pair. `bracket` is the
-/// offset of the bracket. If a tag pair follows the closing bracket on the same line, returns the offset of the tag
-/// pair. Otherwise returns the end of the line.
+/// offset of this bracket. Returns the offset of the next tag pair if one directly follows the closing bracket on the
+/// same line. Otherwise returns the end of the line.
 pub(super) fn end_of_bad_tag(text: &[u8], bracket: usize) -> usize {
     // The end of the line is not searched for at each bracket, so that a line of many brackets is read in linear
     // time.
@@ -252,7 +251,8 @@ pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     Some(Tag { name, value })
 }
 
-/// A description of the lines after a damaged line between the tags of a game. It shows whether the tags continue.
+/// A description of what follows a damaged line between the tags of a game. It shows whether the tags of the game
+/// continue.
 pub(super) enum NextLines<'a> {
     /// A tag pair follows, perhaps after other lines that are not blank.
     Tag {
@@ -267,7 +267,7 @@ pub(super) enum NextLines<'a> {
     Other,
 }
 
-/// Examines the lines after the line at the offset `at`. The result shows whether the tags of a game continue there.
+/// Examines the lines after the line at the offset `at`, to find out whether the tags of the game continue there.
 pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     let (mut line, mut may_end_tags) = (at, false);
     // Without the limit, reading a text of many stray lines would take quadratic time.
@@ -293,9 +293,9 @@ pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     NextLines::Other
 }
 
-/// Returns `true` if the bracket at the offset `at` begins a damaged line between the tags of a game. For this, a tag
-/// pair must follow on one of the next lines, and all lines before it must begin with a bracket. A bracket between
-/// moves does not meet these conditions.
+/// Returns `true` if the bracket at the offset `at` begins a damaged line between the tags of a game. This is so if a
+/// tag pair follows on one of the next lines, and all lines before this tag pair begin with a bracket. A bracket
+/// between moves does not meet these conditions.
 pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     if text.get(at) != Some(&b'[') || text.get(at + 1) == Some(&b'%') {
         return false;
@@ -315,8 +315,8 @@ pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
 /// The maximum number of consecutive damaged lines that the reader skips to find the next tag pair.
 const MAX_BAD_LINES: usize = 16;
 
-/// Returns the offset of the line that follows the line at the offset `at`. Returns `None` if more than
-/// [`MAX_BAD_TAG_LENGTH`] bytes of the line follow `at`.
+/// Returns the offset of the line after the one that contains the offset `at`. Returns `None` if there is no line break
+/// in the next [`MAX_BAD_TAG_LENGTH`] bytes.
 fn next_if_short(text: &[u8], at: usize) -> Option<usize> {
     let window = &text[at..text.len().min(at + MAX_BAD_TAG_LENGTH)];
     let length = memchr2(b'\n', b'\r', window)?;
@@ -338,8 +338,8 @@ fn standard_name(name: &[u8]) -> &[u8] {
     USED_TAGS.iter().find(is_same).map_or(name, |known| known)
 }
 
-/// Returns the name of a tag, and the offset of the quote before its value. `bracket` is the offset of its opening
-/// bracket. Returns `None` if no tag begins there.
+/// Returns the name of a tag, and the offset of the quote before the tag's value. `bracket` is the offset of the
+/// opening bracket. Returns `None` if no tag begins at this bracket.
 fn name_and_quote(text: &[u8], bracket: usize) -> Option<(&[u8], usize)> {
     if text.get(bracket) != Some(&b'[') {
         return None;
@@ -395,8 +395,8 @@ pub(super) fn read_tag(text: &[u8], at: usize) -> Option<(Tag<'_>, usize)> {
     }
 }
 
-/// Returns `true` if the quote at the offset `quote` is escaped. A quote is escaped if an odd number of backslashes
-/// precedes it. Ignores bytes before the offset `start`.
+/// Returns `true` if the quote at the offset `quote` is escaped, because an odd number of backslashes precedes it.
+/// Ignores bytes before the offset `start`.
 fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
     text[start..quote]
         .iter()
@@ -407,9 +407,9 @@ fn is_escaped(text: &[u8], start: usize, quote: usize) -> bool {
         == 1
 }
 
-/// Reads a tag whose value spans several lines. The value begins at the offset `start`, and its first line ends at
-/// the offset `first_end`. Returns the tag and the offset after it. Returns `None` if no quote closes the value on
-/// one of the next lines.
+/// Reads a tag whose value spans several lines. `name` is the name of the tag. The value begins at the offset `start`,
+/// and its first line ends at the offset `first_end`. Returns the tag and the offset after it. Returns `None` if no
+/// quote closes the value on one of the next lines.
 #[cold]
 fn value_over_lines<'a>(
     text: &'a [u8],
@@ -480,8 +480,9 @@ pub(super) fn ends_game(line: &[u8]) -> bool {
     words.next().and_then(GameResult::from_marker).is_some()
 }
 
-/// Reads a tag without a closing quote. The value begins at the offset `start` and ends with the line, at the offset
-/// `end`. A closing bracket is not part of the value. Returns the tag and the offset after it.
+/// Reads a tag without a closing quote. `name` is the name of the tag. The value begins at the offset `start` and ends
+/// with the line, at the offset `end`. A closing bracket is not part of the value. Returns the tag and the offset after
+/// it.
 fn unclosed<'a>(text: &'a [u8], name: &'a [u8], start: usize, end: usize) -> (Tag<'a>, usize) {
     let value = text[start..end].trim_ascii_end();
     let value = value.strip_suffix(b"]").unwrap_or(value);
@@ -507,7 +508,7 @@ pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// The maximum number of bytes of dots and blanks that are skipped after a move number to find the move.
+/// The maximum number of bytes after a move number, such as dots and blanks, that are skipped to find the move.
 const MAX_START_LENGTH: usize = 256;
 
 /// Returns `true` if a text starts like the moves of a game: with a move, with a termination marker such as `1-0`,

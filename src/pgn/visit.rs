@@ -157,9 +157,9 @@ impl GameReader<'_> {
         }
     }
 
-    /// Passes a comment, a mark such as `!?`, or a numeric annotation such as `$1` to the visitor.
-    /// [`read_element`](GameReader::read_element) must just have skipped the text, which begins at `start`. Ignores
-    /// any other text.
+    /// Passes a comment, a mark such as `!?`, or a numeric annotation such as `$1` to the visitor. `start` is the
+    /// offset at which the text begins that [`read_element`](GameReader::read_element) has just skipped. Ignores any
+    /// other text.
     fn visit_annotation<V: Visitor>(
         &mut self,
         start: usize,

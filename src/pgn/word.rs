@@ -1,7 +1,7 @@
 //! Classifies the bytes in movetext: bytes that belong to moves, and the encodings of Unicode blanks, dashes,
 //! crosses and chess pieces.
 
-/// Returns `true` if `byte` can be part of a move, apart from the first byte of the move.
+/// Returns `true` if `byte` can be part of a move after the first byte of the move.
 #[inline]
 pub(super) fn is_move_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
@@ -24,8 +24,8 @@ pub(super) fn is_part_of_words(byte: u8) -> bool {
 /// such a blank.
 ///
 /// Blanks are the spaces of Unicode, characters without width, and the ellipsis, which can replace the dots of a move
-/// number. A no-break space or an ellipsis may also be a single byte of Windows-1252. Therefore `text` must not start
-/// inside a UTF-8 character.
+/// number. A no-break space or an ellipsis may also be a single byte of Windows-1252. To avoid confusion with a part of
+/// a longer character, `text` must not start inside a UTF-8 character.
 pub(super) fn blank(text: &[u8]) -> usize {
     match text {
         [0x85 | 0xa0, ..] => 1,

@@ -8,8 +8,8 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::pgn::{Tags, tag_text};
 
-/// The error for an invalid [`GameFilter`](super::GameFilter). Either a condition cannot be parsed, or no game can
-/// meet all conditions.
+/// The error for an invalid [`GameFilter`](super::GameFilter): a condition cannot be parsed, or no game can meet all
+/// conditions.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum GameFilterError {
@@ -106,8 +106,8 @@ impl FromStr for EcoRange {
 
 // Time controls.
 
-/// A range of seconds, such as `180-480`, `600-` or `-60`, by which games are selected. It is compared with the time
-/// that a player has for 40 moves according to the time control.
+/// A range of seconds, such as `180-480`, `600-` or `-60`, for selecting games by their time control. The time that a
+/// player has for 40 moves must be in this range.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TimeControlRange {
     min: u64,
@@ -237,8 +237,8 @@ pub(in crate::pgn) fn millis(text: &str) -> Option<u64> {
     Some(number(whole)?.saturating_mul(1000).saturating_add(part))
 }
 
-/// Parses an unsigned decimal number, which white space may surround. Returns `None` for any other text, such as `+1`
-/// or an empty text, and for numbers that exceed [`u64::MAX`].
+/// Parses an unsigned decimal number, which white space may surround. Returns `None` for any other string, such as `+1`
+/// or an empty string, and for numbers that exceed [`u64::MAX`].
 fn number(text: &str) -> Option<u64> {
     let digits = text.trim();
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -246,13 +246,15 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// A condition on the value of a tag, such as `Event=blitz`. A game meets this condition if its `Event` tag contains
-/// the text `blitz` in upper or lower case. A condition without a text, such as `Annotator=`, only requires that the
-/// tag exists.
+/// the text `blitz`, ignoring case. A condition without a text, such as `Annotator=`, only requires that the tag
+/// exists.
 ///
 /// ```
 /// use polybook::pgn::{GameReader, TagText};
 ///
-/// let mut games = GameReader::new(b"[Event \"Rated Blitz game\"]\n\n1. e4 *");
+/// let mut games = GameReader::new(b"[Event \"Rated Blitz game\"]
+///
+/// 1. e4 *");
 /// games.next_game();
 /// let blitz: TagText = "Event=blitz".parse()?;
 /// assert!(blitz.is_in(games.tags()));
@@ -266,8 +268,7 @@ pub struct TagText {
 }
 
 impl TagText {
-    /// Returns `true` if `tags` contains the required tag and its value contains the required text. Does not
-    /// distinguish upper and lower case.
+    /// Returns `true` if `tags` contains the required tag and its value contains the required text, ignoring case.
     pub fn is_in(&self, tags: &Tags<'_>) -> bool {
         tags.iter()
             .filter(|tag| tag.name.eq_ignore_ascii_case(self.name.as_bytes()))
@@ -311,9 +312,9 @@ fn lowercase(text: &str) -> String {
     }
 }
 
-/// Converts letters to a form for comparisons that ignore upper and lower case. Converts each letter first to upper
-/// case, and then to lower case. Therefore letters with the same upper case, such as `ß` and `ss`, or `ς` and `σ`,
-/// become equal too.
+/// Converts letters to a form in which they can be compared ignoring case. Converts each letter first to upper case,
+/// and then to lower case. Therefore letters with the same upper case, such as `ß` and `ss`, or `ς` and `σ`, become
+/// equal too.
 fn caseless(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     letters
         .flat_map(char::to_uppercase)
@@ -321,7 +322,8 @@ fn caseless(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
 }
 
 /// Returns whether a game is rated, according to its `Event` tag. Examples of the tag are "Rated Blitz game", "FICS
-/// unrated blitz game" and "Casual Rapid game". Returns `None` if the tag is missing or contains no such word.
+/// unrated blitz game" and "Casual Rapid game". Returns `None` if the tag is missing, or contains neither the word
+/// "rated" nor a word such as "unrated" or "casual".
 pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     let event = tags.get(b"Event")?.to_ascii_lowercase();
     let words = event.split(|byte| !byte.is_ascii_alphanumeric());
@@ -351,8 +353,8 @@ pub enum NameMatch {
 }
 
 impl NameMatch {
-    /// Returns `true` if `name` is equal to `wanted` ([`NameMatch::Whole`]), or contains it ([`NameMatch::Part`]).
-    /// Both names must already be normalized by [`folded`].
+    /// Returns `true` if `name` is equal to `wanted` ([`NameMatch::Whole`]), or contains it ([`NameMatch::Part`]). The
+    /// caller must have normalized both with [`folded`].
     pub(crate) fn matches(self, name: &str, wanted: &str) -> bool {
         match self {
             NameMatch::Whole => name == wanted,
@@ -368,7 +370,7 @@ impl NameMatch {
     }
 }
 
-/// Removes the backslashes with which PGN escapes quotes and other backslashes from a text.
+/// Removes the backslashes with which PGN escapes quotes and other backslashes in the value of a tag.
 fn without_escapes(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -412,7 +414,7 @@ pub struct Date {
 
 impl Date {
     /// Parses the value of a `Date` tag, in which `?` represents an unknown digit. If the day does not exist in the
-    /// month, the day of the result is unknown. If the text has another form, the whole date is unknown.
+    /// month, the day of the result is unknown. If the value has another form, the whole date is unknown.
     ///
     /// There are four groups of accepted forms:
     ///
@@ -501,7 +503,7 @@ impl Date {
         self.day
     }
 
-    /// Returns the maximum number of days in the month of the date. Returns 31 for an unknown month, and 29 for
+    /// Returns the maximum number of days that the month of the date can have: 31 for an unknown month, and 29 for
     /// February of an unknown year.
     fn longest_month(self) -> u8 {
         let is_leap = |year: u16| {
@@ -598,8 +600,8 @@ fn in_digits(value: &[u8]) -> Option<Date> {
 }
 
 /// Parses a date that ends with its year, such as `29.07.2017`, `7/29/2017` or `07/2017`. A time may follow the date.
-/// Only the year of the result is known if the order of day and month is unclear, or if one of them is unknown.
-/// Returns `None` for any other text.
+/// If the order of day and month is unclear, or if one of them is unknown, the result contains only the year. Returns
+/// `None` for any other text.
 #[cold]
 fn year_last(value: &[u8]) -> Option<Date> {
     let mut parts = value.splitn(3, |byte| b".-/".contains(byte));
@@ -637,9 +639,9 @@ fn month_named(word: &[u8]) -> Option<u8> {
     Some(index as u8 + 1)
 }
 
-/// Parses a date with the English name of its month, such as `July 2017` or `Sun Jul 09 2017`. The year must have
-/// four digits. The parts may be in any order. If the date has a day, other words without digits are ignored. Returns
-/// `None` for any other text.
+/// Parses a date with the English name of its month, such as `July 2017` or `Sun Jul 09 2017`. The year must have four
+/// digits. The parts may be in any order. If the date contains a day, it may also contain other words, such as a
+/// weekday. Returns `None` for any other text.
 #[cold]
 fn with_month(value: &[u8]) -> Option<Date> {
     let text = str::from_utf8(value).ok()?;
@@ -664,7 +666,7 @@ fn with_month(value: &[u8]) -> Option<Date> {
     (date.day.is_some() || is_month && day.is_none()).then_some(date)
 }
 
-/// Parses an unsigned decimal number. Returns `None` for any other text, such as `+1` or an empty text, and for
+/// Parses an unsigned decimal number. Returns `None` for any other text, such as `+1` or no text at all, and for
 /// numbers that exceed 65,535.
 fn parse_digits(text: &[u8]) -> Option<u16> {
     let is_number = text.iter().all(u8::is_ascii_digit);

@@ -210,8 +210,8 @@ impl GameFilter {
         self.since.is_some() || self.until.is_some()
     }
 
-    /// Returns `true` if the filter has a condition on the date and the year of the game is unknown. Such a game
-    /// meets the condition.
+    /// Returns `true` if the filter has a condition on the date, but the year of the game is unknown. Such a game meets
+    /// the condition.
     pub(crate) fn passes_undated(&self, tags: &Tags<'_>) -> bool {
         self.filters_dates() && Date::of_tags(tags).year.is_none()
     }
@@ -273,9 +273,9 @@ impl GameFilter {
 /// error.
 pub(crate) const HIGHEST_RATING: u16 = 4000;
 
-/// Parses the value of a rating tag, such as `2400`, `1200?`, `1400 (club)` or `DWZ=1500`. Ignores the number of
-/// games after the `P` in a provisional rating of the US Chess Federation, such as `1500P23`. Returns `None` unless
-/// the rest of the text contains exactly one number, which must be from 1 to 4,000.
+/// Parses the value of a rating tag, such as `2400`, `1200?`, `1400 (club)` or `DWZ=1500`. Ignores the number of games
+/// after the `P` in a provisional rating of the US Chess Federation, such as `1500P23`. The rest of the text must
+/// contain exactly one number, and this number must be from 1 to 4,000. Otherwise returns `None`.
 pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     let is_digit = u8::is_ascii_digit;
     let start = value.iter().position(is_digit)?;
@@ -292,7 +292,7 @@ pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
 }
 
-/// The kind of a filter condition. It tells the user which condition a rejected game did not meet.
+/// The kind of a filter condition. It tells the user which kind of condition a rejected game did not meet.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -66,8 +66,8 @@ impl Default for StreamOptions {
     }
 }
 
-/// The maximum size of a zstd window that is always allowed, in bytes, even if the memory budget is smaller. Files
-/// that were compressed without long-range matching need no larger window.
+/// The size of a zstd window, in bytes, up to which decompression is allowed even if the memory budget is smaller.
+/// Files that were compressed without long-range matching need no larger window.
 const SMALL_WINDOW: usize = 8 << 20;
 
 impl Input {
@@ -124,8 +124,8 @@ impl Input {
         self.path.is_none()
     }
 
-    /// Returns the name of the file without directories and without a compression extension such as `.gz`. Therefore
-    /// a compressed file has the same name as the uncompressed file. Returns `standard input` for standard input.
+    /// Returns the name of the file without directories and without a compression extension such as `.gz`. A compressed
+    /// file therefore has the same name as the uncompressed file. Returns `standard input` for standard input.
     pub fn name(&self) -> String {
         let Some(path) = &self.path else {
             return "standard input".to_owned();
@@ -158,8 +158,8 @@ impl Input {
         self.path.as_ref().map_or(Ok(FileKind::Other), FileKind::of)
     }
 
-    /// Returns `true` if the input is compressed. To read a game in a compressed file, all bytes before the game must
-    /// be decompressed.
+    /// Returns `true` if the input is compressed. Reading a game in a compressed file requires decompressing all bytes
+    /// before the game.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl Input {
         }
     }
 
-    /// Returns the number of bytes of memory that decompressing the input may take. `memory` is the memory budget in
+    /// Returns the number of bytes of memory to reserve for decompressing the input. `memory` is the memory budget in
     /// bytes.
     ///
     /// A zstd file states in its first bytes how much memory it needs. If this is more than 8 MiB, the result is this
@@ -224,7 +224,7 @@ impl Input {
         self.open_until(options, Arc::default())
     }
 
-    /// Opens the input like [`open`](Input::open). Setting the flag `failed` also cancels the reading.
+    /// Opens the input like [`open`](Input::open). Reading can also be cancelled by setting the flag `failed`.
     pub(crate) fn open_until(
         &self,
         options: &StreamOptions,
@@ -410,7 +410,7 @@ impl Sender {
     }
 
     /// Decompresses `source` if necessary, and sends its bytes to `chunks`. `file` is the file from which `source`
-    /// reads, or `None` for standard input. It allows a zip archive to be read without a temporary copy.
+    /// reads, or `None` for standard input. If `file` can seek, a zip archive is read without a temporary copy.
     fn send_source(&self, chunks: &Chunks, source: impl Read, file: Option<&File>) -> Result<()> {
         let mut source = CountingReader::new(source, &self.taken);
         let start = read_start(&mut source).at(self.input.path(), "read")?;
@@ -465,8 +465,8 @@ impl Sender {
         }
     }
 
-    /// Adds advice for the user to the error of the zstd decoder that a window is too large. Returns any other error
-    /// unchanged.
+    /// If `err` is the error of the zstd decoder that a window is too large, returns an error with advice for the user.
+    /// Returns any other error unchanged.
     fn named(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {
             return err;

@@ -95,8 +95,8 @@ impl<R: Seek> Seek for CountingReader<R> {
     }
 }
 
-/// Returns a reader of the decompressed bytes of `source`. `kind` is the compression. `memory` is the maximum size of
-/// a zstd window in bytes, and must not be 0.
+/// Returns a reader of the decompressed bytes of `source`. `kind` is the format of the compression. `memory` is the
+/// maximum size of a zstd window in bytes, and must not be 0.
 ///
 /// # Panics
 ///
@@ -124,13 +124,13 @@ fn unpacked<'a>(
 /// A zip archive, with the indices of its `.pgn` files and the names of its other files.
 type Opened<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
 
-/// Opens a zip archive for reading. Ignores directories, and files that macOS adds to archives for the attributes of
-/// other files.
+/// Opens a zip archive for reading. Ignores directories, and the files in which macOS stores the attributes of other
+/// files.
 ///
 /// # Errors
 ///
-/// Returns an error if the archive is damaged or encrypted, if it contains no PGN file or too many files, or if
-/// several files in it have the same name.
+/// Returns an error if the archive is damaged or encrypted, if it contains no PGN file or too many files, or if several
+/// files in it have the same name.
 fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     let listed = listed_members(&mut archive).at(path, "read")?;
     if listed.iter().any(|listed| *listed > MAX_MEMBERS) {
@@ -181,8 +181,8 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
     Ok((archive, members, others))
 }
 
-/// Returns a phrase about the files of an archive that are not PGN. It contains their number and the name of the
-/// first one. `others` contains all their names. Returns `None` if there are no such files.
+/// Returns a phrase about the files of an archive that are not PGN. `others` contains the names of these files. The
+/// phrase contains their number and the first name. Returns `None` if there are no such files.
 fn described(others: &[String]) -> Option<String> {
     let first = others.first()?.escape_debug();
     Some(match others.len() {
@@ -191,12 +191,13 @@ fn described(others: &[String]) -> Option<String> {
     })
 }
 
-/// The maximum number of files in a zip archive. Its table of contents takes about 200 bytes of memory per file.
+/// The maximum number of files in a zip archive. The table of contents of an archive takes about 200 bytes of memory
+/// for each file.
 const MAX_MEMBERS: u64 = 1 << 16;
 
-/// Reads the number of files in a zip archive. The last record of its table of contents states this number
-/// (APPNOTE.TXT, 4.3.14 and 4.3.16). The comment at the end of the archive may contain bytes that look like this
-/// record. Therefore the function returns one number for each possible record in the last 64 KiB.
+/// Reads the number of files in a zip archive from the last record of its table of contents (APPNOTE.TXT, 4.3.14 and
+/// 4.3.16). The comment at the end of the archive may contain bytes that look like this record. The function therefore
+/// returns one number for each possible record at the end of the archive.
 fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
     /// The size in bytes of the last record of the table of contents ("end of central directory record"). In archives
     /// with many files (ZIP64), two more records precede it. Their sizes are `LOCATOR` and `END_64`.

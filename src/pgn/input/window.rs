@@ -31,7 +31,7 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
 }
 
 /// Returns the window size in bytes that the first frame of a zstd file states (RFC 8878, 3.1.1.1). `start` contains
-/// the first bytes of the file. Returns `None` if they are not the start of a zstd file.
+/// the first bytes of the file. Returns `None` if these bytes are not the start of a zstd file.
 pub(super) fn zstd_window(start: &[u8]) -> Option<u64> {
     let [0x28, 0xb5, 0x2f, 0xfd, descriptor, rest @ ..] = start else {
         return None;
