@@ -12,8 +12,8 @@ use shakmaty::{
 };
 
 /// Returns the FEN of a position. The FEN contains the en passant square if a pawn is next to an enemy pawn that has
-/// just made a double step. The capture may be illegal. Therefore, a position parsed from the FEN has the same Polyglot
-/// key.
+/// just made a double step, even if the capture is illegal. The Polyglot key depends on this square, so a position
+/// parsed from the FEN has the same key.
 pub fn fen_of<P: Position>(pos: &P) -> String {
     Fen::from_position(pos, EnPassantMode::PseudoLegal).to_string()
 }
@@ -42,8 +42,8 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
     write_epd_with(pos, EnPassantMode::Legal, text);
 }
 
-/// Returns an EPD that preserves the Polyglot key of the position. The EPD contains the en passant square if a pawn is
-/// next to an enemy pawn that has just made a double step. The capture may be illegal.
+/// Returns an EPD that preserves the Polyglot key of the position. It contains the en passant square if a pawn is next
+/// to an enemy pawn that has just made a double step, even if the capture is illegal.
 pub(crate) fn exact_epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
     write_epd_with(pos, EnPassantMode::PseudoLegal, &mut epd);
@@ -130,8 +130,8 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
 /// An integer whose eight bytes are all 1. Multiplying it by a byte repeats the byte eight times.
 const ONE_IN_EACH_BYTE: u64 = 0x0101_0101_0101_0101;
 
-/// A table that converts a set of files to a byte mask. The index is the set, with one bit for each file. The mask has
-/// one byte for each file: `0xff` if the file is in the set, and 0 otherwise.
+/// A table that converts a set of files of the board to a byte mask. The index is the set, with one bit for each file.
+/// The mask has one byte for each file: `0xff` if the file is in the set, and 0 otherwise.
 static FILE_MASKS: [u64; 256] = {
     let mut bytes = [0; 256];
     let mut files = 0;
@@ -148,8 +148,8 @@ static FILE_MASKS: [u64; 256] = {
     bytes
 };
 
-/// The signs that represent a rank of the board in an EPD. There is one sign for each piece, and one for each run of
-/// empty squares.
+/// The characters of one rank of the board in an EPD, apart from the kinds of the pieces. There is one character for
+/// each piece, and one digit for each run of empty squares.
 #[derive(Copy, Clone)]
 struct RankSigns {
     length: u8,
@@ -191,19 +191,21 @@ static RANK_SIGNS: [RankSigns; 256] = {
     rows
 };
 
-/// Converts a position to a text, from which [`restored`] creates an equal position. The text does not contain the
+/// Converts a position to a string, from which [`restored`] creates an equal position. The string does not contain the
 /// variant.
 pub(crate) fn stored(pos: &VariantPosition) -> String {
     Fen::from_position(pos, EnPassantMode::Always).to_string()
 }
 
-/// Parses a position from the text form that [`stored`] returns. `rules` is any position of the same variant and
-/// castling mode. Returns `None` if the text is malformed or the position is illegal.
+/// Parses a position from a string that [`stored`] returned. `rules` is any position of the same variant and castling
+/// mode, which determines the rules of the result. Returns `None` if the string is malformed or the position is
+/// illegal.
 pub(crate) fn restored(text: &str, rules: &VariantPosition) -> Option<VariantPosition> {
     from_setup(Setup::from(text.parse::<Fen>().ok()?), rules)
 }
 
-/// Creates a position from its setup. `rules` is any position of the same variant and castling mode.
+/// Creates a position from its setup. `rules` is any position of the wanted variant and castling mode, which determines
+/// the rules of the result.
 ///
 /// Returns `None` if the position is illegal. Tolerates frequent errors of other programs: too much material,
 /// impossible checks, and castling rights although the king or rook is not on its square.
@@ -218,8 +220,8 @@ pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<Varian
 
 // Helpers for positions that users type or paste: a FEN, or a line of an EPD file.
 
-/// Returns the first operand of the operation `opcode` in `operations`, the operations of an EPD. Returns an empty text
-/// if the operation has no operand. Returns `None` if `operations` does not contain the operation.
+/// Returns the first operand of the operation `opcode` in `operations`, the operations of an EPD. Returns an empty
+/// string if the operation has no operand. Returns `None` if `operations` does not contain the operation.
 pub(crate) fn operand<'a>(operations: &'a str, opcode: &str) -> Option<&'a str> {
     // Quoted strings may contain semicolons and words that look like opcodes.
     let unquoted = operations.split('"').step_by(2);

@@ -26,20 +26,21 @@ fn turn_key() -> u64 {
     Zobrist64::zobrist_for_white_turn().0
 }
 
-/// Returns the random number for a piece on a square. It is XORed into the Polyglot key.
+/// Returns the random number that is XORed into a Polyglot key if the piece is on the square.
 #[inline]
 fn piece_key(piece: Piece, square: Square) -> u64 {
     Zobrist64::zobrist_for_piece(square, piece).0
 }
 
-/// Returns the random number for a castling right. It is XORed into the Polyglot key.
+/// Returns the random number that is XORed into a Polyglot key if a side has a castling right.
 #[inline]
 fn castle_key(color: Color, side: CastlingSide) -> u64 {
     Zobrist64::zobrist_for_castling_right(color, side).0
 }
 
-/// Returns the random number for the en passant file of a position. It is XORed into the Polyglot key. Returns 0 unless
-/// a pawn of the side to move is next to an enemy pawn that has just made a double step. The capture need not be legal.
+/// Returns the number that is XORed into the Polyglot key of `pos` for the right to capture en passant. This is the
+/// random number for the en passant file if a pawn of the side to move is next to an enemy pawn that has just made a
+/// double step, even if the capture is illegal. Otherwise it is 0.
 #[inline]
 fn en_passant_key<P: Position>(pos: &P) -> u64 {
     let Some(square) = pos.maybe_ep_square() else {
@@ -69,9 +70,9 @@ pub fn key<P: Rules>(pos: &P) -> u64 {
         .wrapping_add(holdings_key(pos))
 }
 
-/// Returns the random number for the file of an en passant square. XORing a Polyglot key with it adds or removes the
-/// right to capture en passant. This does not work in variants with pieces in hand, where a part of the key is added,
-/// not XORed.
+/// Returns the random number for the file of an en passant square. XORing it into a Polyglot key adds the right to
+/// capture en passant to the key, or removes this right from the key. This does not work in variants with pieces in
+/// hand, because a part of their keys is added, not XORed.
 pub(crate) fn en_passant_part(square: Square) -> u64 {
     Zobrist64::zobrist_for_en_passant_file(square.file()).0
 }
@@ -93,10 +94,11 @@ fn board_key<P: Rules>(pos: &P) -> u64 {
     key
 }
 
-/// Returns the part of the Polyglot key that represents the pieces in hand. It is added to the rest of the key, not
-/// XORed. It is 0 in variants without pieces in hand.
+/// Returns the part of the Polyglot key that represents the pieces in hand. This part is added to the rest of the key,
+/// not XORed. It is 0 in variants without pieces in hand.
 ///
-/// Each piece in hand adds the random number for the same piece on a1, rotated left by 8 bits.
+/// For each piece in hand, the part contains the random number for the same piece on a1, rotated left by 8 bits. These
+/// numbers are added up.
 #[inline]
 fn holdings_key<P: Position>(pos: &P) -> u64 {
     let Some(pockets) = pos.pockets() else {
@@ -139,9 +141,9 @@ pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
         })
 }
 
-/// Encodes the state of a position that its Polyglot key omits. This state consists of promoted pieces in crazyhouse,
-/// the checks given in three-check, and the castling rooks if one of them is not the outermost rook. Returns 0 if there
-/// is no such state.
+/// Encodes the state of a position that the Polyglot key omits as an integer. This state consists of promoted pieces in
+/// crazyhouse, the checks given in three-check, and the castling rooks if one of them is not the outermost rook.
+/// Returns 0 if there is no such state.
 fn hidden_state<P: Position>(pos: &P) -> u64 {
     let mut state = pos.promoted().0;
     if let Some(checks) = pos.remaining_checks() {
@@ -191,9 +193,9 @@ fn state_key(state: u64) -> u64 {
         .wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Converts the [identity](identity) of a position in a variant to the identity that the same board has in standard
-/// chess. In three-check, returns one candidate for each possible number of given checks. In other variants, returns a
-/// single identity. The position must have no pieces in hand and no promoted pieces.
+/// Converts `identity`, the [identity](identity) of a position in a variant, to the identity of the position with the
+/// same board in standard chess. In three-check, returns one candidate for each possible number of given checks. In
+/// other variants, returns a single identity. The position must have no pieces in hand and no promoted pieces.
 pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Iterator<Item = u64> {
     let number = variant.number().unwrap_or(0);
     // The hidden state of three-check is the number of checks that each side has given.
@@ -209,7 +211,8 @@ fn has_no_en_passant<P: Position>(pos: &P) -> bool {
     pos.ep_square(EnPassantMode::Legal).is_none()
 }
 
-/// Returns the squares of pawns that are next to an enemy pawn and may have made a double step in the last move.
+/// Returns the squares of pawns that are next to an enemy pawn and may have made a double step in the last move. The
+/// enemy pawn might be able to capture them en passant.
 #[inline]
 fn possible_double_steps<P: Position>(pos: &P) -> Bitboard {
     let (us, board) = (pos.turn(), pos.board());
@@ -232,8 +235,9 @@ fn squares_beside(squares: Bitboard) -> Bitboard {
         | (squares & !Bitboard::from_file(File::A)).shift(-1)
 }
 
-/// Returns a copy of `pos` with an additional right that no legal move uses: to capture the pawn on `step` en passant.
-/// Returns `None` if this right would make a capture legal. `pos` itself must have no legal en passant capture.
+/// Returns a copy of `pos` that additionally contains the right to capture the pawn on `step` en passant, if no legal
+/// move uses this right. Returns `None` if the right would make a capture legal. `pos` itself must have no legal en
+/// passant capture.
 fn with_unusable_en_passant<P: Rules>(pos: &P, step: Square) -> Option<P> {
     let us = pos.turn();
     if pos.rules() == Variant::Standard {
@@ -284,8 +288,8 @@ impl<P: Rules> Keyed<P> {
         with_hidden_state(&self.pos, self.key_without_unusable_en_passant())
     }
 
-    /// Returns the Polyglot key of the current position, but without the en passant file if no en passant capture is
-    /// legal.
+    /// Returns the Polyglot key of the current position. If no en passant capture is legal, the key does not depend on
+    /// the en passant file.
     #[inline]
     pub(crate) fn key_without_unusable_en_passant(&self) -> u64 {
         match self.en_passant {
@@ -297,16 +301,16 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns a hash of the current position. Unlike [`identity`](Keyed::identity), it depends on en passant rights
-    /// that no legal move uses. Unlike the Polyglot key, it depends on the whole state of a variant, such as the checks
-    /// given in three-check.
+    /// Returns a hash of the current position that depends on its whole state. Unlike [`identity`](Keyed::identity), it
+    /// depends on en passant rights that no legal move uses. Unlike the Polyglot key, it depends on the whole state of
+    /// a variant, such as the checks given in three-check.
     pub fn exact_identity(&self) -> u64 {
         with_hidden_state(&self.pos, self.key())
     }
 
     // A `Vec` is returned because an iterator would contain positions, which are slow to move.
-    /// Returns the positions with the identity of the current position but with another Polyglot key. Usually there are
-    /// none.
+    /// Returns the positions that have the same identity as the current position, but another Polyglot key. They differ
+    /// from the current position by an en passant right that no legal move uses. Usually there are no such positions.
     #[inline]
     fn equal_positions(&self) -> Vec<P> {
         let steps = possible_double_steps(&self.pos);
@@ -316,9 +320,9 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns the positions with the identity of the current position but with another Polyglot key. They differ by
-    /// the right to capture a pawn en passant. `steps` contains the squares of the enemy pawns that may have made a
-    /// double step in the last move.
+    /// Returns the positions that have the same identity as the current position, but another Polyglot key. Each of
+    /// them contains an additional right to capture a pawn en passant, which no legal move uses. `steps` contains the
+    /// squares of the enemy pawns that may have made a double step in the last move.
     #[cold]
     fn equal_positions_after(&self, steps: Bitboard) -> Vec<P> {
         // An en passant right that a legal move uses is part of the identity.
@@ -329,9 +333,9 @@ impl<P: Rules> Keyed<P> {
         steps.into_iter().filter_map(stepped).collect()
     }
 
-    /// Returns the additional hashes under which a directory of counts may store the games of the current position.
-    /// These are the [exact identities](Keyed::exact_identity) of positions that differ from the current one only by an
-    /// en passant right that no legal move uses.
+    /// Returns the hashes, besides the identity, under which a directory of counts may store the games of the current
+    /// position. These are the [exact identities](Keyed::exact_identity) of positions that differ from the current one
+    /// only by an en passant right that no legal move uses.
     #[inline]
     pub(crate) fn other_exact_identities(&self) -> Vec<u64> {
         let others = self.equal_positions();
@@ -349,7 +353,7 @@ impl<P: Rules> Keyed<P> {
         once(self.identity()).chain(self.other_exact_identities())
     }
 
-    /// Returns the Polyglot keys under which a LevelDB index may store the games of the current position. They are the
+    /// Returns the Polyglot keys under which a LevelDB index may store the games of the current position. These are the
     /// keys of all positions that have the same identity as the current one.
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions().into_iter();
@@ -452,9 +456,9 @@ impl<P: Rules> Keyed<P> {
     }
 }
 
-/// Returns the change of a Polyglot key when a move ends castling rights: the XOR of the random numbers for these
-/// rights. `lost` contains the squares of the rooks that can no longer castle. `kings` and `white` contain the squares
-/// of the kings and of White's pieces before the move.
+/// Returns the number that must be XORed into a Polyglot key when a move ends castling rights: the XOR of the random
+/// numbers for these rights. `lost` contains the squares of the rooks that can no longer castle. `kings` and `white`
+/// contain the squares of the kings and of White's pieces before the move.
 #[cold]
 fn lost_rights_key(lost: Bitboard, kings: Bitboard, white: Bitboard) -> u64 {
     let mut key = 0;

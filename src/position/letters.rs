@@ -46,7 +46,7 @@ pub enum PieceLetters {
     Italian,
 }
 
-/// The error returned if a text is not the code of a supported language.
+/// The error returned if a string is not the code of a supported language.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("this language of piece letters is unknown: use en, de, nl, fr, es or it")]
 pub struct UnknownLetters;
@@ -113,8 +113,8 @@ impl PieceLetters {
         (!codes.is_empty()).then(|| codes.join(", "))
     }
 
-    /// Replaces the piece letters of this language in a written move with the English ones. The result is padded with
-    /// zeros at its end.
+    /// Replaces the piece letters of this language in a written move with the English ones. The result is filled up
+    /// with zeros at its end.
     ///
     /// # Errors
     ///
@@ -157,8 +157,8 @@ impl FromStr for PieceLetters {
     }
 }
 
-/// Returns the error message for `text`, a written move that cannot be played in `pos`. The message contains advice if
-/// the cause can be recognized. `letters` is the language in which `text` was parsed.
+/// Returns the error message for `text`, a written move that cannot be played in `pos` because of `err`. If the cause
+/// can be recognized, the message contains advice. `letters` is the language in which `text` was parsed.
 #[cold]
 pub(crate) fn with_advice<P: Rules>(
     err: MoveError,

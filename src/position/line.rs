@@ -51,7 +51,7 @@ pub enum LineError {
 /// characters.
 const MAX_QUOTED_CHARACTERS: usize = 100;
 
-/// Truncates a FEN to [`MAX_QUOTED_CHARACTERS`] characters for an error message.
+/// Truncates a FEN to [`MAX_QUOTED_CHARACTERS`] characters for an error message. Three dots replace the rest.
 fn cut(fen: &str) -> String {
     let mut cut: String = fen.chars().take(MAX_QUOTED_CHARACTERS).collect();
     if cut.len() < fen.len() {
@@ -84,12 +84,12 @@ fn standard(pos: VariantPosition) -> Chess {
 }
 
 /// Parses the value of a `FEN` tag: the starting position of a game of standard chess. Returns the position, and `true`
-/// if castling rights were dropped. They are dropped if the king or the rook is not on its square. For other variants,
-/// use [`Variant::game_start`].
+/// if castling rights were dropped because the king or the rook is not on its square. For other variants, use
+/// [`Variant::game_start`].
 ///
 /// # Errors
 ///
-/// Returns the errors of [`parse_fen`].
+/// Fails for the same reasons as [`parse_fen`].
 pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
     let (start, dropped) = Variant::Standard.game_start(fen)?;
     Ok((standard(start), dropped))
@@ -138,7 +138,7 @@ pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError
     Ok(pos)
 }
 
-/// Removes a move number from a word: converts `12.Nf3` and `12...Nf3` to `Nf3`, and `12.` and `12` to an empty text.
+/// Removes a move number from a word: converts `12.Nf3` and `12...Nf3` to `Nf3`, and `12.` and `12` to an empty string.
 fn without_move_number(word: &str) -> &str {
     let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
     if rest.is_empty() || rest.starts_with('.') {
@@ -148,11 +148,11 @@ fn without_move_number(word: &str) -> &str {
     }
 }
 
-/// The numbers of fields that a written position may have. They belong to a FEN with the checks given in three-check, a
-/// FEN, an EPD with these checks, and an EPD. The parser tries them in this order.
+/// The numbers of fields that a written position may have, in the order in which the parser tries them: a FEN with the
+/// checks given in three-check, a FEN, an EPD with these checks, and an EPD.
 const FIELD_COUNTS: [usize; 4] = [7, 6, 5, 4];
 
-/// The maximum length in bytes of a text that is parsed as a position. The limit bounds the use of memory.
+/// The maximum length in bytes of a string that is parsed as a position. The limit bounds the use of memory.
 const MAX_POSITION_LENGTH: usize = 1 << 16;
 
 impl Variant {
@@ -189,11 +189,11 @@ impl Variant {
 
     /// Parses the value of a `FEN` tag: the starting position of a game of this variant. Accepts every form that
     /// [`parse_position`](Variant::parse_position) accepts. Returns the position, and `true` if castling rights were
-    /// dropped. They are dropped if the king or the rook is not on its square. Many programs write such rights.
+    /// dropped because the king or the rook is not on its square. Many programs write such rights.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`parse_position`](Variant::parse_position).
+    /// Fails for the same reasons as [`parse_position`](Variant::parse_position).
     ///
     /// ```
     /// use polybook::position::Variant;
@@ -393,7 +393,7 @@ fn with_blanks(text: &str) -> Cow<'_, str> {
 }
 
 /// Converts a written position to a FEN of the PGN standard. Accepts all spellings that [`Variant::parse_position`]
-/// accepts. Returns `None` if the text contains no valid board, or if its second field is not a side to move.
+/// accepts. Returns `None` if the first field is not a valid board, or if the second field is not a side to move.
 fn standard_spelling(text: &str) -> Option<String> {
     let mut fields = text.split_ascii_whitespace().peekable();
     let board = fields.next()?;
@@ -440,7 +440,7 @@ fn standard_spelling(text: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns `true` if a field of a FEN is a hyphen, or a dash of Unicode or Windows-1252 instead.
+/// Returns `true` if a field of a FEN consists of a hyphen, or of a dash of Unicode or Windows-1252 in its place.
 fn is_dash(field: &str) -> bool {
     matches!(
         field,
@@ -478,13 +478,14 @@ fn usual_rights(board: &str) -> Option<String> {
     Some(rights)
 }
 
-/// Returns `true` if a text may consist of EPD operations. Returns `false` if it must be moves or the rest of a FEN.
+/// Returns `true` if a text after the fields of a position may consist of EPD operations. Returns `false` if it must be
+/// moves or the rest of a FEN.
 fn are_operations(text: &str) -> bool {
     text.is_empty() || (text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.ends_with(';'))
 }
 
-/// Converts the EPD operations `hmvc` and `fmvn` to the half-move clock and the move number of a FEN. If one of them
-/// is missing, it gets its value in the starting position. Returns `None` if both are missing.
+/// Converts the EPD operations `hmvc` and `fmvn` to the half-move clock and the move number of a FEN. If one of them is
+/// missing, uses its value in the starting position. Returns `None` if both are missing.
 fn counters(operations: &str) -> Option<String> {
     let operand = |opcode| operand(operations, opcode)?.parse::<u32>().ok();
     let (halfmoves, fullmoves) = (operand("hmvc"), operand("fmvn"));

@@ -67,8 +67,8 @@ impl BookMove {
         }
     }
 
-    /// Returns `true` if the move goes from one square to another, with or without a promotion. Returns `false` for a
-    /// drop and for unknown values of bits 12 to 15.
+    /// Returns `true` if the book move is a move from one square to another, with or without a promotion. Returns
+    /// `false` for a drop and for unknown values of bits 12 to 15.
     fn is_step(self) -> bool {
         self.0 >> 12 <= LAST_PROMOTION
     }
@@ -85,23 +85,23 @@ impl BookMove {
             .flatten()
     }
 
-    /// Returns `true` if this 16-bit number has the form of a move in any variant. The move need not be legal in any
-    /// position. The number must encode a move between two different squares or a drop of a piece other than a king. A
-    /// promotion must be to a known piece.
+    /// Returns `true` if this 16-bit number has the form of a move in some variant. It must encode a move between two
+    /// different squares, or a drop of a piece other than a king. A promotion must be to a known piece. The move need
+    /// not be legal in any position.
     pub fn is_well_formed(self) -> bool {
         let is_step = self.from_square() != self.to_square() && self.is_step();
         is_step || self.dropped().is_some_and(|role| role != Role::King)
     }
 
-    /// Returns `true` if this 16-bit number has the form of a move in standard chess. Its two squares must be
-    /// different. A promotion must be to a knight, bishop, rook or queen.
+    /// Returns `true` if this 16-bit number has the form of a move in standard chess: its two squares are different,
+    /// and a promotion is to a knight, bishop, rook or queen.
     pub fn is_well_formed_in_chess(self) -> bool {
         self.is_well_formed() && self.0 >> 12 <= 4
     }
 
-    /// Returns `true` if the move may be possible in some position of some variant. The move must be a drop, a move
-    /// along a rank, a file or a diagonal, or a move like that of a knight. Castling is a move along a rank. A
-    /// promotion must end on the last rank, on the same file or on an adjacent file.
+    /// Returns `true` if the move may be possible in some position of some variant. It must be a drop, a move along a
+    /// rank, a file or a diagonal (castling is a move along a rank), or a knight's move. A promotion must be a move to
+    /// the last rank, on the same file or to an adjacent file.
     ///
     /// About one in thirty 16-bit numbers is a possible move.
     pub fn is_possible(self) -> bool {
@@ -120,8 +120,8 @@ impl BookMove {
 
     /// Converts the book move to a legal move of `pos`. Returns `None` if it does not represent a legal move.
     ///
-    /// Castling is accepted in two forms. The format requires a king's move to the square of the rook. Some programs
-    /// write a king's move to its own target square instead.
+    /// Castling is accepted in two forms: as a king's move to the square of the rook, which the format requires, and as
+    /// a king's move to its own target square, which some programs write.
     pub fn to_move<P: Position>(self, pos: &P) -> Option<Move> {
         let (from, to) = (self.from_square(), self.to_square());
         if let Some(role) = self.dropped() {
@@ -146,8 +146,8 @@ impl BookMove {
         })
     }
 
-    /// Returns the move in [UCI notation](uci). If the move is not legal in `pos`, returns the squares as they are
-    /// stored.
+    /// Returns the move in [UCI notation](uci). If the move is not legal in `pos`, returns the two squares as the book
+    /// stores them.
     pub fn uci<P: Position>(self, pos: &P) -> String {
         match self.to_move(pos) {
             Some(mv) => uci(pos, mv),
@@ -231,8 +231,8 @@ fn square(bits: u16) -> Square {
     )
 }
 
-/// Returns the legal castling move of the king on `from`, or `None` if there is none. `to` is the square of the rook or
-/// the target square of the king. A target square must be at least two files away from `from`.
+/// Returns the legal castling move of the king on `from` to `to`, or `None` if there is none. `to` is either the square
+/// of the rook or the target square of the king. A target square must be at least two files away from `from`.
 pub(super) fn castling_by_squares<P: Position>(pos: &P, from: Square, to: Square) -> Option<Move> {
     if !pos.our(Role::King).contains(from) || from.rank() != to.rank() {
         return None;

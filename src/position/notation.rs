@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::{Rules, Word, movement::castling_by_squares};
 
-/// The reason why a text cannot be read as a move in a position.
+/// The reason why a text is not a legal move in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
 pub enum MoveError {
     /// The text does not have the form of a move.
@@ -52,14 +52,14 @@ pub fn read_move<P: Rules>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
 }
 
 /// Parses a legal move in one of the most common forms of SAN. Returns `None` if the word has another form, or is not a
-/// legal move. In this case, call [`read_move`], which is slower.
+/// legal move. In this case, call [`read_move`], which is slower but reads all forms.
 #[inline(always)]
 pub fn read_word<P: Rules>(pos: &P, word: Word) -> Option<Move> {
     pos.quick_san(word.without_check())
 }
 
-/// Parses a legal move in any notation. First tries strict SAN. Then normalizes the text, and tries other forms. `text`
-/// must not end with a check sign.
+/// Parses a legal move in any notation. First tries strict SAN, and then normalizes the text and tries other forms.
+/// `text` must not end with a check sign.
 #[cold]
 fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     // `bb4` may be a move of a bishop or of a pawn, which strict SAN does not consider.
@@ -82,8 +82,8 @@ fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     Ok(mv)
 }
 
-/// Returns the legal move that `text` describes in SAN or UCI notation. The spelling must have been normalized by
-/// [`Spelling`].
+/// Returns the legal move that `text` describes in SAN or UCI notation. The caller must have normalized the spelling
+/// with [`Spelling`].
 ///
 /// # Errors
 ///
@@ -170,9 +170,9 @@ fn parse(text: &[u8]) -> Option<San> {
     San::from_ascii(&san).ok().filter(|san| *san != San::Null)
 }
 
-/// Returns the legal move that `text` describes. `text` must begin with a `b` that can mean the b-file or a bishop. A
-/// pawn move from the b-file is preferred if it is a capture. Other moves are ambiguous if both a pawn and a bishop can
-/// play them.
+/// Returns the legal move that `text` describes. `text` must begin with a `b`, which can mean the b-file or a bishop. A
+/// capture by a pawn from the b-file is preferred. Other moves are ambiguous if both a pawn and a bishop can play them.
+/// A bishop's move is not returned if a pawn on the b-file may have been meant.
 fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let pawn = find(pos, text);
     let with_letter = [&b"B"[..], &text[1..]].concat();
@@ -187,7 +187,7 @@ fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveEr
 }
 
 /// Returns `true` if the side to move has a pawn on the b-file that may move to `to` or capture there. Ignores checks,
-/// pins and obstacles. Used for a written move that begins with `b`, which can mean the b-file or a bishop.
+/// pins and obstacles. Used for a written move such as `bc3`, in which the `b` can mean the b-file or a bishop.
 fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
     pos.our(Role::Pawn).into_iter().any(|pawn| {
         pawn.file() == File::B
@@ -228,8 +228,8 @@ fn without_check(text: &[u8]) -> &[u8] {
 /// The maximum length in bytes of a written move after normalization.
 const MAX_MOVE_LENGTH: usize = 16;
 
-/// A normalized written move. It consists of ASCII letters, digits and a few signs. It contains neither check signs nor
-/// annotations.
+/// A normalized written move. It consists of ASCII letters, digits and a few other ASCII characters. It contains
+/// neither check signs nor annotations.
 #[derive(Copy, Clone, Debug)]
 struct Spelling {
     bytes: [u8; MAX_MOVE_LENGTH],
@@ -239,8 +239,8 @@ struct Spelling {
 }
 
 impl Spelling {
-    /// Normalizes a written move. Returns `None` if the text is too long or contains a character that moves do not
-    /// contain.
+    /// Normalizes a written move. Returns `None` if the text is too long, or contains a character that does not occur
+    /// in moves.
     pub(super) fn new(text: &[u8]) -> Option<Spelling> {
         let mut spelling = Spelling {
             bytes: [0; MAX_MOVE_LENGTH],
@@ -304,11 +304,11 @@ impl Spelling {
     }
 }
 
-/// The byte that [`plain`] returns for a character that must be skipped.
+/// The byte that [`plain`] returns for a character that has no ASCII equivalent and must be skipped.
 const IGNORED: u8 = 0;
 
-/// Converts the first character of a text to its ASCII equivalent. Also returns the length in bytes of the original
-/// character. Returns `None` if written moves cannot contain this character.
+/// Converts the first character of a text to its ASCII equivalent, or to [`IGNORED`]. Also returns the length in bytes
+/// of the original character. Returns `None` if written moves cannot contain this character.
 fn plain(text: &[u8]) -> Option<(u8, usize)> {
     Some(match *text {
         [0, ..] => return None,

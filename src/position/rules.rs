@@ -18,29 +18,31 @@ use super::{BookMove, Variant, Word, epd::from_setup, word::square};
 /// [`Chess`] implements the fast paths, so generic code runs fastest with it. [`VariantPosition`] supports all
 /// variants.
 pub trait Rules: Position + Clone + Send + Sync {
-    /// Parses a legal move in SAN by a fast path. Returns `None` if the fast path does not support the form of the
-    /// word, or if the word does not describe exactly one legal move. The word must not end with a check sign.
+    /// Parses a legal move in SAN by a fast path, which supports only some forms. Returns `None` if it does not support
+    /// the form of the word, or if the word does not describe exactly one legal move. The word must not end with a
+    /// check sign.
     #[inline]
     fn quick_san(&self, _word: Word) -> Option<Move> {
         None
     }
 
-    /// Converts a book move to a legal move by a fast path. Returns `None` if the fast path does not support the move,
-    /// or if the move is not legal.
+    /// Converts a book move to a legal move by a fast path, which supports only some moves. Returns `None` if it does
+    /// not support the move, or if the move is not legal.
     #[inline]
     fn quick_move(&self, _mv: BookMove) -> Option<Move> {
         None
     }
 
-    /// Returns the position with `square` as the en passant square. Returns `None` if no pawn can have passed over
-    /// this square by a double step.
+    /// Returns a copy of the position with `square` as the en passant square. Returns `None` if no pawn can just have
+    /// passed over this square by a double step.
     fn with_en_passant(&self, square: Square) -> Option<Self>;
 
-    /// Returns the variant of the position. For giveaway chess, returns suicide chess, because both have the same legal
+    /// Returns the variant of the position. Returns suicide chess for giveaway chess, because both have the same legal
     /// moves.
     fn rules(&self) -> Variant;
 
-    /// Returns `true` if captures explode as in atomic chess: they also remove pieces around the target square.
+    /// Returns `true` if captures explode as in atomic chess, where a capture also removes pieces around the target
+    /// square.
     #[inline]
     fn captures_explode(&self) -> bool {
         false
@@ -76,8 +78,8 @@ impl Rules for VariantPosition {
     }
 }
 
-/// Parses a legal move of standard chess in SAN. It is the implementation of [`Rules::quick_san`] for [`Chess`]. It is
-/// a separate function, so that the compiler can inline `quick_san`.
+/// Parses a legal move of standard chess in SAN. Implements [`Rules::quick_san`] for [`Chess`]. It is a separate
+/// function, so that the compiler can inline `quick_san`.
 #[inline(never)]
 fn chess_san(pos: &Chess, word: Word) -> Option<Move> {
     pos.quick_san(word)
@@ -142,7 +144,7 @@ impl Rules for Chess {
     }
 }
 
-/// The highest book move (16-bit number) that is neither a promotion nor a drop.
+/// The highest 16-bit number of a book move that is neither a promotion nor a drop.
 const MAX_PLAIN_MOVE: u16 = (1 << 12) - 1;
 
 /// Returns `true` if a pawn of the side to move on `from` can advance to `to` by one or two squares. `to` must be
@@ -265,7 +267,7 @@ fn piece_move(pos: &Chess, role: Role, word: Word) -> Option<Move> {
     })
 }
 
-/// Returns the kind of the enemy piece on a square, or `None` if there is no enemy piece.
+/// Returns the kind of the enemy piece on a square, or `None` if no enemy piece is there.
 #[inline]
 fn captured(pos: &Chess, square: Square) -> Option<Role> {
     if pos.them().contains(square) {
@@ -305,7 +307,7 @@ fn is_safe(pos: &Chess, us: Color, role: Role, from: Square, to: Square) -> bool
         .all(|slider| (attacks::between(king, slider) & occupied).any())
 }
 
-/// A table that converts the character of a file or rank, such as `e` or `4`, to the set of its squares. Other bytes
+/// A table that converts the character of a file or rank, such as `e` or `4`, to the set of squares on it. Other bytes
 /// are converted to the empty set.
 static SQUARES_OF: [Bitboard; 256] = {
     let mut hinted = [Bitboard::EMPTY; 256];

@@ -48,7 +48,7 @@ pub enum Variant {
     "this variant is unknown: use standard, fischerandom, crazyhouse, suicide, giveaway, atomic, 3check, horde, \
      kingofthehill or racingkings"
 )]
-/// The error returned if a text is not the name of a supported variant.
+/// The error returned if a string is not the name of a supported variant.
 pub struct UnknownVariant;
 
 impl Variant {
@@ -66,9 +66,8 @@ impl Variant {
         Variant::RacingKings,
     ];
 
-    /// Returns the name of the variant in the Chess Engine Communication Protocol. Headers of books contain the same
-    /// name. For horde, king of the hill and racing kings, returns their usual names, because the protocol does not
-    /// contain them.
+    /// Returns the name of the variant in the Chess Engine Communication Protocol. Headers of books use the same names.
+    /// The protocol does not contain horde, king of the hill and racing kings, so their usual names are returned.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Standard => "normal",
@@ -117,8 +116,8 @@ impl Variant {
         }
     }
 
-    /// Returns `true` if both variants have the same legal moves. Games of one variant can then serve as games of the
-    /// other. This is the case for equal variants, and for suicide and giveaway chess.
+    /// Returns `true` if both variants have the same legal moves, so that games of one variant can serve as games of
+    /// the other. This is the case for equal variants, and for suicide and giveaway chess.
     pub fn is_played_like(self, other: Variant) -> bool {
         self == other || (self.game() == other.game() && self.game() == Game::Antichess)
     }
@@ -156,7 +155,7 @@ impl Variant {
     }
 }
 
-/// The choice of the variant of games: either one variant for all games, or for each game the variant that it names.
+/// The variant of the games to read: either one variant for all games, or for each game the variant that it names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum VariantChoice {
     /// All games must belong to this variant. Games of other variants are skipped.

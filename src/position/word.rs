@@ -41,7 +41,7 @@ impl Word {
     }
 
     /// Creates a word from the bytes before the first blank or control character in `text`. Returns `None` if `text`
-    /// starts with such a character, or contains no such character.
+    /// begins with such a character, or contains none.
     #[inline]
     pub fn before_blank(text: &[u8; 8]) -> Option<Word> {
         let text = u64::from_le_bytes(*text);
@@ -61,13 +61,13 @@ impl Word {
         self.len
     }
 
-    /// Returns the byte at the offset `at`, or 0 after the end of the word.
+    /// Returns the byte at the offset `at`, or 0 if `at` is after the end of the word.
     #[inline]
     pub(super) fn byte(self, at: usize) -> u8 {
         (self.bytes >> (8 * (at & 7))) as u8
     }
 
-    /// Returns the word without its last `count` bytes. `count` must be less than the length.
+    /// Returns the word without its last `count` bytes. `count` must be less than the length of the word.
     #[inline]
     pub(super) fn without_last(self, count: usize) -> Word {
         let len = self.len - count;
