@@ -5,7 +5,8 @@
 
 use std::{fmt, str::FromStr};
 
-/// An order-independent checksum of a set of byte records. Its text form is 16 lowercase hexadecimal digits.
+/// An order-independent checksum of a set of records, which are byte strings. The string form of a checksum consists of
+/// 16 lowercase hexadecimal digits.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Checksum(u64);
 
@@ -21,8 +22,8 @@ impl Checksum {
         Checksum(self.0.wrapping_add(other.0))
     }
 
-    /// Removes the records of another checksum, `other`: returns the checksum of the remaining records. All records of
-    /// `other` must be included in `self`.
+    /// Returns the checksum of the records that remain if all records of the checksum `other` are removed from those of
+    /// `self`. `self` must include all records of `other`.
     pub(crate) fn minus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_sub(other.0))
     }
@@ -34,8 +35,7 @@ impl fmt::Display for Checksum {
     }
 }
 
-/// The error returned if a string is not a valid [`Checksum`]. A valid one has exactly 16 lowercase hexadecimal
-/// digits.
+/// The error for a string that is not a valid [`Checksum`]. A valid one has exactly 16 lowercase hexadecimal digits.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct InvalidChecksum;
 

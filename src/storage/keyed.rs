@@ -8,15 +8,15 @@ use std::{borrow::Cow, io};
 
 use crate::storage::positioned::StoredFile;
 
-/// The number of consecutive records that a search reads at once. The 16-byte records of a book then take 4 KiB, the
-/// page size of most disks and of the page cache.
+/// The number of consecutive records that a search reads at once. Records of a book have 16 bytes each, so the search
+/// reads 4 KiB of a book at once. This is the page size of most disks and of the page cache.
 const RECORDS_PER_READ: u64 = 256;
 
 /// The maximum number of interpolation steps of a search. After these steps, the search continues with bisection.
 const MAX_INTERPOLATIONS: usize = 6;
 
-/// An array of records of `SIZE` bytes each, in memory or in a file. The records are sorted by key. `File` contains the
-/// file and the number of records at its start, because other data may follow the records.
+/// An array of records of `SIZE` bytes each, sorted by key. `Memory` contains the bytes of the records. `File` contains
+/// a file and the number of records at its beginning, because other data may follow them.
 #[derive(Debug)]
 pub(crate) enum Storage<const SIZE: usize> {
     Memory(Vec<u8>),
@@ -32,7 +32,7 @@ impl<const SIZE: usize> Storage<SIZE> {
         }
     }
 
-    /// Loads the records into memory if they have at most `memory` bytes. Otherwise, returns the storage unchanged.
+    /// Loads the records into memory if they take at most `memory` bytes. Otherwise, returns the storage unchanged.
     pub(crate) fn load_if_fits(self, memory: u64) -> io::Result<Storage<SIZE>> {
         let len = self.len();
         if len > memory / SIZE as u64 {
@@ -71,7 +71,7 @@ impl<const SIZE: usize> Storage<SIZE> {
         Ok(is_found.then_some(number))
     }
 
-    /// Returns the index of the first record whose key is at least `key`, and `true` if the key of this record equals
+    /// Returns the index of the first record whose key is at least `key`, and whether the key of this record equals
     /// `key`. If all keys are less than `key`, the index is the number of records.
     pub(crate) fn lower_bound(&self, key: u64) -> io::Result<(u64, bool)> {
         let len = self.len();

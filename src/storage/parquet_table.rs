@@ -102,8 +102,8 @@ pub(crate) fn write_column<T: DataType>(
     column.close()
 }
 
-/// Writes the next column of a row group. It must be an optional column of 32-bit integers. `values` contains the value
-/// of every row. `None` is written as null.
+/// Writes the next column of a row group. It must be an optional column whose values are stored as 32-bit integers.
+/// `values` contains the value of every row. `None` is written as null.
 pub(crate) fn write_optional(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: impl Iterator<Item = Option<i16>> + Clone,
@@ -117,7 +117,7 @@ pub(crate) fn write_optional(
     column.close()
 }
 
-/// Extracts the operating system's error from an error of the `parquet` crate. Returns `None` if the error has
+/// Returns the operating system's error that caused an error of the `parquet` crate. Returns `None` if the error has
 /// another cause, such as a damaged file.
 pub(crate) fn system_error(err: ParquetError) -> Option<io::Error> {
     let ParquetError::External(inner) = err else {

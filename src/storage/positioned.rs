@@ -93,7 +93,8 @@ impl Drop for StoredFile {
     }
 }
 
-/// Returns an error if the identity, size or modification time in the metadata of a file is not `expected`.
+/// Returns an error if the file with the metadata `metadata` has been changed or replaced: if its identity, size or
+/// modification time differs from `expected`.
 fn refuse_changed(metadata: &Metadata, expected: FileStamp) -> io::Result<()> {
     match stamp(metadata) == expected {
         true => Ok(()),

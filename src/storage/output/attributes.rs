@@ -129,14 +129,14 @@ pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     Ok(metadata.is_file() && metadata.permissions().readonly())
 }
 
-/// Ignores some errors of an operation. Returns `Ok(())` if the user may not perform the operation, or if the file
+/// Returns `Ok(())` in place of an error that means that the user may not perform the operation, or that the file
 /// system does not support it. Returns all other results unchanged.
 #[cfg(unix)]
-fn if_allowed(done: io::Result<()>) -> io::Result<()> {
+fn if_allowed(result: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
-    match done {
+    match result {
         Err(err) if matches!(err.kind(), PermissionDenied | Unsupported | InvalidInput) => Ok(()),
-        done => done,
+        result => result,
     }
 }
 

@@ -131,8 +131,8 @@ pub(crate) fn is_empty_directory(path: &Path) -> Result<bool> {
     }
 }
 
-/// Converts the result of an operation on a path. Returns `Ok(None)` instead of an error which means that nothing
-/// exists at the path. Returns all other errors unchanged, and wraps successful results in `Some`.
+/// Wraps the successful result of an operation on a path in `Some`. Converts an error that means that nothing exists at
+/// the path to `Ok(None)`. Returns all other errors unchanged.
 fn none_if_absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(err) if is_absent(&err) => Ok(None),
@@ -140,8 +140,8 @@ fn none_if_absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Opens a file or directory only to examine its metadata. This succeeds even if another program has it open
-/// exclusively. `flags` are additional flags of `CreateFile`.
+/// Opens a file or directory only to examine its metadata. This succeeds even if another program has the file or
+/// directory open exclusively. `flags` are additional flags of `CreateFile`.
 #[cfg(windows)]
 fn opened(path: &Path, flags: u32) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt;
@@ -152,16 +152,16 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// Calls `open`, which opens several files in the directory `path`, or opens the file `path` several times. If `open`
-/// fails and `path` was replaced in the meantime, calls `open` again, because a mixture of old and new files looks
-/// damaged.
+/// Calls `open`, which opens several files in the directory `path`, or opens the file `path` several times. If another
+/// program replaces `path` in the meantime, `open` may fail because a mixture of old and new files looks damaged. In
+/// this case, calls `open` again.
 pub(crate) fn open_again_if_replaced<T>(path: &Path, open: impl FnMut() -> Result<T>) -> Result<T> {
     read_again_if_replaced(path, open, |_| false)
 }
 
-/// Calls `read`, which reads several files in the directory `path`, or opens the file `path` several times. If `path`
-/// is replaced in the meantime, a mixture of old and new files may look damaged. In this case, calls `read` again if it
-/// failed, or if `has_damage` returns `true` for its result.
+/// Calls `read`, which reads several files in the directory `path`, or opens the file `path` several times. If another
+/// program replaces `path` in the meantime, a mixture of old and new files may look damaged. Therefore calls `read`
+/// again if `path` was replaced, and `read` failed or `has_damage` returns `true` for its result.
 pub(crate) fn read_again_if_replaced<T>(
     path: &Path,
     mut read: impl FnMut() -> Result<T>,
@@ -178,8 +178,8 @@ pub(crate) fn read_again_if_replaced<T>(
     }
 }
 
-/// Returns an iterator over repeated inputs, which lead to the same file or directory as an earlier input. Their paths
-/// may differ. `-` means standard input. Inputs that the operating system cannot examine are skipped.
+/// Returns an iterator over the inputs that lead to the same file or directory as an earlier input, even if their paths
+/// differ. `-` means standard input. Inputs that the operating system cannot examine are skipped.
 pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator<Item = &'a Path> {
     let mut known = HashSet::new();
     inputs.into_iter().filter(move |path| {
@@ -191,7 +191,7 @@ pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator
 }
 
 /// A snapshot of the identity, size and times of a file or directory. If two snapshots of the same path differ, the
-/// file was changed or replaced.
+/// file or directory was changed or replaced.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FileState {
     file: FileId,
@@ -210,8 +210,8 @@ impl FileState {
         none_if_absent(FileState::read(path))
     }
 
-    /// Returns a copy without the time of the last status change. Used to compare snapshots from before and after a
-    /// rename, because a rename changes this time.
+    /// Returns a copy without the time of the last status change. A rename changes this time, so it must be left out
+    /// when snapshots from before and after a rename are compared.
     pub(crate) fn renamed(self) -> FileState {
         FileState {
             changed: None,

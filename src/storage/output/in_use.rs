@@ -34,7 +34,7 @@ pub(super) fn is_database(path: &Path) -> io::Result<bool> {
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Checks that no other program has the SQLite database at `target` open. `target` must not contain symbolic links.
-/// `name` is the path to show in error messages.
+/// Error messages show the path `name`.
 ///
 /// # Errors
 ///
@@ -44,9 +44,10 @@ pub(crate) fn check_not_in_use(target: &Path, name: &Path) -> Result<()> {
     check_unused(target, target).map_err(|err| Error::changed(name, err.to_string()))
 }
 
-/// Checks that no other program has an SQLite database open. The database must have no write-ahead log and no journal
+/// Checks that no other program has an SQLite database open: the database must have no write-ahead log and no journal
 /// with content, and no other process may hold one of SQLite's locks on it. `target` is the path of the database,
-/// without symbolic links. `old` is the current path of the database file. It differs from `target` after a rename.
+/// without symbolic links. `old` is the path at which the database file is now. It differs from `target` if the file
+/// has been renamed.
 ///
 /// # Errors
 ///
@@ -84,7 +85,7 @@ pub(super) fn check_unused(target: &Path, old: &Path) -> io::Result<()> {
 /// because some programs hold a lock only for a moment.
 const LOCK_CHECKS: usize = 40;
 
-/// The time between two consecutive checks of a database's lock.
+/// The time between two consecutive checks of a database for locks.
 const LOCK_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Returns the path of a file that SQLite keeps next to a database. It is the path of the database followed by

@@ -93,11 +93,11 @@ impl AtomicFile {
     }
 
     /// Creates an output file that replaces an existing file at `target` only if `may_replace` permits it. If a file
-    /// exists at `target`, `may_replace` is called with its path. It returns an error if the file must be kept.
+    /// exists at `target`, `may_replace` is called with its path, and must return an error if the file must be kept.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`create`](AtomicFile::create) and of `may_replace`.
+    /// Returns the error of `may_replace`, or fails for the same reasons as [`create`](AtomicFile::create).
     pub fn create_over(
         target: impl AsRef<Path>,
         may_replace: impl FnOnce(&Path) -> Result<()>,
@@ -151,12 +151,12 @@ impl AtomicFile {
     }
 
     /// Checks that no other program has the target open as an SQLite database. The commit repeats this check
-    /// immediately before and after it renames the new file to the target. If a repeated check fails, the target
-    /// remains unchanged, and the new file is kept under another name.
+    /// immediately before and after it renames the new file to the target. If the check then fails, the target remains
+    /// unchanged, and the new file is kept under another name.
     ///
     /// # Errors
     ///
-    /// Returns an error if another program seems to have the database open, or seems to have ended without closing it.
+    /// Returns an error if another program seems to have the target open, or seems to have ended without closing it.
     pub(crate) fn refuse_database_in_use(&mut self) -> Result<()> {
         if self.is_seekable() {
             check_not_in_use(self.resolved_target(), self.target())?;
@@ -165,12 +165,12 @@ impl AtomicFile {
         Ok(())
     }
 
-    /// Returns the path of the target, which the output replaces, as the caller wrote it.
+    /// Returns the path that the output replaces, as the caller wrote it.
     pub fn target(&self) -> &Path {
         &self.target.name
     }
 
-    /// Returns the path of the target, which the output replaces, with symbolic links resolved.
+    /// Returns the path that the output replaces, with symbolic links resolved.
     pub fn resolved_target(&self) -> &Path {
         &self.target.path
     }
@@ -225,12 +225,12 @@ impl AtomicFile {
         })
     }
 
-    /// Flushes the complete file to disk and renames it to its target. Use [`finish`](AtomicFile::finish) and
-    /// [`commit_all`] to replace several outputs together.
+    /// Flushes the complete file to disk and renames it to its target. Call [`finish`](AtomicFile::finish) and
+    /// [`commit_all`] instead to rename several outputs together.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`finish`](AtomicFile::finish) and [`commit_all`].
+    /// Fails for the same reasons as [`finish`](AtomicFile::finish) and [`commit_all`].
     pub fn commit(self) -> Result<()> {
         self.finish()?.commit()
     }
@@ -262,10 +262,10 @@ impl BufferedFile {
         }
     }
 
-    /// Creates a buffered writer for a text that will contain its own checksum. The first 4 KiB of the text must
-    /// contain [`UNSEALED`], a placeholder. [`finish`](BufferedFile::finish) replaces the zeros of the placeholder with
-    /// the checksum of the whole text. [`check_text_replaceable`] later uses the checksum to recognize an unchanged
-    /// file. In a pipe, the zeros remain.
+    /// Creates a buffered writer for a text that will contain its own checksum. The caller must write the placeholder
+    /// [`UNSEALED`] within the first 4 KiB of the text. [`finish`](BufferedFile::finish) replaces the zeros of the
+    /// placeholder with the checksum of the whole text. [`check_text_replaceable`] later uses the checksum to recognize
+    /// an unchanged file. If the output is a pipe or a device, the zeros remain.
     pub fn sealed(file: AtomicFile) -> BufferedFile {
         BufferedFile {
             is_sealed: file.is_seekable(),
@@ -273,12 +273,12 @@ impl BufferedFile {
         }
     }
 
-    /// Returns `true` if the text gets a checksum when it is finished.
+    /// Returns `true` if [`finish`](BufferedFile::finish) writes a checksum into the text.
     pub fn is_sealed(&self) -> bool {
         self.is_sealed
     }
 
-    /// Returns the path of the target, which the output replaces, as the caller wrote it.
+    /// Returns the path that the output replaces, as the caller wrote it.
     pub fn target(&self) -> &Path {
         self.out.get_ref().target()
     }
@@ -299,7 +299,7 @@ impl BufferedFile {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`AtomicFile::finish`], and an error if the buffer cannot be written.
+    /// Returns an error if the buffer cannot be written, or if the data cannot be flushed to disk.
     pub fn finish(self) -> Result<Finished> {
         let target = self.target().to_owned();
         let file = self.out.into_inner().map_err(IntoInnerError::into_error);
@@ -314,7 +314,7 @@ impl BufferedFile {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`finish`](BufferedFile::finish) and [`commit_all`].
+    /// Fails for the same reasons as [`finish`](BufferedFile::finish) and [`commit_all`].
     pub fn commit(self) -> Result<()> {
         self.finish()?.commit()
     }
@@ -336,8 +336,8 @@ impl Write for BufferedFile {
     }
 }
 
-/// The phrase after "cannot" in some error messages. It is used if the access rights of a replaced output cannot be
-/// copied to the new output.
+/// The operation that an error message names after "cannot" if the access rights of the old output cannot be copied to
+/// the new output.
 const COPYING_RIGHTS: &str = "keep the rights of";
 
 /// Returns the attributes (access rights, owner and extended attributes) of the file or directory that will be
@@ -362,9 +362,9 @@ impl AtomicDir {
     /// Creates an output directory that replaces any existing directory at `target` when it is committed. Symbolic
     /// links are followed.
     ///
-    /// If something exists at `target`, `may_replace` is called with its path. It returns the names of the old output's
-    /// files, which may be removed. It returns an error if the directory must be kept. `is_own` decides which files may
-    /// be removed from a temporary directory that a killed process has left.
+    /// If something exists at `target`, `may_replace` is called with its path. It must return the names of the files
+    /// that belong to the old output and may be removed, or an error if the directory must be kept. `is_own` decides
+    /// which files may be removed from a temporary directory that a killed process has left.
     ///
     /// # Errors
     ///
@@ -399,7 +399,7 @@ impl AtomicDir {
         })
     }
 
-    /// Returns the path of the directory that the output replaces, as the caller wrote it.
+    /// Returns the path that the output replaces, as the caller wrote it.
     pub fn target(&self) -> &Path {
         &self.target.name
     }
@@ -436,12 +436,12 @@ impl AtomicDir {
         })
     }
 
-    /// Flushes the complete directory to disk and renames it to its target. Use [`finish`](AtomicDir::finish) and
-    /// [`commit_all`] to replace several outputs together.
+    /// Flushes the complete directory to disk and renames it to its target. Call [`finish`](AtomicDir::finish) and
+    /// [`commit_all`] instead to rename several outputs together.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`finish`](AtomicDir::finish) and [`commit_all`].
+    /// Fails for the same reasons as [`finish`](AtomicDir::finish) and [`commit_all`].
     pub fn commit(self) -> Result<()> {
         self.finish()?.commit()
     }

@@ -37,7 +37,7 @@ struct Replaced {
     _claim: Option<File>,
 }
 
-/// An output that could not be renamed to its target: the target, the reason, and the path at which the output is
+/// The failure to rename an output to its target. Contains the target, the reason, and the path at which the output is
 /// kept.
 struct CommitFailure {
     target: PathBuf,
@@ -46,7 +46,8 @@ struct CommitFailure {
     kept: Option<Kept>,
 }
 
-/// The path of an output that was kept because it could not be renamed to its target, or could not be removed.
+/// The path at which an output was kept because it could not be renamed to its target, or because an old output was
+/// changed by another program.
 struct Kept {
     path: PathBuf,
     /// Whether the output has a permanent name. If not, it still has a temporary name, and the next process that
@@ -65,7 +66,7 @@ impl Display for Kept {
 }
 
 impl Finished {
-    /// Returns the path of the target, to which the output will be renamed, as the caller wrote it.
+    /// Returns the path to which the output will be renamed, as the caller wrote it.
     pub fn target(&self) -> &Path {
         &self.target.name
     }
@@ -74,15 +75,15 @@ impl Finished {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`commit_all`].
+    /// Fails for the same reasons as [`commit_all`].
     pub fn commit(self) -> Result<()> {
         commit_all(vec![self])
     }
 
-    /// Prepares the rename: checks that no other program has changed the target, and opens the target's parent
-    /// directory. The caller must flush this directory after the rename. Returns the path and the handle of the
-    /// directory. The handle is `None` if the system cannot open directories. Returns `None` for a device or pipe,
-    /// which is not renamed.
+    /// Prepares the rename to the target: checks that no other program has changed the target, and opens the target's
+    /// parent directory. Returns the path and the handle of this directory, which the caller must flush after the
+    /// rename. The handle is `None` if the system cannot open directories. Returns `None` for a device or pipe, which
+    /// is not renamed.
     fn prepare(&self) -> io::Result<Option<(PathBuf, Option<File>)>> {
         if self.temporary.is_none() {
             return Ok(None);
@@ -92,8 +93,8 @@ impl Finished {
         Ok(Some((path.to_owned(), open_directory(path)?)))
     }
 
-    /// Renames the output to its target. If an old output existed, it gets a temporary name and is returned. Returns
-    /// `None` if there is no old output to remove.
+    /// Renames the output to its target. Returns the old output, which then has a temporary name, or `None` if there is
+    /// no old output to remove.
     fn rename_to_target(self) -> Result<Option<Replaced>, CommitFailure> {
         let target = self.target;
         let Some(temporary) = self.temporary else {
@@ -125,10 +126,10 @@ impl Finished {
 
 impl Replaced {
     /// Removes the old output, which has a temporary name next to the target, and returns `None`. If the old output
-    /// cannot be removed, the next process that writes the target removes it.
+    /// cannot be removed now, the next process that writes the target removes it.
     ///
-    /// If another program may have changed the old output, keeps it instead. Renames it to an unused name that ends
-    /// with `.old`, and returns a message for the user with this name.
+    /// If another program may have changed the old output, keeps the old output instead: renames it to an unused name
+    /// that ends with `.old`, and returns a message for the user with this name.
     fn remove(self) -> Option<String> {
         let target = &self.target;
         let is_changed = if target.is_directory() {
@@ -206,9 +207,9 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     with_kept(result, kept)
 }
 
-/// Returns the result of a commit with a report of old outputs that were kept. Each element of `kept` contains the
-/// target of an old output, and a message with its current path. Returns `result` unchanged if `kept` is empty, and
-/// otherwise an error.
+/// Adds a report of old outputs that were kept to `result`, the result of a commit. Each element of `kept` contains the
+/// target of an old output, and a message that states where this output is kept. Returns `result` unchanged if `kept`
+/// is empty, and otherwise an error.
 fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
     kept.into_iter().fold(result, |result, (target, message)| {
         let mut err = match result {
@@ -222,8 +223,9 @@ fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
     })
 }
 
-/// Flushes directories to disk, so that the renames in them are durable. `directories` maps the path of each directory
-/// to its open handle. `placed` contains the paths of the renamed outputs, which the error message lists.
+/// Flushes directories to disk, so that renames in these directories are durable. `directories` maps the path of each
+/// directory to its open handle, or to `None` if it could not be opened. `placed` contains the paths of the renamed
+/// outputs, which an error message lists.
 fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Result<()> {
     for (path, directory) in directories {
         sync_directory(directory.as_ref()).map_err(|err| {
@@ -295,7 +297,7 @@ fn not_placed(
     Error::failed(failure.target, problem)
 }
 
-/// Adds advice for the user to the error of a rename that Windows denied. Windows does not rename files that another
+/// Returns an error with advice for the user if Windows denied a rename. Windows does not rename files that another
 /// program has open. Returns all other errors unchanged.
 fn with_advice(err: io::Error) -> io::Error {
     let is_held = cfg!(windows)
@@ -311,11 +313,12 @@ fn with_advice(err: io::Error) -> io::Error {
     err
 }
 
-/// Renames the finished output from `temporary_path` to an unused name next to `target`. Returns the new
-/// name, or `None` if the output no longer exists.
+/// Renames the finished output at `temporary_path` to an unused name next to `target`. Returns this name, or `None` if
+/// the output no longer exists.
 ///
 /// `own` is an open handle to the output. If nothing exists at `temporary_path`, the parent directory may have been
-/// renamed. In that case, the handle is used to find the current path, and the new name is in the renamed directory.
+/// renamed. In that case, the handle is used to find the current path of the output, and the output is kept in the
+/// renamed directory.
 fn keep_new(temporary_path: &Path, own: Option<&File>, target: &Path) -> Option<Kept> {
     let moved = match FileState::of(temporary_path) {
         Ok(None) => own.and_then(|own| path_of_open(own).ok()),
@@ -370,9 +373,9 @@ fn path_of_open(_file: &File) -> io::Result<PathBuf> {
 }
 
 /// Renames an output from `temporary_path` to an unused name next to `target`, and returns this name. Returns `None` if
-/// nothing exists at `temporary_path`. Tries the target's name followed by `ending`, then followed by `.1` and
-/// `ending`, and so on. If all these names exist, uses the temporary name without the extension that marks it for
-/// removal.
+/// nothing exists at `temporary_path`. The first choice is the target's name followed by `ending`, then the target's
+/// name followed by `.1` and `ending`, and so on. If all these names exist, the last choice is the temporary name
+/// without the extension that marks it for removal.
 fn keep(temporary_path: &Path, target: &Path, ending: &str) -> Option<Kept> {
     let numbered = (0..100).map(|number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();

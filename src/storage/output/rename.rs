@@ -7,8 +7,8 @@ use std::{
 
 use super::{identity::FileState, target::Target};
 
-/// The extension of the temporary name of an old directory. The directory has this name while the new directory is
-/// renamed to the target. Needed only on systems that cannot exchange two names in one step.
+/// The extension of the temporary name that an old directory has while the new directory is renamed to the target.
+/// Needed only on systems that cannot exchange two names in one step.
 pub(super) const ASIDE: &str = ".old";
 
 /// The behavior of a rename if something already has the new name: the rename fails, or it exchanges the two names.
@@ -46,8 +46,8 @@ pub(super) fn to_new(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Renames the finished output at `temporary_path` to its target. If an old output existed, returns its new temporary
-/// path. Returns `None` if there was no old output, or if it was overwritten.
+/// Renames the finished output at `temporary_path` to its target. Returns the new temporary path of the old output, or
+/// `None` if there was no old output or if it was overwritten.
 ///
 /// # Errors
 ///
@@ -162,8 +162,8 @@ pub(super) mod staged {
     type Act = Box<dyn FnOnce()>;
 
     thread_local! {
-        /// A function that a test sets to simulate a change by another program. It is called once, after the last check
-        /// of a target and before the target is replaced.
+        /// A function that a test sets to simulate a change by another program. It is called once, between the last
+        /// check of a target and its replacement.
         pub static MEANWHILE: RefCell<Option<Act>> = const { RefCell::new(None) };
         /// `true` if tests on this thread simulate a system that cannot exchange two names in one step.
         pub static CANNOT_EXCHANGE: Cell<bool> = const { Cell::new(false) };

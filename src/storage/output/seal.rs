@@ -30,7 +30,7 @@ const SEARCHED_BYTES: u64 = 4096;
 ///
 /// # Errors
 ///
-/// Returns the errors of [`AtomicFile::create_over`] and [`check_text_replaceable`].
+/// Fails for the same reasons as [`AtomicFile::create_over`] and [`check_text_replaceable`].
 pub fn begin_text(path: impl AsRef<Path>, force: bool) -> Result<AtomicFile> {
     AtomicFile::create_over(path, |old| check_text_replaceable(old, force))
 }

@@ -17,8 +17,8 @@ use crate::error::{At, Error, Result};
 #[cfg(windows)]
 use crate::kind::is_windows_device;
 
-/// The path to which an output will be renamed. Also contains the state that the old output at this path had when the
-/// new output was created.
+/// The path to which an output will be renamed, and the state that the old output at this path had when the new output
+/// was created.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     /// The path as the caller wrote it, for messages.
@@ -34,9 +34,9 @@ pub(super) struct Target {
     guard: Option<OldOutputCheck>,
 }
 
-/// A function that checks whether another program uses the old file, which an output will replace. If so, it returns an
-/// error. `target` is the path of the output, with symbolic links resolved. `old` is the current path of the old file,
-/// which differs from `target` if the old file has been renamed.
+/// A function that returns an error if another program uses the old file that an output will replace. `target` is the
+/// path of the output, with symbolic links resolved. `old` is the current path of the old file, which differs from
+/// `target` if the old file has been renamed.
 pub(super) type OldOutputCheck = fn(target: &Path, old: &Path) -> io::Result<()>;
 
 impl Target {
@@ -53,7 +53,7 @@ impl Target {
         })
     }
 
-    /// Creates the target for a device, a pipe or standard output, to which data is written directly.
+    /// Creates the target for a device, a pipe or standard output. Data is written to it directly, without a rename.
     pub(super) fn special(path: PathBuf) -> Target {
         Target {
             before: None,
@@ -71,9 +71,9 @@ impl Target {
         self.guard = Some(guard);
     }
 
-    /// Updates the recorded change time of the old output. Must be called after polybook may have removed a hard link
-    /// to the old output, because this changes the time. A killed process can leave such a link. Without the update,
-    /// the commit would treat the old output as changed. If the output has changed in another way, updates nothing.
+    /// Updates the recorded change time of the old output, unless the old output has changed in another way. Must be
+    /// called after polybook may have removed a hard link to the old output, which a killed process can leave. Removing
+    /// the link changes the time, so without the update, the commit would treat the old output as changed.
     pub(super) fn refresh_change_time(&mut self) -> Result<()> {
         let now = FileState::of(&self.path).at(&self.name, "open")?;
         if now.map(FileState::renamed) == self.before.map(FileState::renamed) {
@@ -264,7 +264,8 @@ impl Target {
         })
     }
 
-    /// Returns an error if the target cannot be replaced because another program has it open. This is usual on Windows.
+    /// Returns an error if another program has the target open and therefore prevents its replacement. This is usual on
+    /// Windows.
     #[cfg(windows)]
     pub(super) fn refuse_if_held(&self) -> Result<()> {
         use std::os::windows::fs::OpenOptionsExt;
@@ -294,7 +295,7 @@ impl Target {
 const FIXED: &str = "the system does not let you replace this output: the output is append-only (chattr +a), or it \
                      belongs to another user in a shared directory such as /tmp; choose another output";
 
-/// Returns `path` with all symbolic links resolved. Nothing needs to exist at the resolved path.
+/// Returns `path` with all symbolic links resolved, even if nothing exists at the resolved path.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     match canonical(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => match fs::read_link(path) {
@@ -417,8 +418,8 @@ pub fn refuse_clashes(outputs: &[&Path], inputs: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if `path` denotes standard output. Such a path is `-`, a name such as `/dev/stdout`, or the path of
-/// the device or pipe to which standard output is connected.
+/// Returns `true` if `path` means standard output. Such a path is `-`, a name such as `/dev/stdout`, or the path of the
+/// device or pipe to which standard output is connected.
 pub fn is_standard_output(path: &Path) -> bool {
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     let is_named = names.iter().any(|name| path == Path::new(name));

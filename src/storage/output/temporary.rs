@@ -37,9 +37,10 @@ pub(super) const RANDOM_CHARACTERS: usize = 8;
 /// gets a temporary name when it is replaced, and keeps it until it is removed.
 const SUFFIX: &str = ".part";
 
-/// The name of an empty file that polybook briefly creates in a temporary directory, to test whether the old output can
-/// be renamed. The test tries to rename the old output to the path of this directory. This always fails on POSIX
-/// systems, because the directory is not empty. The kind of the error shows whether there are other obstacles.
+/// The name of an empty file that polybook briefly creates in a temporary directory, to test whether the old output
+/// directory can be renamed. The test tries to rename the old directory to the path of the temporary directory. On
+/// POSIX systems, this always fails, because the temporary directory is not empty. The kind of the error shows whether
+/// there are other obstacles.
 const TRIAL: &str = ".trial";
 
 /// A function that decides whether a file in an abandoned temporary directory may be removed. It returns `true` if
@@ -53,7 +54,7 @@ static LIVE: Mutex<Live> = Mutex::new(Live {
     is_closed: false,
 });
 
-/// The lock that a thread holds while it renames outputs to their targets.
+/// The lock that a thread holds while it renames outputs to their targets. [`discard_all`] waits for it.
 static COMMIT: Mutex<()> = Mutex::new(());
 
 struct Live {
@@ -72,8 +73,8 @@ fn live() -> MutexGuard<'static, Live> {
 }
 
 /// Removes all unfinished outputs and temporary directories of this process, and empty journals of engine analyses.
-/// Call this function before the program exits early, for example because of a signal. Afterwards, the process can no
-/// longer create such files or rename outputs to their targets, so it can exit at any time.
+/// Call this function before the program exits early, for example because of a signal. After this call, the process can
+/// no longer create temporary files or rename outputs to their targets, so it can exit at any time.
 ///
 /// If [`commit_all`](super::commit_all) is running on another thread, waits until it returns.
 pub fn discard_all() {
@@ -157,9 +158,9 @@ pub(super) struct Temporary {
 
 impl Temporary {
     /// Creates a temporary file next to `target`, or a temporary directory if `is_own` is `Some`. Tests as far as
-    /// possible whether it can later be renamed to the target. Also removes the temporary files and directories that
-    /// killed processes with the same target have left. `is_own` decides which files of such a directory may be
-    /// removed.
+    /// possible whether the file or directory can later be renamed to the target. Also removes the temporary files and
+    /// directories that killed processes with the same target have left. `is_own` decides which files of such a
+    /// directory may be removed.
     ///
     /// If the target exists, only the owner can access the temporary file or directory. Otherwise, it has default
     /// access rights.
@@ -199,9 +200,9 @@ impl Temporary {
         Ok(made)
     }
 
-    /// Tests whether files in the directory can be renamed, because some directories only allow creating files. The
-    /// test renames the temporary file to another temporary name that `builder` chooses. If this fails, returns an
-    /// error that names `target`.
+    /// Tests whether files in the parent directory of `target` can be renamed, because some directories only allow
+    /// creating files. The test renames this temporary file or directory to another temporary name, which `builder`
+    /// chooses. If this fails, returns an error that names `target`.
     fn try_rename(&mut self, builder: &Builder<'_, '_>, target: &Target) -> Result<()> {
         let mut live = live();
         if live.is_closed {
@@ -237,8 +238,8 @@ impl Temporary {
     }
 
     /// Creates a temporary file in `parent`, or a temporary directory if `is_directory` is `true`, and claims it for
-    /// this process. `builder` determines its name and access rights. `name` and `doing` are the path and the verb
-    /// phrase for error messages.
+    /// this process. `builder` determines its name and access rights. Error messages name the path `name` and the
+    /// operation `doing`, a verb phrase.
     pub(super) fn create(
         builder: &Builder<'_, '_>,
         parent: &Path,
@@ -270,8 +271,8 @@ impl Temporary {
         })
     }
 
-    /// Returns `true` if the temporary file or directory still exists under its name. Before this process claimed it,
-    /// another process may have removed it as abandoned.
+    /// Returns `true` if the temporary file or directory still exists under its name. Another process may have removed
+    /// it as abandoned in the moment before this process claimed it.
     fn is_in_place(&self) -> bool {
         match (
             FileId::of(&self.path),
@@ -297,9 +298,9 @@ impl Temporary {
         self.handle.as_ref().expect("a file is open")
     }
 
-    /// Keeps the file or directory, so that it is not removed when the value is dropped. Returns its path, and the open
-    /// handle that claims it for this process. The caller must hold the handle until it has renamed the file or
-    /// directory. The handle is `None` on Windows, which cannot rename open files.
+    /// Gives up the ownership of the file or directory, so that it is no longer removed automatically. Returns its
+    /// path, and the open handle that claims it for this process. The caller must hold the handle until it has renamed
+    /// the file or directory. The handle is `None` on Windows, which cannot rename open files.
     pub(super) fn keep(mut self) -> (PathBuf, Option<File>) {
         live().paths.remove(&self.path);
         // Windows does not rename a file or directory that is open.
@@ -338,8 +339,8 @@ pub(super) fn with_mode(_builder: &mut Builder<'_, '_>, _mode: u32) {
 /// Returns the prefix with which the names of all temporary files for the output `target` begin: a dot, the name of the
 /// output, and another dot.
 fn prefix(target: &Path) -> OsString {
-    /// The length in bytes beyond which a name is shortened. File names may have at most 255 bytes, and SQLite appends
-    /// endings to the names of temporary files.
+    /// The length in bytes beyond which the name of an output is shortened in temporary names. File names may have at
+    /// most 255 bytes, and SQLite appends endings to the names of temporary files.
     const MAX_NAME_LENGTH: usize = 200;
     let mut prefix = OsString::from(".");
     prefix.push(shortened(
@@ -383,8 +384,9 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes the temporary files or directories that killed processes with the same target have left. `is_own` is
-/// `None` for a file. For a directory, it decides which files of an abandoned directory may be removed.
+/// Removes the temporary files or directories that killed processes with the same target have left. `is_own` is `None`
+/// if the output is a file. If the output is a directory, `is_own` decides which files of an abandoned directory may be
+/// removed.
 ///
 /// # Errors
 ///
@@ -418,9 +420,9 @@ pub(crate) fn remove_abandoned_directories(target: &Path, is_own: IsOwnFile) -> 
     remove_abandoned(&Target::resolve(target)?, Some(is_own))
 }
 
-/// Lists the temporary files and directories that processes created for this target. `endings` contains the extensions
-/// of their names. Each path is paired with `true` if it is a directory. Returns an empty list if the parent directory
-/// does not exist, or if this user may not read it.
+/// Lists the temporary files and directories that processes created for the output `target`. `endings` contains the
+/// extensions of their names. Each path is paired with `true` if it leads to a directory. Returns an empty list if the
+/// parent directory does not exist, or if this user may not read it.
 ///
 /// # Errors
 ///
@@ -455,13 +457,13 @@ fn left_behind(target: &Target, endings: &[&str]) -> Result<Vec<(PathBuf, bool)>
     Ok(found)
 }
 
-/// Claims the temporary file or directory at `path`, so that this process can remove or restore it. The process that
-/// created it must have ended. The claim lasts until the returned handle is dropped. Returns `None` if it is unknown
-/// whether the creator has ended. In this case, the caller must not touch `path`.
+/// Claims the temporary file or directory at `path`, which another process created for `target`, so that this process
+/// can remove or restore it. The claim lasts until the returned handle is dropped. Returns `None` if it is unknown
+/// whether the other process has ended. In this case, the caller must not touch `path`.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Busy`] if the process that created it is still running.
+/// Returns [`Error::Busy`] if the other process is still running.
 fn claim_left_behind(target: &Target, path: &Path, is_directory: bool) -> Result<Option<File>> {
     match claim_abandoned(path, is_directory) {
         Ok(None) => Err(Error::Busy {
@@ -630,9 +632,9 @@ fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     found.is_dir()
 }
 
-/// Returns `true` if the process that created a temporary directory must have claimed it already. This is the case if
-/// the directory contains a file, because processes create files only after claiming. It is also the case if the
-/// directory is older than [`ABANDONED_AGE`]. `found` is the metadata of the directory.
+/// Returns `true` if the process that created a temporary directory must have claimed it by now. This is the case if
+/// the directory contains a file, because processes claim a directory before they create files in it. It is also the
+/// case if the directory is older than [`ABANDONED_AGE`]. `found` is the metadata of the directory.
 fn was_claimed(path: &Path, found: &Metadata) -> bool {
     let age = found.modified().ok().and_then(|time| time.elapsed().ok());
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
@@ -676,9 +678,9 @@ pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Claims an old output for this process. As long as it has a temporary name, other processes of polybook then do not
-/// remove it. The claim ends when the returned handle is dropped. Returns `None` if the output cannot be opened. Always
-/// returns `None` on Windows, which does not rename open files.
+/// Claims an old output for this process, so that other processes of polybook do not remove it while it has a temporary
+/// name. The claim ends when the returned handle is dropped. Returns `None` if the output cannot be opened, and always
+/// on Windows, which does not rename open files.
 pub(super) fn claim_replaced(path: &Path) -> Option<File> {
     if cfg!(windows) {
         return None;

@@ -72,7 +72,7 @@ impl<T: Copy> Blocks<T> {
 }
 
 impl<R: Record> Blocks<R> {
-    /// Creates a sequence of records from their 128-bit representations.
+    /// Creates a sequence of records. `bits` contains the 128-bit representation of each record.
     pub(super) fn of_bits(bits: &[u128]) -> Blocks<R> {
         let block = |bits: &[u128]| {
             let mut block = Vec::with_capacity(Blocks::<R>::RECORDS_PER_BLOCK);

@@ -15,8 +15,8 @@ pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 /// The maximum number of items that a merge reads from each sequence at once.
 pub(super) const MAX_BATCH_ITEMS: usize = 1 << 8;
 
-/// The number of bytes of heap memory at which a batch of items is complete. Used to limit the memory for long items.
-/// Batches of short items are limited by [`MAX_BATCH_ITEMS`].
+/// The number of bytes of heap memory at which a batch of items is complete. It bounds the memory for batches of long
+/// items. Batches of short items are limited by [`MAX_BATCH_ITEMS`].
 const MAX_BATCH_BYTES: usize = 1 << 13;
 
 /// An iterator that merges any number of sorted sequences into one. The merge is stable: if items of two sequences are
@@ -42,7 +42,7 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
     }
 
     /// Creates a merge of sorted sequences whose items own heap memory. `bytes` returns the number of bytes of heap
-    /// memory that an item owns. Fewer items are read at once if they own much memory.
+    /// memory that an item owns. Items that own much memory are read in smaller batches.
     pub(crate) fn of_long<I: Iterator<Item = Result<T>> + 'a>(
         sequences: impl IntoIterator<Item = I>,
         bytes: fn(&T) -> usize,
@@ -73,8 +73,8 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         }
     }
 
-    /// Returns the next batch of merged items in ascending order, or an empty slice after the last item. Items of the
-    /// previous batch are dropped.
+    /// Returns the next batch of merged items in ascending order, or an empty slice after the last item. The items of
+    /// the previous batch are dropped.
     pub(super) fn window(&mut self) -> Result<&[T]> {
         if let Err(err) = self.read_on() {
             self.sources.clear();

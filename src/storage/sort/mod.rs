@@ -66,8 +66,7 @@ impl Memory {
         self.with_bytes(self.bytes / parts)
     }
 
-    /// Returns a separate budget of `bytes` bytes, with the same directory for temporary files. The budget `self` does
-    /// not change.
+    /// Returns another budget, of `bytes` bytes, with the same directory for temporary files. `self` does not change.
     pub(crate) fn with_bytes(&self, bytes: usize) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory { bytes, temp_dir }
@@ -94,8 +93,8 @@ pub(crate) const PACKED_SIZE: usize = 10;
 /// A 128-bit record that can be sorted and folded. Folding combines neighboring records with equal keys into one.
 /// Records have the same order as their 128-bit representations.
 pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
-    /// The algorithm that folds neighboring records in sorted order, for example by summing the counts of equal
-    /// records.
+    /// The algorithm that combines neighbors in a sorted sequence of records, for example by summing the counts of
+    /// equal records.
     type Fold: Fold<Record = Self>;
 
     /// Creates a record from its 128-bit representation.
@@ -104,20 +103,20 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// Returns the 128-bit representation of the record.
     fn to_bits(self) -> u128;
 
-    /// Returns the rank of the record. The high bits of the rank select the shard of the record. Records with equal
-    /// ranks form a group for [`merge_ordered`](merge_ordered). Ranks must be evenly distributed over 64 bits. If a
-    /// record precedes another in sort order, its rank must not be greater.
+    /// Returns the rank of the record. The high bits of the rank select the shard of the record.
+    /// [`merge_ordered`](merge_ordered) groups records with equal ranks. Ranks must be evenly distributed over 64 bits,
+    /// and must not decrease in a sorted sequence of records.
     fn rank(self) -> u64;
 
     /// Returns the packed form of the record, or `None` if it has none. The store keeps unsorted records in this form
-    /// to save memory. The form may omit bits that follow from the number of the record's shard.
+    /// to save memory. The form may omit bits that are equal in all records of a shard.
     #[inline]
     fn packed(self) -> Option<[u8; PACKED_SIZE]> {
         None
     }
 
-    /// Restores a record from its packed form. The packed form omits bits that are equal in all records of a shard.
-    /// Therefore, the number of the shard is also needed.
+    /// Restores a record from its packed form and from the number of its shard. The number is needed because the packed
+    /// form omits bits that are equal in all records of a shard.
     #[inline]
     fn from_packed(_shard: usize, _packed: [u8; PACKED_SIZE]) -> Self {
         unreachable!("no record has a packed form")
@@ -130,7 +129,7 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
         (self.rank() >> (u64::BITS - SHARDS.ilog2())) as usize
     }
 
-    /// Returns the number of the record's bucket in a bucket sort of a shard. There are 2^`bits` buckets, and every
+    /// Returns the number of the record's bucket when the records of a shard are sorted into 2^`bits` buckets. Every
     /// record of a bucket precedes every record of the next bucket.
     #[inline]
     fn bucket(self, bits: u32) -> usize {
@@ -145,8 +144,8 @@ pub(crate) trait Fold: Default {
     /// The type of the records.
     type Record;
 
-    /// Takes the next record in ascending order. Passes folded records to `out` as soon as no later record can change
-    /// them. The number of records passed to `out` never exceeds the number of records taken.
+    /// Takes the next record. The records must be passed in ascending order. Folded records are passed to `out` as soon
+    /// as no later record can change them. Never passes more records to `out` than it has taken.
     fn take(&mut self, record: Self::Record, out: &mut impl FnMut(Self::Record));
 
     /// Passes the remaining folded records to `out`. Must be called after the last record.

@@ -33,8 +33,8 @@ const CHECKSUM_SIZE: usize = size_of::<u32>();
 /// The number of bytes that are read from or written to a temporary file at once.
 pub(super) const BUFFER_SIZE: usize = 4 * BLOCK_SIZE;
 
-/// Returns the number of bytes that a run takes in a temporary file. `bytes` is the size of its data. The result also
-/// includes a checksum for each block.
+/// Returns the number of bytes that `bytes` bytes of data take in a temporary file, which contains a checksum after
+/// each block.
 fn with_checksums(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(BLOCK_SIZE as u64) * CHECKSUM_SIZE as u64
 }
@@ -79,9 +79,9 @@ impl RunFile {
         Ok(self.file.get_or_init(|| made))
     }
 
-    /// Appends bytes to a run in the file, and adds a checksum after each block. `start` is the offset of the run in
-    /// the file. `before` is the number of bytes already written to the run, not counting checksums. It must be a
-    /// multiple of [`BLOCK_SIZE`].
+    /// Appends bytes to a run in the file, with a checksum after each block. `start` is the offset of the run in the
+    /// file. `before` is the number of bytes that have already been written to the run, not counting checksums. It must
+    /// be a multiple of [`BLOCK_SIZE`].
     fn append(&self, start: u64, before: u64, bytes: &[u8]) -> Result<()> {
         let mut offset = start + with_checksums(before);
         let mut stored = Vec::with_capacity(BUFFER_SIZE + BUFFER_SIZE / BLOCK_SIZE * CHECKSUM_SIZE);
@@ -223,8 +223,8 @@ impl ByteRun {
         }
     }
 
-    /// Moves bytes from memory to the temporary file, in whole blocks of `block` bytes. The bytes after the last whole
-    /// block stay in memory.
+    /// Moves whole blocks of `block` bytes from memory to the temporary file. The bytes after the last whole block stay
+    /// in memory.
     #[cold]
     fn spill(&mut self, block: usize) -> Result<()> {
         if !self.is_spilled {
@@ -388,7 +388,7 @@ impl ByteReader<'_> {
         Ok(bits.map(|bits| u128::from_le_bytes(*bits)))
     }
 
-    /// Reads at most `most` records and appends them to `out`. Appends nothing if no records are left.
+    /// Reads at most `most` of the next records, and appends them to `out`. Appends nothing after the last record.
     fn read_records<R: Record>(&mut self, most: usize, out: &mut Vec<R>) -> Result<()> {
         if self.at == self.buffer.len() && !self.is_at_end() {
             self.fill()?;

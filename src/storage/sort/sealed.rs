@@ -10,7 +10,7 @@ use super::{
 };
 use crate::error::Result;
 
-/// The records of a store after sorting and folding. Folding combines equal records into one. The store is divided into
+/// The records of a store after sorting and folding, which combines equal records into one. The store is divided into
 /// shards. The shards are in ascending order, and so are the records of each shard.
 #[derive(Debug)]
 pub(crate) struct Sealed<R> {

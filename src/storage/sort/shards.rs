@@ -34,7 +34,7 @@ const SHARDS_PER_FILE: usize = 8;
 /// more runs, they are merged in several rounds.
 const FAN_IN: usize = 64;
 
-/// The target number of records per bucket of a bucket sort. A bucket of this size is sorted within the first-level
+/// The intended number of records per bucket in a bucket sort. A bucket of this size is sorted within the first-level
 /// cache.
 const RECORDS_PER_BUCKET: usize = 4;
 
@@ -43,7 +43,7 @@ const RECORDS_PER_BUCKET: usize = 4;
 const MAX_BUCKET_BITS: u32 = 11;
 
 thread_local! {
-    /// The buffer in which the current thread sorts records. It contains their 128-bit representations.
+    /// The buffer in which the current thread sorts the 128-bit representations of records.
     static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -118,8 +118,8 @@ impl<R: Record> Shard<R> {
         }
     }
 
-    /// Removes all records of the shard from memory, sorts them and folds equal ones. Stores the 128-bit
-    /// representations of the folded records in `scratch`, and returns them. `shard` is the number of the shard.
+    /// Removes all records of the shard from memory, sorts them and folds equal ones. Returns the 128-bit
+    /// representations of the folded records, which are stored in `scratch`. `shard` is the number of the shard.
     fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Vec<u128>) -> &'s [u128] {
         let (packed, records) = (mem::take(&mut self.packed), mem::take(&mut self.records));
         let unpacked = packed.iter().map(|packed| R::from_packed(shard, packed));
@@ -141,8 +141,8 @@ impl<R: Record> Shard<R> {
     }
 }
 
-/// Sorts `len` records. Stores their 128-bit representations in `scratch`, and returns them. The function distributes
-/// the records over small buckets, and then sorts the buckets one by one.
+/// Sorts `len` records, and returns their 128-bit representations, which are stored in `scratch`. The function
+/// distributes the records over small buckets, and then sorts the buckets one by one.
 fn sort_into<R: Record>(
     scratch: &mut Vec<u128>,
     len: usize,
@@ -248,8 +248,8 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    /// Sorts and folds the records that `shard` has in memory. If the result still takes more than half of the memory
-    /// of a shard, writes it to a temporary file as a sorted run. `number` is the index of the shard. `scratch` is a
+    /// Sorts and folds the records that `shard` has in memory. If the result still fills more than half of the shard's
+    /// quota, writes the result to a temporary file as a sorted run. `number` is the index of the shard. `scratch` is a
     /// buffer for sorting.
     fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Vec<u128>) -> Result<()> {
         let sorted = shard.take_sorted(number, scratch);
@@ -305,12 +305,13 @@ impl<R: Record> Shards<R> {
     }
 }
 
-/// A counter for sealing the shards of a store. It contains the number of records that may still be kept in memory.
+/// The memory that is left for the sealed records of a store, as a number of records. All threads that seal shards
+/// share it.
 struct RecordBudget(AtomicUsize);
 
 impl RecordBudget {
-    /// Reserves memory for `records` records. Returns `true` if enough memory was left. Otherwise, reserves nothing and
-    /// returns `false`.
+    /// Takes memory for `records` records from the budget. Returns `true` if enough memory was left. Otherwise, takes
+    /// nothing and returns `false`.
     fn take(&self, records: usize) -> bool {
         let less = |budget: usize| budget.checked_sub(records);
         let taken = self
@@ -370,8 +371,8 @@ fn seal_shard<R: Record>(
     Ok(sealed)
 }
 
-/// A writer of the sorted records of consecutive shards. A shard with at most `quota` records stays in memory. A larger
-/// shard is written to a temporary file.
+/// A writer of the sorted records of consecutive shards. A shard stays in memory if it has at most `quota` records.
+/// Otherwise, all of its records are written to a temporary file.
 struct SealedWriter<R> {
     /// The maximum number of records of the current shard that are kept in memory.
     quota: usize,
@@ -424,7 +425,7 @@ impl<R: Record> SealedWriter<R> {
 /// returns `false` are dropped.
 ///
 /// The shards are divided into `ranges` equal ranges, which are merged in parallel on the threads of the current rayon
-/// pool. `ranges` must divide [`SHARDS`]. For a range of shards, `open` returns the sources that contain its records.
+/// pool. `ranges` must divide [`SHARDS`]. `open` returns the sources that contain the records of a range of shards.
 /// `watch` is called repeatedly with the current number of bytes in temporary files. If `watch` returns an error, the
 /// merge fails with this error.
 ///
@@ -475,16 +476,16 @@ pub(crate) fn merge_ordered<'a, R: Record>(
     Ok((Sealed::new(sealed), dropped))
 }
 
-/// The number of groups and the number of records that a merge dropped. A group consists of all records with the same
-/// rank, such as the moves of one position.
+/// The numbers of groups and records that a merge dropped. A group consists of all records with the same rank, such as
+/// the moves of one position.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Dropped {
     pub groups: u64,
     pub records: u64,
 }
 
-/// The state of a merge of one range of shards. Sorted records with equal ranks, such as the moves of one position,
-/// form a group. The groups that the predicate `keeps` accepts are written.
+/// The state of a merge of one range of shards. A group consists of all records with the same rank, such as the moves
+/// of one position. Groups for which `keeps` returns `true` are written, and all others are dropped.
 struct Groups<'a, R: Record, K> {
     keeps: &'a K,
     /// The current shard and the shards after it.
@@ -535,8 +536,7 @@ impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
         Ok(())
     }
 
-    /// Writes the records of a group if the predicate `keeps` accepts the group. Otherwise, counts the group as
-    /// dropped.
+    /// Writes the records of a group if `keeps` returns `true` for the group. Otherwise, counts the group as dropped.
     fn write_if_kept(&mut self, group: &[R]) -> Result<()> {
         if !(self.keeps)(group) {
             self.dropped.groups += 1;

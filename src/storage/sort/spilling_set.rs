@@ -9,12 +9,13 @@ use super::{
 };
 use crate::error::Result;
 
-/// The number of fingerprints in a block of a sorted run. The high half of the first fingerprint of each block is kept
-/// in memory. With these halves, a lookup finds the blocks that may contain a fingerprint, and reads only those.
+/// The number of fingerprints in a block of a sorted run. A set keeps the high half of the first fingerprint of each
+/// block in memory. A lookup thus finds the blocks that may contain a fingerprint, and reads only those.
 const FINGERPRINTS_PER_BLOCK: usize = BLOCK_SIZE / size_of::<u128>();
 
-/// The maximum number of bytes of memory that one fingerprint takes. It includes the share of the hash table, which is
-/// half empty after it has grown. It also includes the list in which fingerprints are sorted before they are spilled.
+/// The maximum number of bytes of memory that one fingerprint takes. It includes the fingerprint's share of the hash
+/// table, which is half empty after it has grown, and of the list in which fingerprints are sorted before they are
+/// spilled.
 const BYTES_PER_FINGERPRINT: usize = 64;
 
 /// The number of fingerprints that a set may always keep in memory, even if its memory budget is very small.
@@ -24,7 +25,7 @@ const MIN_CAPACITY: usize = 1 << 10;
 /// a sorted run.
 ///
 /// A lookup reads from each run at most once, even if the run is long. Each new run is merged with all older runs that
-/// are not longer. Therefore, a set that is n times as large as its budget has only about log2(n) runs.
+/// are not longer. Therefore, a set that is n times as large as its memory budget has only about log2(n) runs.
 #[derive(Debug)]
 pub(crate) struct SpillingSet {
     memory: Memory,

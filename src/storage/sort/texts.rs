@@ -12,22 +12,22 @@ use crate::error::Result;
 /// The number of bytes of memory that a sorter of byte strings may always use, even if its memory budget is smaller.
 const MIN_BYTES: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 
-/// The number of sorted runs (sequences of texts in temporary files) that are merged at once. When a level contains
-/// this many runs, they are merged into one run of the next level.
+/// The number of sorted runs (sequences of texts in temporary files) that are merged at once. Runs are grouped into
+/// levels. When a level contains this many runs, they are merged into one run of the next level.
 const FAN_IN: usize = if cfg!(test) { 4 } else { 128 };
 
 /// The size in bytes of the length prefix that is stored before each text.
 const LENGTH_SIZE: usize = 4;
 
-/// The maximum number of texts with equal prefixes that are sorted with copies of the bytes after the prefix. It limits
-/// the memory for these copies.
+/// The maximum number of texts with the same prefix that are sorted with copies of the 16 bytes after the prefix. The
+/// limit bounds the memory for these copies.
 const MAX_COPIED: usize = 1 << 16;
 
-/// The number of consecutive byte strings that are loaded into the processor's cache together, before they are read.
+/// The number of consecutive texts that are loaded into the processor's cache together, shortly before they are read.
 const TEXTS_PER_PREFETCH: usize = 32;
 
-/// The number of bytes at the beginning of a text that its [`TextRef`] contains. With these bytes, most comparisons
-/// need not read the text itself.
+/// The number of bytes at the beginning of a text that its [`TextRef`] contains. Most comparisons need only these
+/// bytes, and not the text itself.
 const PREFIX_SIZE: usize = size_of::<[u64; 2]>();
 
 /// The number of bytes of a text in the first element of [`TextRef::prefix`].
@@ -52,9 +52,9 @@ fn prefix(text: &[u8]) -> [u64; 2] {
     first.map(u64::from_be_bytes)
 }
 
-/// A rule that decides which of the sorted texts are kept. Texts with the same first `key` bytes form a group. If
-/// `rank` is `None`, only the first text of each group is kept. Otherwise, a text is kept if its first `rank` bytes
-/// equal those of the first text of its group.
+/// A rule that decides which texts of a sorted sequence are kept. Texts with the same first `key` bytes form a group.
+/// If `rank` is `None`, only the first text of each group is kept. Otherwise, the texts of a group are kept whose first
+/// `rank` bytes equal those of the first text of the group.
 #[derive(Copy, Clone, Debug)]
 struct KeepRule {
     key: usize,
@@ -62,7 +62,8 @@ struct KeepRule {
 }
 
 impl KeepRule {
-    /// Returns `true` if the rule keeps `text`. `last` is the most recent text, in sorted order, that the rule kept.
+    /// Returns `true` if the rule keeps `text`. The caller must pass the texts in ascending order. `last` is the most
+    /// recent text that the rule kept.
     fn keeps(self, last: &[u8], text: &[u8]) -> bool {
         let is_equal = |bytes: usize| last[..bytes] == text[..bytes];
         !is_equal(self.key) || self.rank.is_some_and(is_equal)
@@ -90,8 +91,8 @@ pub(crate) struct TextSorter {
 }
 
 impl TextSorter {
-    /// Creates an empty sorter. `memory` is its memory budget. The sorter keeps only the smallest texts, at most
-    /// `limit` of them. It keeps all texts if `limit` is `None`.
+    /// Creates an empty sorter with the memory budget `memory`. If `limit` is a number, the sorter keeps only that many
+    /// texts, the smallest ones. If `limit` is `None`, it keeps all texts.
     pub(crate) fn new(memory: Memory, limit: Option<usize>) -> TextSorter {
         TextSorter {
             memory,
@@ -147,7 +148,7 @@ impl TextSorter {
         &text[..u32::from_le_bytes(*length) as usize]
     }
 
-    /// Sorts the texts in memory, and removes texts that the sorter need not keep, for example texts beyond its limit.
+    /// Sorts the texts in memory, and removes texts that the sorter need not keep, for example those beyond its limit.
     /// Texts in temporary files do not change.
     pub(crate) fn sort(&mut self) {
         let mut refs = mem::take(&mut self.refs);
@@ -172,10 +173,11 @@ impl TextSorter {
         self.refs = refs;
     }
 
-    /// Sorts texts whose first 16 bytes are equal. `after` is a buffer that is reused between calls.
+    /// Sorts texts whose first 16 bytes are equal. The texts are scattered over memory, so comparing whole texts is
+    /// slow.
     ///
-    /// Texts are scattered over memory, so comparing whole texts is slow. Therefore, the 16 bytes after the prefix of
-    /// each text are first copied to `after` and compared. Whole texts are compared only if these bytes are equal too.
+    /// The function first copies the 16 bytes after the prefix of each text to `after`, and compares the copies. It
+    /// compares whole texts only if these bytes are equal too. `after` is a buffer that is reused between calls.
     fn sort_equal_prefixes(&self, same: &mut [TextRef], after: &mut Vec<([u64; 2], TextRef)>) {
         let is_full = same[0].prefix[1] as u8 != 0;
         if !is_full || same.len() > MAX_COPIED {
@@ -204,8 +206,8 @@ impl TextSorter {
         black_box(refs.iter().fold(0, |all, text| all ^ first(text)));
     }
 
-    /// Sorts the texts in memory and moves them to a temporary file as a sorted run of level 0. Whenever a level then
-    /// contains [`FAN_IN`] runs, merges them into one run of the next level.
+    /// Sorts the texts in memory and moves them to a temporary file as a sorted run of level 0. If a level then
+    /// contains [`FAN_IN`] runs, merges these into one run of the next level, and repeats this for that level.
     fn spill(&mut self) -> Result<()> {
         self.sort();
         let texts = self
@@ -230,7 +232,7 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Writes sorted texts to the temporary file of `level`, and returns them as a run. All runs of a level share a
+    /// Writes sorted texts to the temporary file of `level` as a run, and returns the run. All runs of a level share a
     /// file.
     fn run<'a>(
         &self,
@@ -249,7 +251,7 @@ impl TextSorter {
         writer.finish()
     }
 
-    /// Returns an iterator that yields only the texts that the sorter keeps. `sorted` must be in ascending order.
+    /// Returns an iterator over those texts of `sorted` that the sorter keeps. `sorted` must be in ascending order.
     fn filter_kept<'a>(
         &self,
         sorted: impl Iterator<Item = Result<Cow<'a, [u8]>>>,
@@ -279,9 +281,8 @@ impl TextSorter {
         Box::new(self.filter_kept(Merge::of_long(self.sequences(), |text| text.len())))
     }
 
-    /// Returns an iterator over several sorted sequences that together contain all texts. They are the texts in memory,
-    /// and each run in a temporary file. [`sort`](TextSorter::sort) must have been called after the last text was
-    /// added.
+    /// Returns several sorted sequences that together contain all texts: the texts in memory, and each run in a
+    /// temporary file. The caller must have called [`sort`](TextSorter::sort) after it added the last text.
     ///
     /// Texts that the sorter need not keep are removed only within each sequence. Several sequences may therefore
     /// contain the same text, even if the sorter keeps no duplicates.
