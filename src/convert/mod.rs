@@ -500,8 +500,8 @@ pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
 
 /// Adds a note to `notes` if `mv` is a double step of a pawn that only pinned pawns could capture en passant. The
 /// Polyglot key of the resulting position includes the en passant file, but its EPD in the database may lack the
-/// square. [`add_uncertain`] uses the note to correct keys made from such EPDs. The note is an entry for the
-/// uncorrected key, whose move encodes the square.
+/// square. [`add_uncertain`] uses the note to correct keys made from such EPDs. The note belongs to the uncorrected
+/// key, and its move encodes the square.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -525,8 +525,8 @@ pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBa
     }
 }
 
-/// Encodes an en passant square as a move from this square to itself, which no real move has as its form. Notes by
-/// [`note_step`] contain such moves.
+/// Encodes an en passant square for a note of [`note_step`], as a move from this square to itself. No real move has
+/// this form.
 fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }

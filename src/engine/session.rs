@@ -285,8 +285,9 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Chooses the move to play in `pos` among the moves of the sources that `go` allows, and shows the best moves to
-    /// the user, each in an `info` line. A move whose score is below the minimum in the settings is added to `refused`.
+    /// Chooses the move to play in `pos`: a move that a source contains and that `go` allows. Shows the best of these
+    /// moves to the user, each in an `info` line. A move whose score is below the minimum in the settings is added to
+    /// `refused`.
     ///
     /// Returns the `bestmove` line, the number of moves shown, and the legal moves that the second engine should
     /// search, because the user wants to see more moves than the source contains. Returns `None` if the sources contain
@@ -375,7 +376,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles a line of output of the second engine, which plays outside the book.
+    /// Handles a line that the second engine, which plays outside the book, has written.
     fn take_engine_line(&mut self, line: &str) -> Result<()> {
         if self.second_engine.is_none() {
             return Ok(());

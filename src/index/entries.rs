@@ -127,8 +127,9 @@ impl Entries {
         Ok(())
     }
 
-    /// Completes the open entry. If the first part of its value was spilled, the rest is also written to the temporary
-    /// file in `temp_dir`. `key_len` is the length of the entry's key in bytes.
+    /// Completes the open entry. If [`spill`](Entries::spill) has moved the first part of the value to the temporary
+    /// file, the rest is also written to the temporary file in `temp_dir`. `key_len` is the length of the entry's key
+    /// in bytes.
     ///
     /// # Errors
     ///

@@ -97,8 +97,8 @@ pub(super) fn filled_batches(
     })
 }
 
-/// Creates a group of one batch. The entries contain no positions, but for example game records. In the progress that
-/// is displayed, each entry counts as one step.
+/// Creates a group of one batch. Its entries belong to no position; they contain, for example, game records. In the
+/// displayed progress, each entry counts as one step.
 fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     vec![EntryBatch {
         steps: entries.len() as u64,

@@ -216,8 +216,8 @@ impl EntryMaker<'_> {
         self.position == Some(posting.position())
     }
 
-    /// Ends the entry of the current position, if there is one. Begins the entry that lists the games of the position
-    /// of `posting`.
+    /// Ends the entry of the current position, if one is open. Then begins the entry that lists the games of the next
+    /// position, to which `posting` belongs.
     fn begin(&mut self, posting: Posting) -> Result<()> {
         self.end()?;
         self.position = Some(posting.position());

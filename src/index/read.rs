@@ -496,7 +496,7 @@ fn no_total(database: &Database) -> &'static str {
     }
 }
 
-/// Converts the bytes by which an index stores a path to the path.
+/// Converts the bytes that an index stores for a path back to the path.
 #[cfg(unix)]
 fn path_of(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;

@@ -19,8 +19,8 @@ use crate::{
     storage::positioned::read_exact_at,
 };
 
-/// The number of files that the crate `rusty-leveldb` may keep open. The crate reserves ten of them for files other
-/// than tables.
+/// The maximum number of files that the crate `rusty-leveldb` may keep open. The crate reserves ten of them for files
+/// other than tables.
 const OPEN_TABLES: usize = 74;
 
 /// The first error that the operating system reported while `rusty-leveldb` read files. `rusty-leveldb` turns such an

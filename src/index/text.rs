@@ -213,7 +213,8 @@ fn open_at(
 }
 
 /// Skips the first `before` games of a PGN stream. Returns the offset and the text of the next game, or `None` if the
-/// stream has no further game. Only this game and a batch of about `read_size` bytes are held in memory.
+/// stream has no further game. The stream is read in batches of about `read_size` bytes, so only one batch and the
+/// returned game are held in memory.
 fn nth_game(
     stream: impl Read,
     mut before: u64,

@@ -42,8 +42,8 @@ use crate::{
     task,
 };
 
-/// The number of sorted records that all threads together convert to index entries at a time. It limits memory, because
-/// the entries can take 200 bytes for each record.
+/// The number of sorted records that all threads together convert to index entries at a time. The entries can take 200
+/// bytes for each record, so this number limits the memory.
 const RECORDS_PER_WRITE: usize = 1 << 16;
 
 /// The approximate number of bytes of entries that are written to the index at a time. This size applies to game
@@ -54,8 +54,8 @@ const BYTES_PER_WRITE: usize = 8 << 20;
 /// (entries that contain several positions) get about the same size as pages of lists.
 const ROWS_PER_ITEM: u64 = 2;
 
-/// A writer of an index. It writes to a temporary directory next to the target. This directory is renamed to the target
-/// when all outputs of the run are complete.
+/// A writer of an index. It writes to a temporary directory next to the target, which is renamed to the target when all
+/// outputs of the run are complete.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     directory: AtomicDir,

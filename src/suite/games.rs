@@ -216,8 +216,8 @@ impl Ranker<'_> {
     }
 
     /// Adds the lines of `ending`, a group of lines with the same last position, to the ranking. If the suite consists
-    /// of positions, adds this position instead. A line or a position that the suite does not accept is only counted,
-    /// by the reason for which it was left out.
+    /// of positions, adds this position instead. A line or a position that the suite does not accept is left out, and
+    /// the counter for the reason is increased.
     fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.results.stats));

@@ -315,8 +315,8 @@ impl SuiteFile {
     }
 
     /// Writes a copy of the suite without one-sided entries to `file`, and commits the file. An entry is one-sided if
-    /// the same color won all games in `report` that were played from its last position. Returns the number of entries
-    /// that were written.
+    /// one color won all games that were played from its last position, and at least [`ReportOptions::min_pairs`] pairs
+    /// of games were played. Returns the number of entries that were written.
     ///
     /// Create `file` with [`begin_suite`](super::begin_suite).
     ///

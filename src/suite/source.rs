@@ -208,7 +208,7 @@ impl GamesRange {
     };
 
     /// Returns the range for the next pass, directly below this range. It contains `next`, the highest number of games
-    /// of any line below this range. It also reaches down by about an eighth of its numbers, so few passes are needed.
+    /// of any line below this range. It extends about an eighth below this range, so few passes are needed.
     fn after(self, next: u64) -> GamesRange {
         let least = match self.least {
             u64::MAX => next,

@@ -483,9 +483,9 @@ impl Expansion {
         Ok(Expansion::Shortest { met, moves })
     }
 
-    /// Decides how a walk continues after the move `mv` from the position `before` to the position `after`. It may
-    /// continue there, end the line, or mark a transposition because it continues `after` elsewhere. `source` defines
-    /// which positions are equal. `ply` is the number of half-moves from the start of the tree to `after`.
+    /// Decides what a walk does after the move `mv` from the position `before` to the position `after`: continue in
+    /// `after`, end the line, or mark a transposition, because the walk continues from `after` elsewhere. `source`
+    /// defines which positions are equal. `ply` is the number of half-moves from the start of the tree to `after`.
     pub(super) fn after(
         &mut self,
         source: &impl Source,

@@ -98,9 +98,8 @@ pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Returns `true` if the LevelDB key `next` does not begin with `number`, the digits of a position key. In ascending
-/// order, the keys that begin with the same digits follow one another. If a key after them does not begin with these
-/// digits, no later key does either.
+/// Returns `true` if the LevelDB key `next` does not begin with `number`, the digits of a position key. If keys are
+/// read in ascending order from `number` on, this means that no later key begins with these digits either.
 #[inline]
 pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)

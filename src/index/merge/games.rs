@@ -23,10 +23,10 @@ const END: &[u8] = b"game`";
 const MAX_ID_DIGITS: usize = 10;
 
 /// The number of list records above which [`MergedGames::new`] moves them from memory to a sorted store. A list record
-/// assigns the number of a player or event name to the list of all spellings of this name.
+/// adds the number of a player or event name to the list of all names that are equal to it after normalization.
 const NAME_RECORDS_PER_SORT: usize = 1 << 16;
 
-/// Reads the game records of all indexes in `plan`, and returns them in the order of their ids in the merged
+/// Reads the game records of all indexes in `plan`, and returns them in ascending order of the game ids in the merged
 /// index.
 ///
 /// # Errors
@@ -131,12 +131,11 @@ impl MergedGames {
         })
     }
 
-    /// Returns list records for the names that only later inputs contain. The base index, which is the first index with
-    /// games, does not contain these names. A list record assigns the number of a name to the list with a certain list
-    /// key.
+    /// Returns the list records of new names. A new name occurs only in inputs after the base index, which is the first
+    /// index with games. Its list record adds the number of the name to the list of equal names.
     ///
-    /// Returns the records whose list keys are at least `from` and less than `until`. If `until` is `None`, there is no
-    /// upper limit.
+    /// Only records whose list keys are at least `from` and less than `until` are returned. If `until` is `None`, there
+    /// is no upper limit.
     ///
     /// # Errors
     ///

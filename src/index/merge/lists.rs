@@ -35,7 +35,8 @@ const START: &[u8] = b"xp";
 const END: &[u8] = b"xq";
 
 /// A merge of the lists of several indexes of the explorer. Most lists contain the games of one position, one player or
-/// one Lichess id. Other lists contain the numbers of the player and event names that differ only in spelling.
+/// one Lichess id. The other lists contain the numbers of player and event names; the names of one list are equal after
+/// normalization.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
     merged: &'a MergedGames,
@@ -101,7 +102,7 @@ impl<'a> ListMerge<'a> {
     }
 }
 
-/// The merge of the lists in one key range, which one thread does.
+/// The merge of the lists in one key range. Each range is merged by one thread.
 struct RangeMerge<'p> {
     base: usize,
     /// Whether the base input assigns lists to pages in the same way as the output, so that its pages can be copied.

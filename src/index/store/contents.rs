@@ -60,8 +60,8 @@ impl Contents {
         format!("{VERSION}|{bits}|{positions}|{items}|{names}{end}").into_bytes()
     }
 
-    /// Returns `true` if the encoded description `value` states another version of the layout than [`VERSION`].
-    /// polybook cannot read the index then. Returns `false` if the version is the same, or if `value` is malformed.
+    /// Returns `true` if the encoded description `value` states another version of the layout than this version of
+    /// polybook can read. Returns `false` if the version is the same, or if `value` is malformed.
     pub fn is_of_other_version(value: &[u8]) -> bool {
         let version = value.split(|byte| *byte == b'|').next();
         version

@@ -133,8 +133,8 @@ pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Opti
 /// rows are stored in separate entries, `f` also receives the number of the position's games.
 ///
 /// `paging` assigns positions to pages by the first bits of their keys. `page_member` is any key that `paging` assigns
-/// to this page, because the page stores only the other bits of its keys. It need not be the key of a position in the
-/// page. Returns `None` if the page is malformed.
+/// to this page; it need not be the key of a position in the page. It supplies the first bits of all keys, which the
+/// page does not store. Returns `None` if the page is malformed.
 pub fn for_each_counted(
     paging: Paging,
     page: &[u8],

@@ -28,8 +28,8 @@ pub const GAMES_PER_ENTRY: u64 = 64;
 const LICHESS: &[u8] = b"https://lichess.org/";
 
 /// Appends the details of a game to `out`. The details are the offset of the game in the PGN text (`place`), and those
-/// fields of `record` that cannot be derived from `row` and `names`. `row` is the game's row in the index, and `names`
-/// contains the names of White, Black and the event.
+/// fields of its header (`record`) that cannot be derived from `row` and `names`. `row` is the game's row in the index,
+/// and `names` contains the names of White, Black and the event.
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],

@@ -74,8 +74,8 @@ pub struct GameRow {
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MAX_NUMBER;
 
 impl GameRow {
-    /// Returns twice the mean of the players' known ratings, which is always an integer, or 0 if both ratings are
-    /// unknown.
+    /// Returns the mean of the players' known ratings, multiplied by 2 so that it is an integer. Returns 0 if both
+    /// ratings are unknown.
     #[inline]
     pub fn doubled_rating(&self) -> u32 {
         doubled_mean([self.white_elo, self.black_elo])
@@ -222,8 +222,8 @@ impl EcoNumber {
     }
 }
 
-/// The id of a game on Lichess, eight letters and digits. It is stored as a number from 1: the value of the id in base
-/// 62, plus 1.
+/// The id of a game on Lichess, eight letters and digits. It is stored as the value of the id in base 62, plus 1, so
+/// the number is never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SiteId(u64);
 

@@ -45,7 +45,7 @@ pub(crate) struct GameFacts {
 
 impl GameFacts {
     /// Adds the next game of the batch, with its tags and its offset in the PGN text (`place`). If the positions of the
-    /// game are indexed, the caller must also call [`count_last`](GameFacts::count_last) for it.
+    /// game are to be indexed, the caller must then call [`count_last`](GameFacts::count_last).
     pub(crate) fn add(&mut self, tags: &Tags<'_>, place: GameOffset) {
         let before = self.records.len();
         layout::write_game(&mut self.records, tags, place);
@@ -203,8 +203,8 @@ impl StoredGames {
     }
 
     /// Adds the next game to the collection. `details` contains its encoded details. `names` contains the names of
-    /// White, Black and the event. If a name is new, adds a record to `lists`, by which the number of the name is
-    /// found. Returns the numbers of the three names.
+    /// White, Black and the event. If a name is new, adds a record to `lists`, which adds the number of the name to the
+    /// list of equal names. Returns the numbers of the three names.
     ///
     /// # Errors
     ///

@@ -171,8 +171,8 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Returns the offset in `page` at which this list begins. `page` must be the encoded page from whose remaining
-    /// bytes [`List::parse`] read this list.
+    /// Returns the offset in `page` at which this list begins. The list must have been parsed from a slice of `page`
+    /// that extends to the end of `page`.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
     }
@@ -377,8 +377,8 @@ impl<'a> ListBuilder<'a> {
     }
 
     /// Adds short lists that are already encoded. All of them must belong to the same page, an entry that contains
-    /// several lists. In `lists`, each list follows its key. `last` is the key of the last list. The caller must also
-    /// call [`count_lists`](ListBuilder::count_lists), which counts the positions.
+    /// several lists. In `lists`, each list follows its key. `last` is the key of the last list. Their positions are
+    /// not counted; for this, the caller must also call [`count_lists`](ListBuilder::count_lists).
     pub(in crate::index) fn add_lists(&mut self, last: ListKey, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);
@@ -475,8 +475,8 @@ impl<'a> ListBuilder<'a> {
     }
 
     /// Copies an entry of another index without changes. The entry is a page, which contains several lists, or a chunk
-    /// of a long list. Does not count the positions in a page; the caller must call
-    /// [`count_lists`](ListBuilder::count_lists) for that.
+    /// of a long list. The positions in a page are not counted; for this, the caller must also call
+    /// [`count_lists`](ListBuilder::count_lists).
     pub(in crate::index) fn copy_entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;
         self.end_page();

@@ -212,8 +212,8 @@ const MAX_MOVE_SUMS: usize = 7 << 15;
 /// If a position has more pairs, the index stores no results by period for it.
 const MAX_MONTH_CLASSES: usize = 1 << 15;
 
-/// The results by period (all time, years and months) of the games in a list, while they are being added up. Only the
-/// results of long lists are added up.
+/// The results of the games in one list by period (all time, years and months), while they are being added up. Results
+/// are added up only for long lists.
 pub(super) enum ListResults<'a> {
     /// The list is short so far. Contains its items.
     Few(Vec<ListItem>),
