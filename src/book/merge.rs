@@ -395,7 +395,7 @@ fn variants(book: &Book) -> Result<Vec<String>> {
     }
 }
 
-/// A rule for merging the moves of a position that several books contain.
+/// A rule for combining the moves of a position that several books contain.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum MergePolicy {
     /// The position gets the moves of all books. A move that several books contain gets the sum of its weights.
@@ -423,8 +423,8 @@ impl PositionEntries {
         add_up(&mut self.sums);
     }
 
-    /// Converts the moves to records, sorted by descending weight. If the total weight of a move exceeds 65535, scales
-    /// all weights down. Returns the records, and `true` if the weights were scaled down.
+    /// Converts the moves to records, sorted by descending weight. If the weight of a move exceeds 65535, scales down
+    /// all weights of the position. Returns the records, and `true` if the weights were scaled down.
     pub(super) fn into_entries(self) -> (Vec<Entry>, bool) {
         let largest = self.sums.iter().map(|(_, sum)| *sum).max().unwrap_or(0);
         let scaling = Scaling::new(largest);
@@ -461,9 +461,9 @@ impl<'a> BookPositions<'a> {
         BookPositions::of_records(records.collect(), policy)
     }
 
-    /// Creates an iterator over the merged positions of `books`, for commands that write the records to a new book.
-    /// Unlike [`new`](BookPositions::new), also verifies the checksum in the header of each book. If a checksum does
-    /// not match, the iterator yields an error after the last record of that book.
+    /// Creates an iterator like [`new`](BookPositions::new), for commands that write the records to a new book. It also
+    /// verifies the checksum in the header of each book. If a checksum does not match, the iterator yields an error
+    /// after the last record of that book.
     pub(super) fn checked(
         books: &'a [Book],
         policy: MergePolicy,
@@ -489,9 +489,8 @@ impl<'a> BookPositions<'a> {
         }
     }
 
-    /// Takes the next record from the books. If `key` is given, takes the record only if it has this position key.
-    /// Returns the key, the index of the book and the record. Returns `None` if the next record has another key, or if
-    /// no record is left.
+    /// Takes the next record from the books in the order of keys. If `key` is given, takes the record only if it has
+    /// this position key. Returns the key, the index of the book and the record, or `None` if no record was taken.
     ///
     /// # Errors
     ///
@@ -533,10 +532,11 @@ impl Iterator for BookPositions<'_> {
     }
 }
 
-/// An upper bound on the number of different moves in a position: the number of 16-bit codes for moves.
+/// An upper bound on the number of different moves in a position: the number of 16-bit values that a move can have.
 const MAX_MOVES_PER_POSITION: usize = 1 << 16;
 
-/// Sorts the records in `sums` by move, merges the records of equal moves, and adds up their weights.
+/// Sorts `sums` by move, and merges the elements of equal moves. An element contains the first record of a move and the
+/// sum of its weights.
 fn add_up(sums: &mut Vec<(Entry, u64)>) {
     // The sort is stable, so the record of the first book comes first among equal moves.
     sums.sort_by_key(|(entry, _)| entry.mv);

@@ -18,8 +18,7 @@ use crate::{
 /// The maximum number of half-moves that the search looks ahead to determine the value of a position.
 const MAX_LOOKAHEAD: usize = 256;
 
-/// Statistics about the option `--minimax`, which lowers the weights of moves whose continuations score badly. They
-/// contain the number of moves with lowered weights, and the number of moves that were not examined.
+/// Statistics about the option `--minimax`, which lowers the weights of moves whose continuations score badly.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct MinimaxSummary {
     /// The number of moves whose weight was lowered, but not to 0.
@@ -50,12 +49,13 @@ pub(super) struct MinimaxFactors {
 }
 
 impl MinimaxFactors {
-    /// Computes the factor, from 0 to 1, by which the weight of each move is multiplied. Finds positions by following
-    /// moves from `starts`. Errors name `path`, the path of the book.
+    /// Computes the factors of all moves that are reached from the positions `starts` and were played in enough games.
+    /// Errors name `path`, the path of the book.
     ///
     /// The factor is `1 - loss / percent`, or 0 if this number is negative. `loss` is the value of the position before
-    /// the move minus the score of the move, in percent of a point. The score of a move is the smaller of two numbers:
-    /// the mean result of its games, and 1 minus the value of the position after the move.
+    /// the move minus the score of the move, in percent of a point, and `percent` is the value of the option. The score
+    /// of a move is the smaller of two numbers: the mean result of its games, and 1 minus the value of the position
+    /// after the move.
     ///
     /// # Errors
     ///
@@ -95,9 +95,9 @@ impl MinimaxFactors {
         Ok(lowered)
     }
 
-    /// Returns the remaining share of the starting position's total weight, in percent, after its moves' weights have
-    /// been multiplied by their factors. The starting position is the first node of `graph`. `filter` and `weights`
-    /// determine the original weights.
+    /// Returns how much of the total weight of the starting position's moves remains after all factors have been
+    /// applied, in percent. The starting position is the first node of `graph`. `filter` and `weights` determine the
+    /// weights before the factors.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
@@ -163,9 +163,9 @@ struct MinimaxEdge {
 impl MinimaxEdge {
     const NOWHERE: u64 = u64::MAX;
 
-    /// Returns the highest score that remains possible after the move, for the side that plays it. This is 1 minus the
-    /// value of the resulting position. `values` contains the values of the graph's positions. If the graph does not
-    /// contain the resulting position, returns 1.
+    /// Returns the highest score that the side that plays this move can still reach after it: 1 minus the value of the
+    /// position after the move. `values` contains the values of the graph's positions. If the graph does not contain
+    /// the position after the move, returns 1.
     fn score_left(&self, values: &[f64]) -> f64 {
         let after = usize::try_from(self.after).ok();
         let value = after.and_then(|after| values.get(after));
@@ -272,8 +272,8 @@ impl Graph {
     }
 }
 
-/// A source of moves for a walk through positions. It returns the legal moves that were played in at least `min_game`
-/// games.
+/// A source of moves for a walk through positions. It returns the legal moves of a position that were played in at
+/// least `min_game` games.
 struct KeptMoves<'a> {
     finder: Finder<'a>,
     min_game: u64,
@@ -285,8 +285,8 @@ impl KeptMoves<'_> {
         stats.games() >= self.min_game
     }
 
-    /// Returns two numbers for the whole of `counts`: how many positions have a move with enough games, and how many
-    /// moves have enough games.
+    /// Returns the size that the graph of all `counts` would have: the number of positions with a move that was played
+    /// in enough games, and the number of such moves.
     fn sizes(&self, counts: &Counts) -> Result<(usize, usize)> {
         let (mut positions, mut moves) = (0, 0);
         for shard in 0..counts.shard_count() {

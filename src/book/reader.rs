@@ -87,7 +87,7 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`open`](Book::open), or if the checksum in the header does not match the
+    /// Fails for the same reasons as [`open`](Book::open), and if the checksum in the header does not match the
     /// records.
     pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Book> {
         let mut book = Book::open(path)?;
@@ -141,9 +141,9 @@ impl Book {
         Records::new(&self.storage, &self.path)
     }
 
-    /// Returns an iterator over all records that also checks them. Used by commands that copy records to a new book,
-    /// whose new checksum would hide damage. The iterator yields an error if keys do not ascend. At the end, it yields
-    /// an error if the checksum in the header does not match. `meter` advances by one for each record.
+    /// Returns an iterator over all records that also checks them. It yields an error if keys do not ascend and, at the
+    /// end, if the checksum in the header does not match. Commands that copy records to a new book use it, because the
+    /// new checksum would hide damage. `meter` advances by one for each record.
     pub(super) fn checked_records<'a>(&'a self, meter: &'a Meter) -> Result<CheckedRecords<'a>> {
         let null = self.null_records()?;
         Ok(CheckedRecords {
@@ -152,8 +152,8 @@ impl Book {
         })
     }
 
-    /// Returns an iterator over all records that checks their order. It yields an error if keys do not ascend. `meter`
-    /// advances by one for each record.
+    /// Returns an iterator over all records that yields an error if their keys do not ascend. `meter` advances by one
+    /// for each record.
     pub(super) fn sorted_records<'a>(&'a self, meter: &'a Meter) -> CheckedRecords<'a> {
         meter.add_total(self.len());
         CheckedRecords {
@@ -240,9 +240,9 @@ impl Book {
         })
     }
 
-    /// Returns `true` if the book is for `variant`: if its header lists a variant that is played like `variant`. A book
-    /// without a header is for standard chess. Use this check before look-ups, because positions of different variants
-    /// may have the same key.
+    /// Returns `true` if the header lists `variant`, or a variant with the same rules for moves. A book without a
+    /// header is for standard chess. Use this check before look-ups, because positions of different variants may have
+    /// the same key.
     ///
     /// # Errors
     ///
@@ -266,13 +266,13 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// Returns an error in the cases of [`moves`](Book::moves).
+    /// Fails for the same reasons as [`moves`](Book::moves).
     pub fn moves_of<P: Rules>(&self, pos: &P) -> Result<Vec<Entry>> {
         Ok(each_move_once(pos, self.moves(key(pos))?))
     }
 
-    /// Returns `true` if the book is in memory and has no record with the position key `key`. For a book in a file,
-    /// always returns `false`, so that the check never reads the file.
+    /// Returns `true` if the book is certain to have no record with the position key `key`. Only a book in memory is
+    /// searched. For a book in a file, always returns `false`, so that this function never reads the file.
     #[cfg(feature = "games")]
     pub(crate) fn certainly_lacks(&self, key: u64) -> bool {
         matches!(self.storage, BookStorage::Memory(_)) && matches!(self.storage.find(key), Ok(None))
@@ -309,8 +309,8 @@ impl<'a> IntoIterator for &'a Book {
     }
 }
 
-/// An iterator over the records of a book that also checks them. It yields an error if keys do not ascend. At the end,
-/// it yields an error if the checksum of the records differs from the checksum in the header.
+/// An iterator over the records of a book that yields an error if keys do not ascend. After the last record, it yields
+/// an error if the checksum of the records differs from the checksum in the header.
 #[derive(Debug)]
 pub(super) struct CheckedRecords<'a> {
     book: &'a Book,
@@ -353,7 +353,8 @@ impl Iterator for CheckedRecords<'_> {
     }
 }
 
-/// The number of records that a look-up reads first. If all of them have the requested key, it reads more.
+/// The number of records that a look-up reads first. If all of them have the requested key, the look-up reads further
+/// records.
 const FIRST_READ_RECORDS: u64 = 16;
 
 /// The maximum number of records of one position. A move has 16 bits, so a correct book never has more.

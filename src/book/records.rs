@@ -174,8 +174,8 @@ pub(super) fn records_of(mut file: impl Read) -> impl Iterator<Item = io::Result
     })
 }
 
-/// Creates one record for each weight in `weights`. All records are of the same position. Their moves are the numbers
-/// from 0.
+/// Creates records of one position for tests: for each weight in `weights`, a record with a move of its own. The code
+/// of the move is the index of the weight.
 #[cfg(test)]
 pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
     let entry = |(mv, weight): (usize, &u16)| Entry {
@@ -187,10 +187,8 @@ pub(super) fn of_weights(weights: &[u16]) -> Vec<Entry> {
     weights.iter().enumerate().map(entry).collect()
 }
 
-/// Converts the weights of a position's moves to shares of their sum, in percent. A share is how often a program that
-/// follows the weights plays the move. An illegal move has the weight `None` and no share.
-///
-/// The shares add up to 100. If all weights are 0, all shares are 0.
+/// Converts the weights of a position's moves to shares of their sum, in percent. A program that chooses moves by
+/// weight plays a move as often as its share says. An illegal move has the weight `None`, and gets no share.
 ///
 /// ```
 /// use polybook::book::shares;

@@ -74,8 +74,8 @@ impl FaultyRecords {
         self.count += 1;
     }
 
-    /// Returns a message about the faulty records. For a single record, the message contains its index, followed by
-    /// `of_one`. For several records, it contains their number and the index of the first one, followed by `of_more`.
+    /// Returns a message about the faulty records. A single record is described by its index and the text `of_one`.
+    /// Several records are described by their number, the index of the first one, and the text `of_more`.
     fn text(&self, of_one: &str, of_more: &str) -> String {
         let first = self.first;
         match self.count {
@@ -212,8 +212,8 @@ impl FaultyBook {
         })
     }
 
-    /// Returns `true` if the checksum in the header is correct. `records` is the checksum of the records alone, whereas
-    /// the checksum in the header also covers the header's text. Returns `None` if the header has no checksum.
+    /// Returns `true` if the checksum in the header is correct, or `None` if the header has no checksum. `records` is
+    /// the checksum of the book's records. The checksum in the header also covers the text of the header.
     fn checksum_matches(&self, records: Checksum) -> Option<bool> {
         let text = self.null.text().ok()?;
         split_checksum(text).1?;
@@ -230,9 +230,9 @@ impl FaultyBook {
     }
 }
 
-/// Returns a predicate for the moves of a book with the header `header`. The predicate is `true` if the move is
-/// possible in some position of the book's variants. Drops and promotions to a king are possible only if the header
-/// lists a variant other than chess and Chess960.
+/// Returns a function that checks the moves of a book with the header `header`. The function returns `true` if the move
+/// is possible in some position of the header's variants. Drops and promotions to a king are accepted only if the
+/// header lists a variant other than standard chess and Chess960.
 pub(super) fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
     let chess = [Variant::Standard, Variant::Chess960].map(Variant::name);
     let is_for_variants = header.is_some_and(|header| {
@@ -246,7 +246,7 @@ pub(super) fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
     }
 }
 
-/// A collector of the faults of a book's records, which finds them while the records are read.
+/// A collector that finds the faults of a book's records while the records are read.
 #[derive(Default)]
 struct RecordFaults {
     order: FaultyRecords,
@@ -323,13 +323,13 @@ fn repeated_anywhere(book: &FaultyBook, memory: &Memory) -> Result<FaultyRecords
     Ok(repeated)
 }
 
-/// Decodes a 128-bit number from its 16 bytes in big-endian order, the form in which records are sorted.
-fn number(text: &[u8]) -> u128 {
-    u128::from_be_bytes(*text.first_chunk().expect("all texts are numbers"))
+/// Decodes a 128-bit number from `bytes`, the 16 bytes in big-endian order that the sorter returns.
+fn number(bytes: &[u8]) -> u128 {
+    u128::from_be_bytes(*bytes.first_chunk().expect("all texts are numbers"))
 }
 
-/// A mask of the low 48 bits of a number that [`repeated_anywhere`] sorts. These bits contain the index of a record. 48
-/// bits are enough for a book of 4 petabytes.
+/// A mask of the low 48 bits of the numbers that [`repeated_anywhere`] sorts, which contain the index of a record. This
+/// is enough for a book of 4 petabytes.
 const INDEX_MASK: u64 = (1 << 48) - 1;
 
 /// Encodes a record as a number for sorting. The order of the numbers is by key, then by move, then by descending
@@ -343,7 +343,7 @@ fn from_heaviest_first(record: u128) -> Entry {
     Entry::from_bytes((record ^ u128::from(BELOW_MOVE_MASK)).to_be_bytes())
 }
 
-/// A mask of the low 48 bits of a record, which contain the weight and the field `learn`.
+/// A mask of the low 48 bits of a record, below the move. They contain the weight and the field `learn`.
 const BELOW_MOVE_MASK: u64 = (1 << 48) - 1;
 
 /// Writes the records of one position to `out`, sorted by weight in descending order, and clears `entries`.

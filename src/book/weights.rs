@@ -5,8 +5,8 @@ use crate::{
     provenance::{option_text, switch, valued},
 };
 
-/// The three amounts that a win, a draw and a loss add to the weight of a move. The results are those of the side that
-/// plays the move.
+/// The numbers that a win, a draw and a loss add to the weight of a move. Results are those of the side that plays the
+/// move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Factors {
     /// The weight of a win.
@@ -40,8 +40,8 @@ impl Factors {
     }
 }
 
-/// The set of moves whose weights are scaled by the same factor. If a weight exceeds 65535, all weights of the
-/// set are scaled down so that the largest becomes 65535.
+/// The set of moves whose weights are scaled by a common factor. If a weight exceeds 65535, all weights of the set are
+/// scaled down so that the largest becomes 65535.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Scale {
     /// All moves of the book. The weights of different positions stay comparable.
@@ -83,8 +83,8 @@ impl Weights {
         if self.uniform { weight.min(1) } else { weight }
     }
 
-    /// Returns the settings as command-line options. Leaves out settings with default values, so the text is empty for
-    /// the default settings. Book headers store this text, so it is part of their format.
+    /// Returns the settings that differ from the defaults, as command-line options. Book headers store this text, so it
+    /// is part of their format.
     pub fn option_text(&self) -> String {
         let Weights {
             uniform,

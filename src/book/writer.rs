@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl Book {
-    /// Creates a temporary book in an unnamed file in the directory `temp_dir`, and opens it. Calls `write` to write
-    /// the records to the file. Errors name `temp_dir`.
+    /// Creates a temporary book in an unnamed file in the directory `temp_dir`, calls `write` to write its records, and
+    /// opens it. Errors name `temp_dir`.
     pub(super) fn temporary(
         temp_dir: &Path,
         write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
@@ -46,12 +46,10 @@ impl Book {
     }
 }
 
-/// Creates the output file for a new book at the path `out`. The new book may replace an empty file or another
-/// book.
+/// Creates the output file for a new book at the path `out`. The new book may replace an empty file or another book.
 ///
-/// An existing file without a header is accepted as a book under three conditions. Its records are sorted by key. Each
-/// record has a move that a chess piece can make. The file has at least four records, or a record for the starting
-/// position.
+/// An existing file without a header counts as a book if its records are sorted by key, each record has a move that a
+/// chess piece can make, and there are at least four records or a record of the starting position.
 ///
 /// # Errors
 ///
@@ -60,21 +58,21 @@ pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
     begin_over(out.as_ref(), MIN_PLAUSIBLE_RECORDS)
 }
 
-/// Creates the output file for a book that replaces its own source. Unlike [`begin_book`], this function also
-/// accepts a book without a header that has fewer than four records.
+/// Creates the output file for an edited book that replaces the old book at the path `book`. Unlike [`begin_book`],
+/// this function also accepts a book without a header that has fewer than four records.
 ///
 /// A command that edits a book must call this function before it opens the old book. No other process can then replace
 /// the old book in between.
 ///
 /// # Errors
 ///
-/// Returns an error in the cases of [`begin_book`].
+/// Fails for the same reasons as [`begin_book`].
 pub fn begin_book_in_place(book: impl AsRef<Path>) -> Result<AtomicFile> {
     begin_over(book.as_ref(), 1)
 }
 
-/// Creates the output file for a book at the path `out`. The new book may replace an empty file or an old book. A file
-/// without a header counts as a book if it has at least `enough` plausible records.
+/// Creates the output file for a book at the path `out`, which may replace an empty file or another book. A file
+/// without a header counts as a book if it has at least `enough` records that can belong to a book.
 fn begin_over(out: &Path, enough: usize) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| match may_be_replaced(old, enough)? {
         true => Ok(()),
@@ -90,13 +88,13 @@ fn begin_over(out: &Path, enough: usize) -> Result<AtomicFile> {
 ///
 /// # Errors
 ///
-/// Returns an error in the cases of [`begin_book`].
+/// Fails for the same reasons as [`begin_book`].
 pub fn begin_book_over(out: &Path, force: bool) -> Result<AtomicFile> {
     AtomicFile::create_over(out, |old| check_replaceable(old, force))
 }
 
-/// A writer of a book, from its header to its last record. If the header has a line for the checksum, the writer
-/// fills in the checksum after the last record.
+/// A writer that writes a book from its header to its last record. If the header has a line for the checksum, the
+/// writer fills in the checksum after the last record.
 pub(super) struct BookWriter<'a> {
     file: &'a mut AtomicFile,
     header: Option<&'a str>,
@@ -145,9 +143,9 @@ impl<'a> BookWriter<'a> {
         self.records.write_all(records)
     }
 
-    /// Copies the records of `book` for whose position keys `is_kept` returns `true`. Calls `is_kept` once for each
-    /// position, and with the key 0 for the header. Returns the numbers of positions and records that were copied or
-    /// left out.
+    /// Copies the records of those positions of `book` for whose key `is_kept` returns `true`. Calls `is_kept` once for
+    /// each position, and with the key 0 for the header. Returns the numbers of copied positions, omitted positions and
+    /// copied records.
     pub(super) fn copy(
         &mut self,
         book: &Book,
@@ -193,7 +191,7 @@ impl<'a> BookWriter<'a> {
     }
 }
 
-/// The numbers of positions and records that [`BookWriter::copy`] copied or left out.
+/// The numbers of positions and records that [`BookWriter::copy`] copied, and of positions that it omitted.
 #[derive(Default)]
 pub(super) struct Copied {
     pub positions: u64,

@@ -32,16 +32,15 @@ use crate::{
     uci::{EngineProcess, is_answer, option_name, shortened_name},
 };
 
-/// The maximum number of consecutive positions that engines may fail to evaluate. After one more failure, the run
-/// evaluates no further positions.
+/// The maximum number of consecutive positions at which engines may fail. After one more failure, the run evaluates no
+/// further positions.
 const MAX_FAILURES: u64 = 20;
 
-/// The minimum depth at which an evaluation counts as complete, even if the engine searched fewer nodes than requested.
-/// An engine reaches this depth only if it has searched the whole game tree.
+/// The depth from which an evaluation counts as complete, even if the engine searched fewer nodes than requested. An
+/// engine reaches this depth only if it has searched the whole game tree.
 const WHOLE_DEPTH: u8 = 200;
 
-/// The result of evaluating positions with an engine. It contains the evaluations, and a report on the positions that
-/// were evaluated or failed.
+/// The result of evaluating positions with an engine: the evaluations, and a report.
 pub(super) struct Analysis {
     /// The new evaluations, and the evaluations that the journal contained because an earlier process was killed.
     pub records: Vec<EvalRecord>,
@@ -83,14 +82,14 @@ impl Analyst<'_> {
         })
     }
 
-    /// Evaluates `positions` on several threads. Returns the evaluations, and the journal that contains them. Skips a
-    /// position if the journal or the store `before` already has its evaluation with enough nodes. `meter` shows the
-    /// progress.
+    /// Evaluates `positions` on several threads. Returns the evaluations, and the journal that contains them. Skips
+    /// positions of which the journal, or the store `before` that the output replaces, already contains a sufficient
+    /// evaluation. `meter` shows the progress.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read or the journal cannot be written. A failure of the engine is not
-    /// an error, but is counted in the report.
+    /// Returns an error if the store cannot be read or the journal cannot be written. A failure of the engine is not an
+    /// error, but is counted in the report.
     pub(super) fn evaluate(
         self,
         positions: &[Chess],
@@ -183,7 +182,7 @@ impl Analyst<'_> {
     }
 }
 
-/// The state that all threads with an engine share: the positions to evaluate, and the results.
+/// The data that all threads with an engine share: the positions to evaluate, and the results.
 struct Jobs<'a> {
     options: &'a EngineOptions,
     todo: &'a [&'a Chess],
@@ -196,8 +195,8 @@ struct Jobs<'a> {
     meter: &'a Meter,
 }
 
-/// The results of all threads with an engine: the evaluations, the positions that engines failed to evaluate, and the
-/// journal in which evaluations are saved.
+/// The results of all threads with an engine: the evaluations, the failures, and the journal in which evaluations are
+/// saved.
 struct JobResults {
     journal: Journal,
     evaluated: Vec<EvalRecord>,
@@ -208,9 +207,9 @@ struct JobResults {
 }
 
 impl Jobs<'_> {
-    /// Evaluates positions with one engine process until no position is left. Stops early if engines have failed at too
-    /// many consecutive positions. If the process fails, starts a new one. Several threads may call this function at
-    /// the same time.
+    /// Evaluates positions from the shared list with one engine process until no position is left. Each thread calls
+    /// this function once. If the process fails, starts a new one for the next position. Stops early if engines have
+    /// failed at too many consecutive positions.
     fn run(&self) -> Result<()> {
         let mut engine = task::lock(&self.ready).take();
         while !self.failure.is_set() {
@@ -263,7 +262,7 @@ impl Jobs<'_> {
     }
 }
 
-/// Returns the message of an error. If it is an I/O error, the message is followed by its cause.
+/// Returns the message of an error. For an I/O error, the message includes the cause.
 fn with_cause(err: &Error) -> String {
     match err {
         Error::Io { source, .. } => format!("{err}: {}", reason(source)),
@@ -278,8 +277,8 @@ const MAX_BUFFERED_LINES: usize = 64;
 const MAX_OPTIONS: usize = 1 << 12;
 const MAX_LIST_LENGTH: usize = 2000;
 
-/// The maximum time that a single wait for an engine's output counts against the time limit. A wait takes longer if
-/// polybook was suspended, for example by Ctrl-Z.
+/// The maximum duration of a single wait for an engine's output. If a wait takes longer, polybook was suspended in
+/// between, for example by Ctrl-Z. The excess is not counted against the time limit.
 const MAX_SINGLE_WAIT: Duration = Duration::from_millis(200);
 
 /// The program of a UCI engine, with the settings for evaluating positions.
@@ -433,7 +432,7 @@ impl Engine {
     }
 }
 
-/// The latest report of an engine during a search: the score, the depth and the number of nodes from its `info` lines.
+/// The score, the depth and the number of nodes that an engine has reported most recently during a search.
 #[derive(Default)]
 struct EngineInfo {
     /// The score for the side to move.

@@ -12,11 +12,11 @@ use crate::{
     position::{Keyed, LineError, Variant, game_start, read_move, read_word},
 };
 
-/// The text with which an evaluation begins in a comment of a game.
+/// The text with which an evaluation in a comment of a game begins.
 const EVAL: &[u8] = b"[%eval";
 
-/// Reads the evaluations in the comments of `text`, a batch of games in PGN. Each evaluation stores `origin`, the
-/// number of the source of the evaluations. Games without an evaluation are only counted; their moves are not played.
+/// Reads the evaluations in the comments of `text`, a batch of games in PGN. `origin` is the number of the source of
+/// these evaluations, which each evaluation stores. The moves of games without evaluations are not played.
 pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let finder = memmem::Finder::new(EVAL);
@@ -39,13 +39,13 @@ pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     read
 }
 
-/// Reads the evaluations in the comments of one game, `text`, and adds them to `read`. Each evaluation stores `origin`,
-/// the number of the source of the evaluations.
+/// Reads the evaluations in the comments of one game, `text`, and adds them to `read`. `origin` is the number of the
+/// source of these evaluations, which each evaluation stores.
 ///
 /// # Errors
 ///
-/// If the game cannot be played to its end, returns the offset in `text` where it fails, and the reason. The
-/// evaluations before this offset have then been added to `read`.
+/// If the game cannot be played to its end, returns the offset in `text` of the fault, and the reason. The evaluations
+/// before this offset are still added to `read`.
 fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize, String)> {
     let mut games = GameReader::new(text);
     if !games.next_game() {
@@ -118,8 +118,8 @@ fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
 }
 
 /// Finds the evaluation in a comment, such as `[%eval 0.33,20]`, and returns its score and its depth. If the depth is
-/// missing, it is 0. Returns `None` if the comment contains no evaluation, and `Some(None)` if the evaluation cannot be
-/// read.
+/// missing, it is 0. The outer `Option` is `None` if the comment contains no evaluation. The inner one is `None` if the
+/// evaluation cannot be read.
 ///
 /// A score in pawns must have a decimal point, because a score without one may be in pawns or in centipawns.
 pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {

@@ -75,8 +75,8 @@ impl EvalsSource {
         }
     }
 
-    /// Returns the names of all possible origins of the input's evaluations. An origin is the source of an evaluation,
-    /// such as `PGN` or the name of an engine. For a text, the possible origins are `PGN`, `EPD` and `Lichess`.
+    /// Returns the names of the origins that the input's evaluations may have. An origin is the source of an
+    /// evaluation, such as the name of an engine. Evaluations in a text have the origin `PGN`, `EPD` or `Lichess`.
     pub(super) fn origins(&self) -> Vec<&str> {
         match self {
             EvalsSource::Text(_) => vec![EPD, LICHESS, PGN],
@@ -133,7 +133,7 @@ const EPD: &str = "EPD";
 const LICHESS: &str = "Lichess";
 const PGN: &str = "PGN";
 
-/// A reader that divides an input into batches of entries. Several threads can process the batches.
+/// A reader that divides an input into batches of entries (games, lines or records), which several threads can process.
 pub(super) struct SourceBatches<'a> {
     cut: BatchSource<'a>,
     /// The number of bytes of the input that have been read.
@@ -211,8 +211,9 @@ impl<'a> SourceBatches<'a> {
     }
 }
 
-/// Reads the evaluations in `batch`, which contains entries of the input `source`. `origin_of` converts the name of an
-/// origin to its number. An origin is the source of an evaluation, such as an engine.
+/// Reads the evaluations in `batch`, a batch of the input `source` that contains entries of the kind `entries`.
+/// `origin_of` converts the name of an origin (the source of an evaluation, such as an engine) to its number in the
+/// output.
 ///
 /// # Errors
 ///

@@ -22,25 +22,27 @@ use crate::{
     task,
 };
 
-/// The size in bytes of the head of a journal entry: the length of its content and a checksum.
+/// The size in bytes of the head of a journal entry. The head contains the length and a checksum of the entry's
+/// content.
 const HEAD_SIZE: usize = 8;
 
 /// The maximum size in bytes of the engine's settings, which are the first entry of a journal.
 const MAX_SETTINGS_SIZE: usize = 1 << 20;
 
-/// The journal that this process has open: its path, and the identity of the file. `None` if no journal is open or the
-/// open one has no evaluations.
+/// The path and the identity of the journal file that this process has open. `None` if no journal is open, or if the
+/// open journal contains no evaluations.
 static CURRENT_JOURNAL: Mutex<Option<(PathBuf, FileId)>> = Mutex::new(None);
 
-/// Returns the path of the journal of this process. A journal is a file with the evaluations that an engine has
-/// computed so far. If the process ends now, the next run can continue from the journal. Returns `None` if the process
-/// has no journal with evaluations, or if another program has moved or replaced the file.
+/// Returns the path of the journal of this process: a file that saves the evaluations of an engine, so that the next
+/// run can continue if this process ends early. Returns `None` if the process has no journal with evaluations, or if
+/// another program has moved or replaced the file.
 pub fn kept_journal() -> Option<PathBuf> {
     let (path, id) = task::lock(&CURRENT_JOURNAL).clone()?;
     (FileId::of(&path).ok()? == Some(id)).then_some(path)
 }
 
-/// The name and the settings of an engine. A journal stores them, and can be continued only with equal settings.
+/// The name and the settings of an engine. A journal stores them, because a run can continue the journal only with
+/// equal settings.
 #[derive(Serialize)]
 pub(super) struct EngineSettings<'a> {
     pub engine: &'a str,
@@ -48,8 +50,8 @@ pub(super) struct EngineSettings<'a> {
     pub options: &'a [(String, String)],
 }
 
-/// An open, locked journal: a file next to an output that contains the evaluations of an engine so far. If the
-/// process is killed, the next process can continue from the journal.
+/// An open, locked journal: a file next to an output, which saves the evaluations of an engine. If the process is
+/// killed, the next process can continue from the journal.
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
@@ -62,7 +64,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens or creates the journal for the output `out`. Returns the journal and the evaluations in it. `asked`
+    /// Opens or creates the journal for the output `out`. Returns the journal and the evaluations in it. `wanted`
     /// contains the name and the settings of the engine that will add evaluations.
     ///
     /// # Errors
@@ -71,11 +73,11 @@ impl Journal {
     /// error if the file is not a journal, is damaged, or contains evaluations with other settings.
     pub(super) fn open(
         out: &Path,
-        asked: &EngineSettings<'_>,
+        wanted: &EngineSettings<'_>,
     ) -> Result<(Journal, Vec<EvalRecord>)> {
         let path = path_of(out);
         let file = locked(&path)?;
-        let first = serde_json::to_vec(asked).expect("texts and numbers are JSON");
+        let first = serde_json::to_vec(wanted).expect("texts and numbers are JSON");
         let mut reader = BufReader::new(&file);
         let settings = next_entry(&mut reader, MAX_SETTINGS_SIZE).at(&path, "read")?;
         let JournalEntry::Whole(settings) = settings else {
@@ -155,7 +157,7 @@ impl Journal {
         self.removed_at_end = None;
     }
 
-    /// Makes [`kept_journal`] return the path of this journal.
+    /// Registers this journal as the one that [`kept_journal`] returns.
     fn set_kept(&self) {
         // If the file's identity is unknown, the journal is not named at the end of the run.
         let id = FileId::of_open(&self.file).ok();
@@ -186,8 +188,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends an entry with the content `bytes` to the journal. First truncates the file after the last complete
-    /// entry, because a killed process or a full disk may have left an incomplete one.
+    /// Appends an entry with the content `bytes` to the journal. First removes an incomplete entry at the end of the
+    /// file, which a killed process or a full disk may have left.
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let entry = entry_of(bytes);
         let cut = self.file.set_len(self.end);
@@ -319,9 +321,9 @@ enum JournalEntry {
     Damaged,
 }
 
-/// Reads the next entry of a journal. The content of the entry may have at most `most` bytes. If the rest of the file
-/// consists of zeros, it counts as an incomplete entry, because a power failure can leave zeros at the end.
-fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry> {
+/// Reads the next entry of a journal. An entry whose content is longer than `max_length` bytes is damaged. If the rest
+/// of the file consists of zeros, it counts as an incomplete entry, because a power failure can leave zeros at the end.
+fn next_entry(reader: &mut impl BufRead, max_length: usize) -> io::Result<JournalEntry> {
     let read = |reader: &mut dyn BufRead, length: usize| {
         let mut bytes = Vec::new();
         reader.take(length as u64).read_to_end(&mut bytes)?;
@@ -334,7 +336,7 @@ fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry
         let number = number.try_into().expect("a number has four bytes");
         u32::from_be_bytes(number)
     });
-    if length as usize > most {
+    if length as usize > max_length {
         return Ok(JournalEntry::Damaged);
     }
     let entry = read(reader, length as usize)?;
@@ -352,7 +354,7 @@ fn next_entry(reader: &mut impl BufRead, most: usize) -> io::Result<JournalEntry
     })
 }
 
-/// Reads the rest of the file, and returns `true` if all of these bytes are zero.
+/// Reads the rest of the file, and returns `true` if it contains only zero bytes.
 fn is_zero(reader: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = reader.fill_buf()?;

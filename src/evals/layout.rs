@@ -36,7 +36,8 @@ use crate::{
 pub(super) const RECORD_SIZE: usize = 44;
 
 /// The first bytes of a store of evaluations: eight zeros, and the name and the version of the format. They have the
-/// length of a record. The zeros take the place of a position key, so these bytes sort before all records.
+/// length of a record. The zeros are at the place of a record's position key, so that these bytes sort before all
+/// records.
 pub(super) const FIRST_BYTES: [u8; RECORD_SIZE] = {
     let text = b"polybook evals 2";
     let mut start = [0; RECORD_SIZE];
@@ -71,7 +72,7 @@ pub(super) struct Footer {
 
 impl Footer {
     /// Creates the footer of a store of `evaluations` records. `records` is the checksum of all records. `origins`
-    /// contains the names of the sources of evaluations, such as engines.
+    /// lists the names of the sources of evaluations, such as engines.
     pub(super) fn new(evaluations: u64, records: Checksum, origins: &[String]) -> Footer {
         Footer {
             evaluations,
@@ -81,7 +82,8 @@ impl Footer {
     }
 }
 
-/// Extends the checksum `records` by the names in `origins`, the sources of evaluations. Returns the new checksum.
+/// Returns the checksum of a store's records and of the names in `origins`, the sources of evaluations. `records` is
+/// the checksum of the records alone.
 pub(super) fn with_origins(mut records: Checksum, origins: &[String]) -> Checksum {
     origins.iter().for_each(|name| records.add(name.as_bytes()));
     records
@@ -103,17 +105,17 @@ pub struct Eval {
 }
 
 impl Eval {
-    /// Returns a sort key that is greater for a more thorough search. A store keeps the evaluation with the greatest
-    /// key. The key consists of the effective depth, the number of nodes and the depth. The effective depth is the
-    /// greater of two numbers: the depth, and the base-2 logarithm of the number of nodes.
+    /// Returns a key for comparing searches, which is greater for a more thorough search. A store keeps the evaluation
+    /// with the greatest key. The key consists of the effective depth, the number of nodes and the depth. The effective
+    /// depth is the greater of the depth and the base-2 logarithm of the number of nodes.
     pub(super) fn thoroughness(depth: u8, nodes: u64) -> (u8, u64, u8) {
         (depth.max(nodes.max(1).ilog2() as u8), nodes, depth)
     }
 }
 
 /// Returns the key by which a store of evaluations finds a position. This is the Polyglot key, except that an en
-/// passant right counts only if an en passant capture is legal. The key ignores the additional state of variants. In
-/// Chess960, it also ignores which of several rooks may castle.
+/// passant right counts only if an en passant capture is legal. The key ignores state that only variants have, such as
+/// the number of checks, and which of several rooks may castle in Chess960.
 pub fn eval_key<P: Rules>(pos: &P) -> u64 {
     Keyed::new(pos.clone()).key_without_unusable_en_passant()
 }
@@ -145,8 +147,8 @@ impl EvalRecord {
         })
     }
 
-    /// Unpacks the position of the record. Returns `None` if the record is damaged: if the position is invalid, or does
-    /// not match the key of the record.
+    /// Unpacks the position of the record. Returns `None` if the position is invalid or does not match the key of the
+    /// record, because the record is then damaged.
     pub(super) fn position(&self) -> Option<Chess> {
         let packed = PackedSetup::try_from_bytes(&self.position).ok()?;
         let pos = Chess::from_setup(packed.unpack_standard().ok()?, CastlingMode::Standard)
@@ -181,9 +183,9 @@ impl EvalRecord {
         })
     }
 
-    /// Encodes the record as bytes for sorting. Sorted bytes are in the order of their keys. Records with equal keys
-    /// are sorted from the most to the least thorough search, then by origin, then by score.
-    /// [`from_ranked`](EvalRecord::from_ranked) decodes the bytes.
+    /// Encodes the record so that encoded records can be sorted as bytes. The order is by key, then from the most to
+    /// the least thorough search, then by origin, then by score. [`from_ranked`](EvalRecord::from_ranked) decodes the
+    /// bytes.
     pub(super) fn to_ranked(self) -> RankedBytes {
         let mut bytes = [0; RANKED_SIZE];
         let (effective_depth, nodes, depth) = Eval::thoroughness(self.eval.depth, self.eval.nodes);
@@ -221,7 +223,7 @@ impl EvalRecord {
 pub(super) const RANKED_SIZE: usize = RECORD_SIZE + 1;
 
 /// The number of bytes before the score in [`RankedBytes`]. They contain the position key, the depth, the nodes and the
-/// origin. Two evaluations with equal bytes before the score are equally good, so neither is preferred.
+/// origin. If they are equal in two evaluations, the evaluations differ only in their scores, and neither is preferred.
 pub(super) const BYTES_BEFORE_SCORE: usize = 19;
 
 /// A record of a store of evaluations, [encoded](EvalRecord::to_ranked) so that records can be sorted by their
@@ -252,7 +254,7 @@ pub struct Score(i16);
 /// represent mates.
 const MAX_CENTIPAWNS: i16 = 32000;
 
-/// The base for encoding mates as integers. A mate in N moves is the integer `MATE_BASE` - N.
+/// The base of the integers that encode mates: `MATE_BASE` - N encodes a mate in N moves.
 const MATE_BASE: i32 = 1 << 15;
 
 /// The maximum number of moves to a mate that a score can express.

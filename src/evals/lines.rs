@@ -17,7 +17,7 @@ use crate::{
     provenance::shortened,
 };
 
-/// The format of a text that contains one position with its evaluation on each line.
+/// The format of a text that has a position with its evaluation on each line.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum LineFormat {
     /// An EPD with the operation `ce` or `dm`, whose score is seen from the side to move. It may also have the
@@ -28,8 +28,8 @@ pub(super) enum LineFormat {
 }
 
 impl LineFormat {
-    /// Detects the format of a text. Examines only the first line that is neither empty nor a comment. Returns `None`
-    /// if this line has an unknown format.
+    /// Detects the format of a text from its first line that is neither empty nor a comment. Returns `None` if the
+    /// format of this line is unknown.
     pub(super) fn of(text: &[u8]) -> Option<LineFormat> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
@@ -43,8 +43,8 @@ impl LineFormat {
     }
 }
 
-/// Reads the evaluations in `text`, a batch of lines in the format `format`. Each evaluation stores `origin`, the
-/// number of the source of the evaluations. Skips empty lines, and comments, which begin with `#`.
+/// Reads the evaluations in `text`, a batch of lines in the format `format`. `origin` is the number of the source of
+/// these evaluations, which each evaluation stores. Skips empty lines and comments, which begin with `#`.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
@@ -73,16 +73,16 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
     read
 }
 
-/// The base for values of the EPD operation `ce` that mean a mate. If the side to move mates in N moves, the value is
-/// `CE_MATE_BASE` - 2N. If it is mated in N moves, the value is 2N + 1 - `CE_MATE_BASE`. Other values of `ce` are
-/// scores in centipawns.
+/// The number from which the values of the EPD operation `ce` that encode mates are computed. The value is
+/// `CE_MATE_BASE` - 2N if the side to move mates in N moves, and 2N + 1 - `CE_MATE_BASE` if it is mated in N moves.
+/// Other values are scores in centipawns.
 const CE_MATE_BASE: i64 = 32768;
 
 /// The maximum number of moves to a mate that the EPD operation `ce` can express.
 const MAX_MATE_MOVES: i64 = 383;
 
-/// Reads an evaluation from `line`, an EPD. The evaluation stores `origin`, the number of its source. Returns `None` if
-/// the EPD contains no evaluation. The error is a message that says what cannot be read.
+/// Reads an evaluation from `line`, an EPD. `origin` is the number of the source of the evaluation, which the
+/// evaluation stores. Returns `None` if the EPD contains no evaluation. The error message says what cannot be read.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (pos, operations) = split_epd(line)?;
     let score = match (number(operations, "dm")?, number(operations, "ce")?) {
@@ -102,8 +102,8 @@ fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     record(&pos, eval).map(Some)
 }
 
-/// Converts `ce`, the operand of the EPD operation `ce`, to a score. Both are seen from the side to move. Returns
-/// `None` if the operand means that the side to move is already checkmated.
+/// Converts `ce`, the operand of the EPD operation `ce`, to a score. Both are from the point of view of the side to
+/// move. Returns `None` if the operand says that the side to move is already checkmated.
 fn of_ce(ce: i64) -> Option<Score> {
     const MATED: i64 = 1 - CE_MATE_BASE;
     match ce {
@@ -166,9 +166,9 @@ fn split_epd(line: &str) -> Result<(Chess, &str), String> {
         .ok_or_else(|| problem_of(problem))
 }
 
-/// Returns `true` if `text` can be the operations of an EPD with fewer than four fields. An empty text can. Any other
-/// text must end with a semicolon. Its first word must have at least two characters and begin with a lower-case letter.
-/// The word must not be a misspelled square such as `e9`.
+/// Returns `true` if `text` can be the operations of an EPD that has fewer than four fields. An empty text can. Any
+/// other text must end with a semicolon, and its first word must have at least two characters, begin with a lower-case
+/// letter and not be a misspelled square such as `e9`.
 fn are_operations(text: &str) -> bool {
     let opcode = text.split_whitespace().next().unwrap_or_default();
     let is_opcode = match opcode.as_bytes() {
@@ -179,9 +179,8 @@ fn are_operations(text: &str) -> bool {
     text.is_empty() || (is_opcode && text.ends_with(';'))
 }
 
-/// Removes the half-move clock and the move number, the last two fields of a FEN, from the start of `operations`. If
-/// these fields are missing, the line is an EPD, and `operations` is returned unchanged. Each field is a number, or `-`
-/// or `?` if its value is unknown.
+/// Removes the half-move clock and the move number of a FEN from the start of `operations`. Each of them is a number,
+/// or `-` or `?` if it is unknown. If they are missing, the line is an EPD, and `operations` is returned unchanged.
 fn without_counters(operations: &str) -> &str {
     let (counters, rest) = after_words(operations, 2);
     let are_counters = counters
@@ -222,9 +221,9 @@ struct LichessLineScore {
     mate: Option<i64>,
 }
 
-/// Reads a line of the evaluations file that Lichess publishes. Returns a record of the position with its deepest
-/// evaluation, or `None` if the line contains no evaluation. The score is that of the first variation, which is the
-/// best one. The evaluation stores `origin`, the number of its source. The error is a message that says what cannot be
+/// Reads a line of the evaluations file that Lichess publishes. Returns the position with its deepest evaluation, or
+/// `None` if the line contains no evaluation. The score is that of the first variation, which is the best one. `origin`
+/// is the number of the source of the evaluation, which the evaluation stores. The error message says what cannot be
 /// read.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
@@ -249,7 +248,7 @@ fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     eval.map(|eval| record(&pos, eval)).transpose()
 }
 
-/// Reads the position from `line`, which has the format `format`. Ignores the evaluation on the line.
+/// Reads only the position from `line`, which has the format `format`.
 ///
 /// # Errors
 ///
@@ -309,12 +308,12 @@ pub(super) fn write_eval_epd(pos: &Chess, eval: Eval, text: &mut Vec<u8>) {
     text.push(b'\n');
 }
 
-/// The maximum length, in characters, of the text that says why an entry is rejected. The limit is needed because the
-/// text may quote a line of up to 16 MiB.
+/// The maximum length, in characters, of the reason why an entry is rejected. The reason may quote a line of up to 16
+/// MiB, so it must be shortened.
 pub(super) const MAX_REASON_LENGTH: usize = 300;
 
-/// The result of reading a batch of games, lines or records: the evaluations, and the numbers of entries that
-/// were left out.
+/// The result of reading a batch of games, lines or records: the evaluations, and the numbers of entries that were
+/// skipped.
 #[derive(Default)]
 pub(super) struct BatchRead {
     pub records: Vec<RankedBytes>,
@@ -330,8 +329,8 @@ pub(super) struct BatchRead {
 }
 
 impl BatchRead {
-    /// Counts the current entry as rejected. Also records the reason and the offset of the entry in the batch, unless
-    /// enough rejected entries have been recorded.
+    /// Counts the current entry as rejected. Also stores the reason and `offset`, the offset of the fault or of the
+    /// faulty line in the batch, unless enough rejected entries are stored already.
     pub(super) fn reject(&mut self, offset: usize, reason: String) {
         self.rejected += 1;
         if self.described.len() < EvalsReport::MAX_DESCRIBED {

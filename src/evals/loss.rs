@@ -31,8 +31,8 @@ struct JudgedMove {
     depth: u8,
 }
 
-/// The value of a move for the side that plays it. Greater is better for this side. Mates in different numbers of moves
-/// are equal.
+/// The value of a move for the side that plays it. A greater value is better for this side. Mates in different numbers
+/// of moves have equal values.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
     Mated,
@@ -47,8 +47,8 @@ impl MaxLoss {
         MaxLoss { evals, centipawns }
     }
 
-    /// Checks whether moves lose more than the limit allows. `moves` must be legal in `pos`. The result has one
-    /// element for each move: `Some(true)` if the move loses too much, `Some(false)` if it does not, and `None` if
+    /// Checks whether each of `moves` loses more than the limit allows. `moves` must be legal in `pos`. The result has
+    /// one element for each move: `Some(true)` if the move loses too much, `Some(false)` if it does not, and `None` if
     /// the position after the move has no evaluation.
     ///
     /// # Errors
@@ -106,8 +106,8 @@ impl JudgedMove {
         }
     }
 
-    /// Returns `true` if the evaluation of `self` is deep enough to be compared with that of `other`. Its depth must be
-    /// at least half the depth of `other`. If one of the two is a mate, the depths do not matter.
+    /// Returns `true` if the value `self` may be compared with the value `other`: if one of them is a mate, or if the
+    /// depth of `self` is at least half the depth of `other`.
     fn counts_for(self, other: JudgedMove) -> bool {
         let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
         are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()

@@ -47,15 +47,14 @@ pub enum EvalsFormat {
     Parquet,
 }
 
-/// Creates the output at `path` in the format `format`. Returns the writer of the output, and a flag. The flag is
-/// `true` if `path` already contains a store of evaluations. The caller must then add the old evaluations to the new
-/// store. If `force` is `true`, the flag is always `false`.
+/// Creates the output at `path` in the format `format`. Returns the writer of the output, and `true` if `path` already
+/// contains a store whose evaluations the caller must add to the new store. If `force` is `true`, an old store is
+/// replaced without adding its evaluations.
 ///
 /// # Errors
 ///
-/// Returns an error if the output cannot be created. Also returns an error if `path` is an existing file that must not
-/// be replaced. An empty file may always be replaced. A new store may replace another store. Other files may be
-/// replaced only if `force` is `true`.
+/// Returns an error if the output cannot be created, or if an existing file must not be replaced. An empty file may
+/// always be replaced. A new store may replace another store. Other files may be replaced only if `force` is `true`.
 pub(super) fn begin_output(
     path: &Path,
     format: EvalsFormat,
@@ -135,8 +134,8 @@ impl MakeEvals {
     }
 
     /// Reads the inputs, and writes the evaluations to `out` in the format `format`. Replaces an old file at `out` only
-    /// when the output is complete. This function passes no positions to the engine; use [`claim`](MakeEvals::claim)
-    /// for that.
+    /// when the output is complete. Evaluates no positions with the engine. To do so, use [`claim`](MakeEvals::claim)
+    /// and [`finish`](ClaimedEvals::finish) instead.
     ///
     /// # Errors
     ///
@@ -251,7 +250,7 @@ impl MakeEvals {
     }
 }
 
-/// An operation of [`MakeEvals`] that has claimed its output, so that no other process can write it. If the value is
+/// An operation of [`MakeEvals`] that has claimed its output, so that no other process can write it. If this value is
 /// dropped, the engine ends, and an old file at the output's path is left unchanged.
 pub struct ClaimedEvals<'a> {
     make: &'a MakeEvals,
@@ -263,9 +262,9 @@ pub struct ClaimedEvals<'a> {
 }
 
 impl ClaimedEvals<'_> {
-    /// Reads the inputs, lets the engine evaluate `positions`, and writes the output. The output replaces the old
-    /// file only when it is complete. The engine skips positions that the old store already evaluates with at least
-    /// as many nodes.
+    /// Reads the inputs, lets the engine evaluate `positions`, and writes the output. The output replaces the old file
+    /// only when it is complete. The engine skips positions for which the old store already contains a search that is
+    /// thorough enough.
     ///
     /// # Errors
     ///
@@ -323,8 +322,8 @@ impl fmt::Debug for ClaimedEvals<'_> {
     }
 }
 
-/// Returns the names of all possible origins of the evaluations in `sources` and `analysis`. An origin is the source of
-/// an evaluation, such as an engine. The names are sorted in ascending order and deduplicated.
+/// Returns the names of the origins that the evaluations in `sources` and `analysis` may have, in ascending order. An
+/// origin is the source of an evaluation, such as an engine.
 fn origins(sources: &[(EvalsSource, &Input)], analysis: Option<&Analysis>) -> Vec<String> {
     let names = sources.iter().flat_map(|(source, _)| source.origins());
     let engine = analysis.map(|analysis| &*analysis.report.name);
@@ -344,8 +343,8 @@ struct EvalCollector<'a> {
 }
 
 impl EvalCollector<'_> {
-    /// Adds all evaluations of the file `input` to the collector. `source` is the opened input, and `stream` contains
-    /// the options for decompression. Uses all threads of the current rayon pool.
+    /// Adds all evaluations of the file `input` to the collector. `source` is the same input, opened, and `stream`
+    /// contains the options for decompression. Uses all threads of the current rayon pool.
     fn read(&mut self, source: &EvalsSource, input: &Input, stream: &StreamOptions) -> Result<()> {
         let batches = source.open(stream)?;
         let entries = batches.entries();
@@ -442,9 +441,10 @@ impl EvalCollector<'_> {
 }
 
 impl EvalsReport {
-    /// Adds a rejected game or line to the report, unless the report already describes enough of them. `before` is the
-    /// number of entries before the batch, and `offset` is the offset of the batch. The tuple describes the entry: its
-    /// number in the batch, the offset of the fault in the batch, and the reason.
+    /// Adds a rejected game or line of the file `input` to the report, unless the report already describes enough of
+    /// them. The last argument describes the entry: its number in the batch, the offset of the fault in the batch, and
+    /// the reason. `before` is the number of entries of the file before the batch, and `offset` is the offset of the
+    /// batch in the file.
     fn describe(
         &mut self,
         input: &Input,
@@ -466,8 +466,8 @@ impl EvalsReport {
     }
 }
 
-/// The number of shards among which a sorter of evaluations distributes its records. The first bits of a record's key
-/// select its shard. Each shard has its own lock, so that threads rarely wait for each other.
+/// The number of shards of a sorter of evaluations. The first bits of a position key select the shard that stores a
+/// record. Each shard has its own lock, so that threads rarely wait for each other.
 const SHARDS: usize = 16;
 
 /// The size of a position key in bytes.
@@ -539,8 +539,7 @@ impl EvalSorter {
 }
 
 /// Chooses one of several evaluations of a position that are equally thorough and differ only in their scores. `equal`
-/// contains the different evaluations, encoded and in ascending order. Each one is paired with the number of times that
-/// it was read.
+/// contains the different evaluations, encoded and in ascending order, each with the number of times that it was read.
 ///
 /// Returns the most frequent evaluation. If several are equally frequent, returns their median. If there are two middle
 /// ones, a bit of the position key selects one of them, so that neither side is favored.

@@ -106,8 +106,8 @@ pub struct EvalsReport {
     pub warnings: Vec<String>,
 }
 
-/// The report on the positions that an engine had to evaluate. It contains three numbers: how many positions the engine
-/// evaluated, how many already had an evaluation, and at how many the engine failed.
+/// The report on the positions that an engine had to evaluate: how many it evaluated, how many already had an
+/// evaluation, and at how many it failed.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
 pub struct EngineReport {
     /// The name that the engine gave.
@@ -134,7 +134,7 @@ pub struct FailedPosition {
 }
 
 impl EvalsReport {
-    /// The maximum number of rejected games and lines that a report describes individually. The same limit applies
-    /// separately to the positions that an engine could not evaluate.
+    /// The maximum number of rejected games and lines that a report describes individually. The report also describes
+    /// at most this many positions that an engine could not evaluate.
     pub const MAX_DESCRIBED: usize = 10;
 }

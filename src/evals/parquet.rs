@@ -47,8 +47,7 @@ pub(super) fn contains_evals(path: &Path) -> Result<bool> {
     }
 }
 
-/// A writer of evaluations to a Parquet file. Evaluations must be written in ascending order of their position
-/// keys.
+/// A writer that writes evaluations to a Parquet file. They must be written in ascending order of their position keys.
 pub(super) struct ParquetWriter {
     file: TableWriter<BufferedFile>,
     /// The rows of the current row group.

@@ -39,7 +39,7 @@ impl PartialEq for Evals {
 }
 
 impl Evals {
-    /// Opens a store of evaluations. The records stay in the file. Each look-up reads a few blocks of the file.
+    /// Opens a store of evaluations for look-ups, each of which reads a few blocks of the file.
     ///
     /// # Errors
     ///
@@ -75,8 +75,8 @@ impl Evals {
         })
     }
 
-    /// Opens a store of evaluations. Loads the records into memory and verifies their checksums, if the records take at
-    /// most `memory` bytes. Otherwise, each look-up verifies the checksums of the records that it reads.
+    /// Opens a store of evaluations. If its records take at most `memory` bytes, loads them into memory and verifies
+    /// their checksums. Otherwise, each look-up verifies the checksums of the records that it reads.
     ///
     /// # Errors
     ///
@@ -105,7 +105,8 @@ impl Evals {
         &self.path
     }
 
-    /// Returns the checksum of all evaluations as hexadecimal text. It identifies the content of the store.
+    /// Returns the checksum of all evaluations as a hexadecimal string. Two stores with the same checksum have the same
+    /// content.
     pub(crate) fn identity(&self) -> String {
         self.checksum.to_string()
     }
@@ -172,7 +173,7 @@ impl Evals {
     }
 
     /// Returns the bytes of the records in the block with the number `block`. Verifies their checksum, unless the
-    /// records are in memory and have been verified before.
+    /// records were loaded into memory and verified when the store was opened.
     fn verified_block(&self, block: u64) -> Result<Cow<'_, [u8]>> {
         let first = block * RECORDS_PER_BLOCK;
         let count = RECORDS_PER_BLOCK.min(self.len().saturating_sub(first));
@@ -190,8 +191,8 @@ impl Evals {
         Ok(bytes)
     }
 
-    /// Returns an error if the checksum of `bytes`, the records of a block, is not `sum`. `block` is the number of the
-    /// block, for the error message.
+    /// Compares the checksum of `bytes`, the records of a block, with the stored checksum `sum`. Returns an error if
+    /// they differ. The error names the number `block` of the block.
     fn compare(&self, block: u64, bytes: &[u8], sum: [u8; CHECKSUM_SIZE]) -> Result<()> {
         if crc32c::crc32c(bytes) == u32::from_be_bytes(sum) {
             return Ok(());

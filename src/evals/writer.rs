@@ -12,16 +12,16 @@ use crate::{
 
 /// A writer of evaluations to an output in one format.
 pub(super) trait EvalsWriter: Send {
-    /// Writes the evaluation in `record`. Its position key must be greater than the keys of all earlier evaluations.
-    /// `origins` contains the names of all sources of evaluations; `record` contains an index into this list.
+    /// Writes the evaluation in `record`. Evaluations must be written in ascending order of their position keys.
+    /// `origins` lists the names of the sources of evaluations. `record` contains the index of its source in this list.
     fn push(&mut self, record: &EvalRecord, origins: &[String]) -> Result<()>;
 
-    /// Completes the output and returns it, ready to be committed. `origins` contains the names of all sources of
+    /// Completes the output and returns it, ready to be committed. `origins` lists the names of the sources of
     /// evaluations, such as engines.
     fn finish(self: Box<Self>, origins: &[String]) -> Result<Finished>;
 }
 
-/// A writer of evaluations as lines of EPD, with a reused buffer for the current line.
+/// A writer that writes evaluations as lines of EPD. The second field is a buffer for the current line.
 pub(super) struct EpdWriter(BufferedFile, Vec<u8>);
 
 impl EpdWriter {
@@ -47,7 +47,7 @@ impl EvalsWriter for EpdWriter {
     }
 }
 
-/// A writer of a store of evaluations, a binary file that can be searched by position key.
+/// A writer that writes a store of evaluations, a binary file in which positions are found by their keys.
 pub(super) struct StoreWriter {
     out: BufferedFile,
     evaluations: u64,
