@@ -95,8 +95,8 @@ pub struct Args {
     json: bool,
 }
 
-/// The words for opening suites in error messages. They include the file extensions of suites. An opening suite is a
-/// list of openings for games between engines.
+/// The phrase that names opening suites and their file extensions in error messages. An opening suite is a list of
+/// openings for games between engines.
 const SUITES: &str = "suites (.pgn and .epd)";
 
 /// An output format of `polybook convert`.

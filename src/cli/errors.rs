@@ -256,8 +256,8 @@ fn advice(err: &anyhow::Error) -> String {
     advice.to_owned()
 }
 
-/// Returns the directory of the index in the user's cache that the error says is damaged. Returns `None` for other
-/// errors and for indexes outside the cache.
+/// If the error says that an index in the user's cache is damaged, returns the directory of this index. Returns `None`
+/// for other errors and for indexes outside the cache.
 fn damaged_in_cache(err: &Error) -> Option<PathBuf> {
     #[cfg(feature = "serve")]
     if let Error::File {
@@ -381,8 +381,7 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
 }
 
 /// Finds the option of polybook that the user probably meant by `option`, the name of an option in another program such
-/// as polyglot. Returns `option` and the name in polybook. Returns `None` if [`FOREIGN_OPTIONS`] does not contain
-/// `option` for `command`.
+/// as polyglot. Returns both names. Returns `None` if [`FOREIGN_OPTIONS`] does not contain `option` for `command`.
 fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
     let has = |long: &str| {
         let mut options = command.get_arguments();

@@ -82,7 +82,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     run_explored(args, context)
 }
 
-/// Lists the games that reached a position, in the order of the index. The index was made with `make-book --leveldb`.
+/// Prints the games that reached a position, in the order of the index. The index was made with `make-book --leveldb`.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
     let variant = args.position.variant_of(own);
@@ -114,7 +114,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     print_list(args, key, ids.len() as u64, games)
 }
 
-/// Lists the games that reached a position and pass the filters. The indexes were made with `make-book --explorer`.
+/// Prints the games that reached a position and pass the filters. The indexes were made with `make-book --explorer`.
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index, context).map_err(|err| better_reason(args, err))?;
     let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
@@ -227,7 +227,7 @@ fn document(game: &FoundGame<'_>) -> Value {
     document
 }
 
-/// Returns the value of a tag, or `None` if the value means "unknown". Such values are an empty text, `*`, `?`, `-` and
+/// Returns the value of a tag, or `None` if the value means "unknown". Such values are an empty one, `*`, `?`, `-` and
 /// `????.??.??`.
 fn known_value(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
     let is_said = value.trim().contains(|c| !"*?-.".contains(c));

@@ -20,7 +20,7 @@ use shakmaty::{Color, variant::VariantPosition};
 
 use super::{filters::GAMES, input};
 
-/// The option of commands that read PGN for the variant of games without a `Variant` tag.
+/// The option that sets the variant of games without a `Variant` tag, for commands that read PGN.
 #[derive(clap::Args, Debug)]
 pub struct UntaggedArg {
     /// Read games without a Variant tag as games of this variant

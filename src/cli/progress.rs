@@ -150,7 +150,7 @@ impl Drop for Bar {
     }
 }
 
-/// Removes the progress bar from the terminal. Called before the program ends.
+/// Removes the progress bar from the terminal. The program calls this function before it ends.
 pub fn clear() {
     if let Some(bar) = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take() {
         bar.finish_and_clear();

@@ -245,7 +245,7 @@ impl SuiteArgs {
     }
 
     /// Returns an error if the user gave an option that applies only to suites. Commands that write no suite call this
-    /// function. `suites` describes the outputs that are suites in the error message.
+    /// function. In the error message, `suites` describes the outputs that are suites.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         let from = self.from.as_ref().map(|_| "--from");
         Usage::refuse(from, &format!("applies only to {suites}"))?;
@@ -253,7 +253,7 @@ impl SuiteArgs {
     }
 
     /// Returns an error if the user gave an option that applies only to suites. The option `--from` is accepted,
-    /// because it also applies to other outputs. `suites` describes the outputs that are suites in the error message.
+    /// because it also applies to other outputs. In the error message, `suites` describes the outputs that are suites.
     pub fn refuse_except_from(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),

@@ -15,7 +15,7 @@ use polybook::{
 };
 use serde_json::Value;
 
-/// Writes a text to standard output. If standard output is a terminal, control characters are escaped.
+/// Writes `text` to standard output. If standard output is a terminal, control characters are escaped.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_bytes(text.as_bytes())
 }

@@ -188,7 +188,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a repertoire to `out`, and adds the answers to gaps in `found` to it. `start` is the position at which the
+/// Writes a repertoire to `out`, together with the answers to gaps in `found`. `start` is the position at which the
 /// search for gaps began. `opener` contains the settings of the command.
 fn write(
     args: &Args,
