@@ -90,8 +90,8 @@ impl<R: Read> Cutter<R> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of the stream, and an error of the kind [`io::ErrorKind::InvalidData`] if no game begins
-    /// within [`MAX_GAME_LENGTH`] bytes.
+    /// Returns an error if the stream cannot be read. Returns an error of the kind [`io::ErrorKind::InvalidData`] if no
+    /// game begins within [`MAX_GAME_LENGTH`] bytes.
     pub fn next_batch(&mut self) -> io::Result<Option<Batch>> {
         let mut wanted = self.batch_size;
         loop {

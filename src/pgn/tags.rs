@@ -329,8 +329,8 @@ pub(super) fn is_tag_start(text: &[u8], at: usize) -> bool {
     name_and_quote(text, at).is_some()
 }
 
-/// Returns the standard spelling of the name of a tag. Recognizes a name in [`USED_TAGS`] in upper and lower case,
-/// and with colons or equals signs at its end. Returns any other name unchanged.
+/// Returns the standard spelling of the name of a tag. Recognizes the names in [`USED_TAGS`] ignoring case, also with
+/// colons or equals signs at the end. Returns any other name unchanged.
 fn standard_name(name: &[u8]) -> &[u8] {
     let end = name.iter().rposition(|byte| !b":=".contains(byte));
     let plain = &name[..end.map_or(0, |last| last + 1)];

@@ -313,7 +313,7 @@ fn lowercase(text: &str) -> String {
 }
 
 /// Converts letters to a form in which they can be compared ignoring case. Converts each letter first to upper case,
-/// and then to lower case. Therefore letters with the same upper case, such as `ß` and `ss`, or `ς` and `σ`, become
+/// and then to lower case. Letters with the same upper case, such as `ß` and `ss`, or `ς` and `σ`, therefore become
 /// equal too.
 fn caseless(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     letters

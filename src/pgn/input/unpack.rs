@@ -42,7 +42,7 @@ impl Sender {
     /// Sends the contents of the PGN files in a zip archive to `chunks`. `start` contains the bytes that have already
     /// been read from `source`. `file` is the file from which `source` reads, or `None` for standard input.
     ///
-    /// The table of contents of a zip archive is at its end. Therefore a source that cannot seek, such as a pipe, is
+    /// The table of contents of a zip archive is at its end. A source that cannot seek, such as a pipe, is therefore
     /// first copied to a temporary file.
     fn send_zip(
         &self,
