@@ -148,8 +148,8 @@ static FILE_MASKS: [u64; 256] = {
     bytes
 };
 
-/// The characters of one rank of the board in an EPD, apart from the kinds of the pieces. There is one character for
-/// each piece, and one digit for each run of empty squares.
+/// The signs of one rank of the board in an EPD: one sign for each piece, and one for each run of empty squares. The
+/// signs do not contain the kinds of the pieces.
 #[derive(Copy, Clone)]
 struct RankSigns {
     length: u8,

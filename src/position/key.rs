@@ -333,7 +333,7 @@ impl<P: Rules> Keyed<P> {
         steps.into_iter().filter_map(stepped).collect()
     }
 
-    /// Returns the hashes, besides the identity, under which a directory of counts may store the games of the current
+    /// Returns the hashes, besides the identity, under which a directory of counts may store the moves of the current
     /// position. These are the [exact identities](Keyed::exact_identity) of positions that differ from the current one
     /// only by an en passant right that no legal move uses.
     #[inline]
@@ -346,7 +346,7 @@ impl<P: Rules> Keyed<P> {
         others.into_iter().map(exact).collect()
     }
 
-    /// Returns all hashes under which a directory of counts may store the games of the current position. The first hash
+    /// Returns all hashes under which a directory of counts may store the moves of the current position. The first hash
     /// is the [identity](Keyed::identity) of the position. The others are the [exact identities](Keyed::exact_identity)
     /// of positions that differ only by an en passant right that no legal move uses.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {

@@ -167,8 +167,9 @@ impl Variant {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`parse_fen`](Variant::parse_fen). Also returns [`LineError::Fen`] if the text after the
-    /// position consists neither of move counters nor of EPD operations, or if the text is longer than 64 KiB.
+    /// Fails for the same reasons as [`parse_fen`](Variant::parse_fen). Also returns [`LineError::Fen`] if the text
+    /// after the position consists neither of move counters nor of EPD operations, or if the text is longer than 64
+    /// KiB.
     ///
     /// ```
     /// use polybook::position::Variant;
