@@ -179,8 +179,7 @@ fn merge_databases_into(
 }
 
 /// Merges several sources of rows, which must be sorted by EPD and then by move. Combines rows with the same EPD and
-/// move into one row with the sums of their results. Calls `write` with each resulting row, in the order of the
-/// sources.
+/// move into one row with the sums of their results. Calls `write` with each resulting row, in the same order.
 fn merge_rows(
     sources: impl Iterator<Item = impl Iterator<Item = Result<ObsRow>>>,
     mut write: impl FnMut(ObsRow) -> Result<()>,

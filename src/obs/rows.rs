@@ -251,7 +251,7 @@ impl PositionCheck {
     ///
     /// # Errors
     ///
-    /// Returns a text with the reason if `epd` cannot be read.
+    /// If `epd` cannot be read, returns the reason as a string.
     pub(super) fn position(&mut self, epd: &str) -> Result<&VariantPosition, &str> {
         if self.epd != epd {
             let read = self.variant.parse_position(epd);

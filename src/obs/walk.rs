@@ -172,8 +172,8 @@ impl<F> CountWalk<'_, F> {
         }
     }
 
-    /// Advances each line of `follower` by one half-move. Visits the current position of the line, plays the first
-    /// counted move in the line, and pushes the positions after the other moves onto `stack`. Removes a line if its
+    /// Advances each line of `follower` by one half-move. Visits the current position of the line, continues the line
+    /// with the first counted move, and pushes the positions after the other moves onto `stack`. Removes a line if its
     /// position has no counted moves, or was visited before.
     fn follow<P, D>(&self, follower: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where

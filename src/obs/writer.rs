@@ -561,7 +561,8 @@ impl PositionSorters {
         PositionSorters((0..threads).map(sorter).collect())
     }
 
-    /// Adds a position that [`Packer`] encoded to a sorter, usually to that of the current thread.
+    /// Adds an encoded position, which [`Packer`] returned, to a sorter. This is usually the sorter of the current
+    /// thread.
     pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
         let sorter = rayon::current_thread_index().unwrap_or(0) % self.0.len();
         let mut sorter = task::lock(&self.0[sorter]);
