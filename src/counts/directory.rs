@@ -59,8 +59,8 @@ impl CountsDirectory {
     }
 
     /// Returns an error message for a user who gave a directory of counts, `path`, in place of an index. The message
-    /// contains the command that makes an index. Returns `None` if `path` is not a directory of counts: if it contains
-    /// no `counts.json`, and not only Parquet files with the columns of counts.
+    /// contains the command that makes an index from the counts. Returns `None` if `path` is not a directory of counts.
+    /// Such a directory contains `counts.json`, or only Parquet files that have the columns of counts.
     #[doc(hidden)]
     pub fn index_advice(path: &Path) -> Option<String> {
         let has_columns = |part: &Part| {

@@ -170,8 +170,8 @@ pub(super) struct Sidecar {
     pub starts: Option<ListedFile>,
 }
 
-/// The fields of `counts.json` that list files. They are deserialized separately, because serde would otherwise
-/// buffer all unknown fields in memory.
+/// The fields of `counts.json` that list files. They are deserialized separately from the other fields, because serde
+/// would otherwise buffer all unknown fields in memory.
 #[derive(Deserialize)]
 struct Files {
     parts: Vec<ListedFile>,

@@ -135,7 +135,7 @@ impl Replaced {
         let is_changed = if target.is_directory() {
             let files = target.files();
             let unchanged =
-                files.filter(|name| target.has_unchanged(&self.path, name).unwrap_or(false));
+                files.filter(|name| target.contains_unchanged(&self.path, name).unwrap_or(false));
             let removed = remove_directory(&self.path, unchanged);
             removed.is_err_and(|err| err.kind() == ErrorKind::DirectoryNotEmpty)
         } else {

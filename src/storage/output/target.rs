@@ -140,7 +140,7 @@ impl Target {
         }
         for entry in fs::read_dir(path)? {
             let name = entry?.file_name();
-            if !self.has_unchanged(path, &name)? {
+            if !self.contains_unchanged(path, &name)? {
                 return Err(io::Error::other(format!(
                     "another program wrote {} into this output during the run",
                     name.display()
@@ -151,8 +151,8 @@ impl Target {
     }
 
     /// Returns `true` if the file `name` belongs to the old output directory and has not changed since the new output
-    /// was created. `path` is the current path of the old directory.
-    pub(super) fn has_unchanged(&self, path: &Path, name: &OsStr) -> io::Result<bool> {
+    /// was created. `path` is the path at which the old directory is now.
+    pub(super) fn contains_unchanged(&self, path: &Path, name: &OsStr) -> io::Result<bool> {
         let now = FileState::of(&path.join(name))?;
         Ok(now.is_some() && now.as_ref() == self.files.get(name))
     }
