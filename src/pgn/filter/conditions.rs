@@ -252,9 +252,7 @@ fn number(text: &str) -> Option<u64> {
 /// ```
 /// use polybook::pgn::{GameReader, TagText};
 ///
-/// let mut games = GameReader::new(b"[Event \"Rated Blitz game\"]
-///
-/// 1. e4 *");
+/// let mut games = GameReader::new(b"[Event \"Rated Blitz game\"]\n\n1. e4 *");
 /// games.next_game();
 /// let blitz: TagText = "Event=blitz".parse()?;
 /// assert!(blitz.is_in(games.tags()));

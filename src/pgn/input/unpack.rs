@@ -195,9 +195,9 @@ fn described(others: &[String]) -> Option<String> {
 /// for each file.
 const MAX_MEMBERS: u64 = 1 << 16;
 
-/// Reads the number of files in a zip archive from the last record of its table of contents (APPNOTE.TXT, 4.3.14 and
-/// 4.3.16). The comment at the end of the archive may contain bytes that look like this record. The function therefore
-/// returns one number for each possible record at the end of the archive.
+/// Reads the number of files in a zip archive from the last record of its table of contents (described in APPNOTE.TXT,
+/// sections 4.3.14 and 4.3.16). The comment at the end of the archive may contain bytes that look like this record. The
+/// function therefore returns one number for each possible record at the end of the archive.
 fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
     /// The size in bytes of the last record of the table of contents ("end of central directory record"). In archives
     /// with many files (ZIP64), two more records precede it. Their sizes are `LOCATOR` and `END_64`.
