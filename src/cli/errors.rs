@@ -113,8 +113,8 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
 #[error("the answer is no")]
 pub struct ExitOne;
 
-/// The error of a command that writes files, if standard output was closed before the files were complete. This happens
-/// if a program such as `head` stops reading the output.
+/// The error of a command that could not complete its files because standard output was closed. This happens if a
+/// program such as `head` stops reading the output.
 #[derive(Debug, thiserror::Error)]
 #[error("no output was written")]
 struct NoOutput;

@@ -238,8 +238,8 @@ fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     }
 }
 
-/// Returns the numbers of wins, draws and losses in the finished games with a move. If the query names a player, these
-/// are the player's wins and losses. Otherwise, they are those of the side to move, `turn`.
+/// Returns the numbers of wins, draws and losses in the finished games in which a move was played. If the query names a
+/// player, these are the wins and losses of this player. Otherwise, they are those of the side to move, `turn`.
 fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
     let [wins, losses] = match &played.player {
         Some(player) => [player.wins, player.losses],
@@ -279,7 +279,7 @@ fn uci_of(pos: &VariantPosition, played: &PlayedMove) -> String {
     mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv))
 }
 
-/// Returns the number of games with a move in which the rating of the moving player is known.
+/// Returns the number of games in which the move was played by a player whose rating is known.
 fn rating_games(played: &PlayedMove) -> u64 {
     match (played.average_rating, played.rating_games) {
         (None | Some(0), _) => 0,
