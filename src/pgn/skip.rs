@@ -11,14 +11,14 @@ use super::{
 };
 
 impl<'a> GameReader<'a> {
-    /// Skips the rest of the current game without reading its moves. Returns the end of the game, as
-    /// [`next_token`](GameReader::next_token) would return it.
+    /// Skips the rest of the current game without reading its moves. Returns how the game ended, like
+    /// [`next_token`](GameReader::next_token) at the end of a game.
     pub fn skip_moves(&mut self) -> GameEnd {
         self.without_variations(GameReader::skip_main_line)
     }
 
     /// Counts the half-moves of the main line from the current offset to its end or to the first null move. Then skips
-    /// the rest of the game. Returns the number of half-moves and the end of the game.
+    /// the rest of the game. Returns the number of half-moves and how the game ended.
     pub fn count_moves(&mut self) -> (usize, GameEnd) {
         self.without_variations(|reader| {
             let mut plies = 0;
@@ -33,7 +33,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads the rest of the main line of the current game. Calls `f` with the text of each move, or with no bytes for
-    /// a null move. Returns the end of the game.
+    /// a null move. Returns how the game ended.
     pub fn rest_of_moves(&mut self, mut f: impl FnMut(&[u8])) -> GameEnd {
         self.without_variations(|reader| {
             loop {
@@ -59,7 +59,7 @@ impl<'a> GameReader<'a> {
         read
     }
 
-    /// Skips the rest of the main line, and returns the end of the game. The reader must not be inside a variation.
+    /// Skips the rest of the main line, and returns how the game ended. The reader must not be inside a variation.
     fn skip_main_line(&mut self) -> GameEnd {
         // The last offset at which a token certainly begins.
         let mut token = self.at;
@@ -110,9 +110,9 @@ impl<'a> GameReader<'a> {
         matches!(self.text[self.at..], [b'(', letter, b')', ..] if letter.is_ascii_alphanumeric())
     }
 
-    /// Ends a game that has no termination marker and whose text ends at the current offset. Reads the last words of
-    /// the game again, because they may state the result, as in `White wins`. `token` is an earlier offset at which a
-    /// token begins.
+    /// Ends a game that has no termination marker and whose text ends at the current offset. Returns how the game
+    /// ended. For this, reads the last words of the game again, because they may state the result, as in `White wins`.
+    /// `token` is an earlier offset at which a token begins.
     #[cold]
     fn end_after_words(&mut self, token: usize) -> GameEnd {
         let token = token.min(self.at);
@@ -142,7 +142,7 @@ impl<'a> GameReader<'a> {
     }
 
     /// Skips a comment, a variation or the termination marker `*` at the current offset. Does nothing if anything else
-    /// is there. Returns the end of the game if the game ends at this offset, otherwise `None`.
+    /// is there. Returns how the game ended if it ends at this offset, otherwise `None`.
     fn skip_one(&mut self) -> Option<GameEnd> {
         match self.pass_comment() {
             Ok(true) => return None,
@@ -215,7 +215,7 @@ impl<'a> GameReader<'a> {
     ///
     /// # Errors
     ///
-    /// Returns the end of the game if the variation is not closed, because the game then ends inside it.
+    /// If the variation is not closed, the game ends inside it. Returns this [`GameEnd`] as an error.
     fn skip_variation(&mut self) -> Result<(), GameEnd> {
         let open = self.at;
         let unclosed = |at| {
