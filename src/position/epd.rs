@@ -158,7 +158,7 @@ struct RankSigns {
     signs: [u8; 8],
 }
 
-/// A table of the signs that represent a rank of the board in an EPD. The index is the set of occupied files in the
+/// A table of the signs that represent one rank of the board in an EPD. The index is the set of occupied files in the
 /// rank, with one bit for each file.
 static RANK_SIGNS: [RankSigns; 256] = {
     let empty = RankSigns {
