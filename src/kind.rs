@@ -52,10 +52,10 @@ pub enum FileKind {
 /// The first bytes of every store of evaluations. The command `polybook evals` writes such stores.
 pub(crate) const EVALS: &[u8] = b"\0\0\0\0\0\0\0\0polybook evals ";
 
-/// The name of the file that describes the origin of the counts in a directory of counts.
+/// The name of the file in a counts directory that describes the origin of the counts.
 pub(crate) const SIDECAR: &str = "counts.json";
 
-/// The suffix of the names of all Parquet files in a directory of counts.
+/// The suffix of the names of all Parquet files in a counts directory.
 pub(crate) const ENDING: &str = ".parquet";
 
 /// A file format that polybook recognizes. It includes advice for users who have a file in this format.
@@ -124,7 +124,7 @@ impl Format {
     }
 }
 
-/// The number of bytes at the start of a file that suffice to recognize its format.
+/// The number of bytes at the start of a file that suffice to recognize every format with a signature.
 pub(crate) const MAX_SIGNATURE_LENGTH: usize = 265;
 
 const GZIP: Format = Format::new(
@@ -352,9 +352,9 @@ impl FileKind {
         Format::of_start(start).map_or(FileKind::Other, |format| format.kind)
     }
 
-    /// Returns the name of a file's format, and advice for users. Used in error messages of commands that need another
-    /// format. Returns `None` if the format is not known. `start` contains the first bytes of the file; the file itself
-    /// is not opened. The extension of `path` is used only if `start` is binary data without a known signature.
+    /// Returns the name of a file's format, and advice for users, for the error messages of commands that need another
+    /// format. Returns `None` if the format is not known. The file itself is not opened: `start` contains its first
+    /// bytes. The extension of `path` is used only if `start` is binary data without a known signature.
     ///
     /// ```
     /// use polybook::FileKind;
@@ -429,7 +429,8 @@ pub(crate) fn is_windows_device(path: &Path) -> bool {
     is_named || is_numbered("COM") || is_numbered("LPT")
 }
 
-/// Returns `true` if a directory that contains a file named `name` must be a directory of counts.
+/// Returns `true` if a file with the name `name` occurs only in counts directories: it is `counts.json` or a Parquet
+/// file.
 fn is_of_counts(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == SIDECAR || name.ends_with(ENDING)

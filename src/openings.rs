@@ -31,8 +31,8 @@ use crate::{
     position::{BookMove, Variant, identity, read_move, standard_identities},
 };
 
-/// The text of the tree of named openings, with one move per line. A line contains the depth of the move and the move.
-/// If the position after the move has a name, its ECO code and name follow.
+/// The text of the tree of named openings, with one move per line. A line contains the depth of the move in the tree
+/// and the move. If the position after the move has a name, its ECO code and name follow.
 const OPENING_TREE: &str = include_str!("../data/opening_names.txt");
 
 /// The ECO code and the name of an opening.
@@ -220,7 +220,8 @@ impl FromStr for OpeningFilter {
     }
 }
 
-/// Normalizes a text for comparison. The result is in lower case, without accents, and has single blanks between words.
+/// Normalizes a text so that spellings can be compared: converts it to lower case without accents, and leaves single
+/// blanks between words.
 fn plain(text: &str) -> String {
     let letters = text.nfkd().filter(|letter| !is_combining_mark(*letter));
     let letters: String = letters.flat_map(char::to_lowercase).collect();
@@ -289,13 +290,13 @@ struct OpeningNames {
     bits: Box<[u64; 1 << (INDEX_BITS - 6)]>,
 }
 
-/// The number of low bits of an identity that select a bit in [`OpeningNames::bits`]. With 16 bits, the table takes 8
-/// KiB and fits into the fastest cache.
+/// The number of low bits of an identity (the hash of a position) that select a bit in [`OpeningNames::bits`]. With 16
+/// bits, that table takes 8 KiB and fits into the fastest cache.
 const INDEX_BITS: u32 = 16;
 
 impl OpeningNames {
-    /// Returns the number of the named standard chess position whose identity is `identity`. Returns `None` if the
-    /// position has no name.
+    /// Returns the number of the named position of standard chess with the hash `identity`. Returns `None` if no named
+    /// position has this hash.
     #[inline]
     fn find(&self, identity: u64) -> Option<OpeningNumber> {
         let at = identity as usize % (1 << INDEX_BITS);

@@ -33,7 +33,7 @@ use crate::{
     task,
 };
 
-/// The approximate number of bytes of PGN text that one thread decodes at a time.
+/// The approximate number of bytes of PGN text that a thread decodes as one task.
 const BATCH_SIZE: usize = 1 << 18;
 
 /// Options for reading the half-moves of games. They say which games and half-moves are read, and whether comments are
@@ -145,12 +145,12 @@ impl Plies {
         })
     }
 
-    /// Returns the number of games that have been read, including skipped games.
+    /// Returns the number of games that have been read so far, including skipped games.
     pub fn games(&self) -> u64 {
         self.games
     }
 
-    /// Returns the number of games that have been skipped because they could not be replayed.
+    /// Returns the number of games that have been skipped so far because they could not be replayed.
     pub fn rejected(&self) -> u64 {
         self.rejected
     }
@@ -161,8 +161,8 @@ impl Plies {
     /// # Errors
     ///
     /// Returns an error if the input cannot be read. Returns [`Error::Rejected`] for the first game that cannot be
-    /// replayed if [`PlyOptions::strict`] is set. Returns [`Error::Interrupted`] if reading was cancelled; batches
-    /// after this error may lack games.
+    /// replayed if [`PlyOptions::strict`] is set. Returns [`Error::Interrupted`] if reading was cancelled. After this
+    /// error, further calls may return batches in which games are missing.
     pub fn next_batch(&mut self) -> Result<Option<PlyBatch>> {
         task::caught(|| self.read_batch())
     }
@@ -204,8 +204,9 @@ impl Plies {
     }
 }
 
-/// Decodes the games in `batch`. Returns their half-moves, and how many games were read and rejected. If a game could
-/// not be replayed, also returns the first such game.
+/// Decodes the games in `batch`. Returns their half-moves, and how many games were read and rejected. If games could
+/// not be replayed, also returns the first of them. `replayed` contains the options that decide which games are
+/// replayed, and how far.
 fn read_batch(
     input: &Input,
     options: &PlyOptions,
@@ -237,8 +238,8 @@ struct PlyColumns<'a> {
 }
 
 impl PlyColumns<'_> {
-    /// Reads the clock times and evaluations in the comments of the current game. Only the comments after the first
-    /// `plies` half-moves are read.
+    /// Reads the clock times and evaluations in the comments of the current game. Only comments that follow one of its
+    /// first `plies` half-moves are read.
     fn read_comments(&mut self, plies: usize) {
         let mut game = GameReader::new(&self.text[self.game..]);
         if !game.next_game() {

@@ -76,7 +76,8 @@ impl Meter {
     }
 }
 
-/// The number of steps that a [`FractionalProgress`] reports to its [`Meter`] for the whole operation.
+/// The number of steps of an operation whose progress a [`FractionalProgress`] reports. Its [`Meter`] counts whole
+/// steps.
 const STEPS: u64 = 1 << 20;
 
 /// The progress of an operation whose number of steps is not known in advance, such as a walk through a tree. The
@@ -105,8 +106,8 @@ impl<'a> FractionalProgress<'a> {
         self.meter.check()
     }
 
-    /// Reports that a further part of the operation is completed. `portion` is the size of this part, as a fraction of
-    /// the whole operation.
+    /// Reports that a part of the operation has been completed, in addition to the parts that were reported before.
+    /// `portion` is the size of this part, as a fraction of the whole operation.
     pub(crate) fn add(&mut self, portion: f64) {
         self.done += portion;
         let steps = ((self.done * STEPS as f64) as u64).min(STEPS);

@@ -63,9 +63,9 @@ impl Provenance {
         lines.join("\n")
     }
 
-    /// Returns a list of the names of the inputs. `spelled` converts each name before it is added to the list. If the
-    /// list would be longer than `room` bytes, the last names are left out. The list then ends with their number ("and
-    /// 7 more").
+    /// Returns a list of the names of the inputs, as one string. `spelled` converts each name before it is added to the
+    /// list. If the list would be longer than `room` bytes, the last names are left out, and the list ends with their
+    /// number ("and 7 more").
     pub(crate) fn input_names(&self, room: usize, spelled: impl Fn(&str) -> String) -> String {
         let mut line = String::new();
         for (i, input) in self.inputs.iter().enumerate() {
@@ -85,23 +85,25 @@ impl Provenance {
     }
 }
 
-/// Joins options to the text of a command line. Elements that are `None` are skipped.
+/// Joins the texts of some options with blanks, as on a command line. Elements that are `None` are skipped.
 pub(crate) fn option_text(options: impl IntoIterator<Item = Option<String>>) -> String {
     Vec::from_iter(options.into_iter().flatten()).join(" ")
 }
 
-/// Returns the text of an option without a value, such as `--uniform`, or `None` if `is_on` is `false`.
+/// Returns the text of an option without a value, such as `--uniform`, or `None` if `is_on` is `false`. `name` is the
+/// option without the hyphens.
 pub(crate) fn switch(name: &str, is_on: bool) -> Option<String> {
     is_on.then(|| format!("--{name}"))
 }
 
-/// Returns the text of an option and its value, such as `--max-ply 30`, or `None` if `value` is `None`.
+/// Returns the text of an option and its value, such as `--max-ply 30`, or `None` if `value` is `None`. `name` is the
+/// option without the hyphens.
 pub(crate) fn valued(name: &str, value: Option<impl fmt::Display>) -> Option<String> {
     value.map(|value| format!("--{name} {value}"))
 }
 
-/// Returns the number of names that [`Provenance::input_names`] has left out of a list. `name` is the last element of
-/// the list. If it ends with "and N more", the number is N, otherwise 0.
+/// Returns how many names a list of inputs leaves out, if `name` is its last element. If `name` ends with "and N more",
+/// as [`Provenance::input_names`] writes it, the number is N, otherwise 0.
 fn named_more(name: &str) -> u64 {
     let rest = name.strip_suffix(" more");
     let number = rest.and_then(|rest| rest.rsplit_once(" and "));
@@ -142,8 +144,8 @@ impl fmt::Display for Pruned {
 }
 
 impl Pruned {
-    /// Adds the numbers of `other` to these numbers. `other` describes what was dropped from other counts. The minimum
-    /// number of moves becomes the larger one of the two minimums.
+    /// Adds the numbers of `other` to these numbers. `other` describes what was dropped from other counts. The new
+    /// minimum number of moves is the larger of the two minimums.
     pub(crate) fn add(&mut self, other: Pruned) {
         self.min_game = self.min_game.max(other.min_game);
         self.positions += other.positions;
@@ -166,7 +168,8 @@ pub struct GameCounts {
 }
 
 impl GameCounts {
-    /// Parses the text that [`Display`](fmt::Display) writes. Returns `None` for any other text.
+    /// Reads the four numbers from the text that [`Display`](fmt::Display) writes. Returns `None` if one of them is
+    /// missing.
     ///
     /// ```
     /// use polybook::provenance::GameCounts;
@@ -239,7 +242,8 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// Returns the message about the rejected game, without the name of the file.
+    /// Returns the message about the rejected game without the name of its file, for a report that already names the
+    /// file.
     pub(crate) fn without_file(&self) -> String {
         let (game, offset, ply, reason) = (self.game + 1, self.offset, self.ply, &self.reason);
         let plural = if ply == 1 { "" } else { "s" };

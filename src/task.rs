@@ -55,7 +55,7 @@ pub(crate) fn unlocked<T>(mutex: Mutex<T>) -> T {
     mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A record of the first error of several jobs. All jobs belong to the same operation.
+/// The first error of several jobs that belong to the same operation.
 #[derive(Default, Debug)]
 pub(crate) struct Failure {
     first: Mutex<Option<Error>>,
@@ -102,8 +102,9 @@ pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
         .at("threads", "start")
 }
 
-/// Starts a thread named `name` that calls `work`. `work` sends items to the feeder that it receives. Returns the feed
-/// with these items, and the handle of the thread. Sending blocks while `ahead` items are waiting to be received.
+/// Starts a thread named `name` that produces items. It calls `work`, which sends the items through the [`Feeder`] that
+/// it gets. Returns the [`Feed`] that receives the items, and the handle of the thread. Sending blocks while `ahead`
+/// items are waiting to be received.
 pub(crate) fn start<T: Send + 'static>(
     name: &str,
     ahead: usize,
@@ -133,7 +134,8 @@ pub(crate) fn start_taking<T: Send + 'static>(
     Ok(Taker { sender })
 }
 
-/// The sending half of a bounded queue. A thread that [`start_taking`] started consumes the items of the queue.
+/// The sending half of a bounded queue whose items another thread consumes. Created by [`start_taking`], which also
+/// starts this thread.
 #[derive(Debug)]
 pub(crate) struct Taker<T> {
     sender: SyncSender<T>,
@@ -147,9 +149,10 @@ impl<T> Taker<T> {
     }
 }
 
-/// Starts a thread named `name` that calls `work`. `work` sends items to the feeder that it receives, and the returned
-/// feed receives them. The thread belongs to `scope`, so `work` may borrow data. Sending blocks while `ahead` items are
-/// waiting to be received. When the feed is dropped, sending fails, so `work` should end.
+/// Starts a thread named `name` that produces items. It calls `work`, which sends the items through the [`Feeder`] that
+/// it gets. Returns the [`Feed`] that receives the items. The thread belongs to `scope`, so `work` may borrow data.
+/// Sending blocks while `ahead` items are waiting to be received. When the feed is dropped, sending fails, so `work`
+/// should end.
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     name: &str,
@@ -164,9 +167,9 @@ pub(crate) fn start_in<'scope, T: Send + 'scope>(
 }
 
 /// Runs `act` on this thread. Meanwhile, another thread named `name` calls `repeated` again and again, with pauses of
-/// length `pause`. It calls `repeated` once more after `act` has ended. Returns the first error or panic of `repeated`,
-/// and otherwise the result of `act`. An error of `repeated` is recorded in `failure` at once, so that `act` can stop
-/// early.
+/// the length `pause`, and once more after `act` has ended. If `repeated` fails or panics, the error is recorded in
+/// `failure` at once, so that `act` can check `failure` and stop early. Returns the error of `repeated` if there is
+/// one, otherwise the result of `act`.
 pub(crate) fn while_repeating<T>(
     name: &str,
     pause: Duration,
@@ -192,9 +195,9 @@ pub(crate) fn while_repeating<T>(
     failure.take().and(result)
 }
 
-/// Creates a bounded channel whose last message says whether the sender completed or failed. If the sender is dropped
-/// without this message, the receiver reports an error. Sending blocks while `ahead` items are waiting to be
-/// received.
+/// Creates a bounded channel whose last message says whether the sender completed or failed. Sending blocks while
+/// `ahead` items are waiting to be received. If the sender is dropped without its last message, the receiver reports an
+/// error.
 pub(crate) fn channel<T>(ahead: usize) -> (Feeder<T>, Feed<T>) {
     let (sender, receiver) = sync_channel(ahead);
     (Feeder { sender }, Feed::Open(receiver))
@@ -341,7 +344,7 @@ impl<T> Feed<T> {
     }
 }
 
-/// A point at which tests can make a thread panic. Outside of tests, this is a no-op.
+/// Marks a point at which tests can make a thread panic. Outside of tests, this does nothing.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn fault(_stage: &str) {}

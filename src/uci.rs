@@ -179,8 +179,9 @@ impl EngineProcess {
         }
     }
 
-    /// Creates the error for an engine that has closed a pipe or does not read its input. If the engine wrote a line
-    /// that is too long, or has ended with an exit status, the error says so. Otherwise, the error says `otherwise`.
+    /// Creates the error for an engine that has closed a pipe or does not read its input. The error says if the engine
+    /// wrote a line that is too long, or with which exit status it ended. If neither is the case, the error says
+    /// `otherwise`, such as `does not read`.
     pub(crate) fn end_error(&mut self, otherwise: &str) -> Error {
         if self.wrote_too_long.load(Ordering::Acquire) {
             return self.failure(&format!("wrote a line of more than {LONGEST_LINE} bytes"));

@@ -23,16 +23,15 @@ use crate::{
     pgn::{GameResult, NameMatch, folded},
 };
 
-/// The inverse of the largest share of games for which a filter by player tests single games. If the player played at
-/// most one of `SPARSE_PLAYER_DIVISOR` games in a range, only the player's games are tested, one by one. Otherwise, the
-/// filter scans whole columns.
+/// The minimum ratio of all games in a range to the player's games in it for which only the player's games are tested,
+/// one by one. If the ratio is smaller, the filter scans whole columns.
 const SPARSE_PLAYER_DIVISOR: usize = 32;
 
 /// The number of games in each range of ids that a thread filters as one task.
 const GAMES_PER_RANGE: usize = 1 << 16;
 
-/// The inverse of the share of an index's games that makes a list of games long. A list is long if it contains more
-/// than one of `LONG_LIST_DIVISOR` games of its index.
+/// The divisor that decides whether a list of games is long. A list is long if it contains more than one in
+/// `LONG_LIST_DIVISOR` games of its index.
 const LONG_LIST_DIVISOR: u64 = 4;
 
 /// The filters of a query, prepared for the games of each index of an explorer. Leaves out indexes in which no game can

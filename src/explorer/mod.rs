@@ -210,22 +210,22 @@ impl Explorer {
         }
     }
 
-    /// Returns the limit by which rare positions were removed from the counts. A position was removed if fewer moves
-    /// than this were counted in it. If `filters` selects several sources, returns the greatest of their limits.
-    /// Returns `None` if no position was removed.
+    /// Returns the minimum number of counted moves in a position. Positions with fewer counted moves were removed from
+    /// the counts. If `filters` selects several sources, returns the greatest of their minimums. Returns `None` if no
+    /// positions were removed.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         self.sources.min_game(filters)
     }
 
-    /// Returns the number of half-moves that were counted in each game, from its start. If `filters` selects several
-    /// sources, returns the smallest of their numbers. Returns `None` if all half-moves were counted.
+    /// Returns the number of half-moves that were counted in each game, from the start of the game. If `filters`
+    /// selects several sources, returns the smallest of their numbers. Returns `None` if all half-moves were counted.
     pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
         let selected = self.sources.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::max_ply).min()
     }
 
-    /// Returns a message for the user if positions are missing from the selected sources, because they were removed
-    /// from the counts or were not counted. Returns `None` if no positions are missing.
+    /// Returns a message for the user if positions are missing from the counts of the selected sources: rare positions
+    /// that were removed, or positions after the last counted half-move. Returns `None` if no positions are missing.
     pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
         let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
         let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
@@ -457,9 +457,9 @@ impl Explorer {
         Ok(all)
     }
 
-    /// Counts the games that reached a position, for each value of the filters by speed, rating group, color, year
-    /// and variant. Each number counts the games that would pass if its filter had this value and all other filters
-    /// were unchanged.
+    /// Counts the games that reached a position, for each value of the filters by speed, rating group, color, year and
+    /// variant. The number of a value, such as blitz, is the number of games that would pass if the filter by speed
+    /// were set to this value and all other filters were unchanged.
     ///
     /// # Errors
     ///
@@ -534,7 +534,8 @@ impl Explorer {
         times(&self.sources, query, most, should_continue)
     }
 
-    /// Returns a lookup that finds out when games first reached given positions.
+    /// Returns a lookup that finds out whether any game reached a position, and when the first of these games was
+    /// played.
     ///
     /// # Errors
     ///

@@ -133,7 +133,7 @@ impl PositionRules {
 
 impl Board {
     /// Creates the web page's data about the position that `request` names. `answer` is the explorer's answer to the
-    /// request. `explorer` provides the limits with which the games in it were counted.
+    /// request. `explorer` says which positions may be missing from the counts that the answer contains.
     pub(super) fn new(request: &Request, answer: &Answer, explorer: &Explorer) -> Board {
         let filters = &request.query.filters;
         let line = &request.query.line;
@@ -161,14 +161,14 @@ impl Board {
         }
     }
 
-    /// Stores a name that the filters contain but no game does. The most similar names that occur in games are part of
-    /// `unknown`.
+    /// Stores `unknown`, a name in the filters that occurs in no game, together with the most similar names that occur
+    /// in games.
     pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(unknown);
     }
 
-    /// Stores the evaluations of the position `pos` and of the positions after its legal moves. `evals` contains the
-    /// evaluations.
+    /// Looks up the evaluations of the position `pos` and of the positions after its legal moves in `evals`, and stores
+    /// them in this value.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl Board {
         Ok(())
     }
 
-    /// Stores the mean time that players took for each move in the position `pos`. `times` contains these mean times.
+    /// Stores the mean times from `times` that players took for the legal moves of the position `pos`.
     pub(super) fn add_times(&mut self, pos: &VariantPosition, times: &Times) {
         let moves = pos.legal_moves().into_iter().filter_map(|mv| {
             Some(MoveClock {
@@ -207,8 +207,8 @@ const MOST_MOVES: usize = 2000;
 /// The error message for a pasted text that is neither a position nor moves.
 const NEITHER: &str = "this is neither a FEN nor moves from the start";
 
-/// Returns `true` if an unreadable text was probably meant as a FEN. Its first word then contains a slash, but no
-/// hyphen and no opening bracket.
+/// Returns `true` if a text that cannot be read was probably meant as a FEN: its first word contains a slash, but
+/// neither a hyphen nor an opening bracket.
 fn begins_like_fen(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     word.contains('/') && !word.contains(['-', '['])
@@ -271,7 +271,7 @@ impl Moves {
         line.expect("the moves were played from there")
     }
 
-    /// Returns the value of a tag, or `None` if the tag is missing or its value means "unknown".
+    /// Returns the value of the tag `name`, or `None` if the tag is missing or its value means "unknown", such as `?`.
     pub(super) fn tag(&self, name: &str) -> Option<String> {
         let found = self.tags.iter().find(|(known, _)| known == name);
         let value = found.map(|(_, value)| value.trim());
@@ -457,8 +457,8 @@ impl Annotations {
         read
     }
 
-    /// Parses a comment, and stores its clock time, its evaluation and its text. Ignores comments in variations:
-    /// `depth` is the nesting depth of variations, and is 0 in the main line.
+    /// Parses a comment, and stores its clock time, its evaluation and its text. `depth` is the nesting depth of the
+    /// variation that contains the comment, or 0 in the main line. Comments in variations are ignored.
     fn take_comment(&mut self, comment: &[u8], depth: u32) {
         if depth > 0 {
             return;

@@ -33,15 +33,15 @@ enum BookFormat {
     Oobs(Box<Obs>, Scaling),
 }
 
-/// The moves of a book in a position, with the name of the book.
+/// The name of a book, and its moves in a position.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct BookMoves {
     name: String,
     moves: Vec<ShownBookMove>,
 }
 
-/// A move of a book, with its weight. The field `probability` is the move's share of the position's total weight, in
-/// percent.
+/// A move of a book, with its weight. The field `probability` is the share of the weight in the total weight of all
+/// moves in the position, in percent.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct ShownBookMove {
     uci: String,
@@ -77,9 +77,9 @@ impl BookFile {
         &self.name
     }
 
-    /// Returns the records of a Polyglot book for the last position of a line. Another program may have changed the
-    /// file, so that reading fails. In this case, opens the file again, stores the new book in `book`, and tries once
-    /// more. A pipe is not opened again, because that would block the thread.
+    /// Returns the records of a Polyglot book for the last position of a line. If reading fails, for example because
+    /// another program has replaced the file, opens the file again, stores the new book in `book`, and tries once more.
+    /// A pipe is not opened again, because that would block the thread.
     fn entries(&self, book: &RwLock<Arc<Book>>, line: &Line) -> Result<Vec<Entry>> {
         let entries_of = |book: &Book| match book.is_for(line.variant())? {
             true => book.moves_of(line.position()),

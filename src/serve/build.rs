@@ -44,7 +44,8 @@ const MOST_GAPS: u32 = 10_000;
 impl AppState {
     /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters, and
     /// returns its file. With the parameter `count`, stores the file for a later request instead, and returns its size
-    /// and an equivalent polybook command. Setting `stop` cancels the work.
+    /// and an equivalent polybook command. With the parameter `repertoire`, returns a repertoire of the server with the
+    /// user's edits. Setting `stop` cancels the work.
     pub(super) fn build(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -220,8 +221,8 @@ impl AppState {
         self.answered(key, (&query.filters, !games.is_empty()), &document, stop)
     }
 
-    /// Returns one of the server's repertoires as PGN, with a user's edits. The moves that the user removed are
-    /// missing. The lines that the user added are the first games. Setting `stop` cancels the work.
+    /// Returns a repertoire of the server as PGN, with the edits that the request contains: the moves that the user
+    /// removed are missing, and the lines that the user added are the first games. Setting `stop` cancels the work.
     fn edited_pgn(
         &self,
         parameters: &Parameters,
@@ -320,8 +321,8 @@ fn memory(directory: &Path) -> Memory {
 }
 
 /// Counts the games that `counting` describes, and writes the counts to a subdirectory of `directory`. Returns the
-/// counts as a source of moves. Also returns the number of counted games. `what` is the name of the product in error
-/// messages, such as `repertoire`. Setting `stop` cancels the work.
+/// counts as a source of moves, and the number of counted games. `what` names the product in error messages, such as
+/// `repertoire`. Setting `stop` cancels the work.
 fn count_games(
     mut counting: Counting,
     what: &str,

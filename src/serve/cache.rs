@@ -21,8 +21,8 @@ use crate::{
 /// builds older indexes again.
 const GENERATION: u32 = 12;
 
-/// The file extension of the [record](CachedIndex::record_content) of an index. The name of the file is the name of the
-/// index, followed by this extension.
+/// The file extension of an index's [record](CachedIndex::record_content), which describes the PGN file of the index.
+/// The name of the record is the name of the index, followed by this extension.
 const STATE: &str = "state";
 
 /// A directory of indexes that were built from PGN files. The name of an index contains a hash of its PGN file's path,
@@ -34,7 +34,8 @@ pub struct Cache {
     _temporary: Option<TemporaryDir>,
 }
 
-/// The location of an index in a [`Cache`]. The index belongs to the current content of a PGN file, and need not exist.
+/// The location of an index in a [`Cache`]. The index belongs to the current content of a PGN file. It exists only if
+/// it has already been built.
 #[derive(Clone, Debug)]
 pub struct CachedIndex {
     pgn: PathBuf,
@@ -140,10 +141,10 @@ impl CachedIndex {
         Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false) && self.is_of_content())
     }
 
-    /// Returns `true` unless the content of the PGN file has changed since it was recorded. First compares the recorded
-    /// time of the last status change, because programs can restore the modification time but not this time. If the
-    /// times differ, compares the checksums. If the checksums are equal, for example because only the access rights
-    /// have changed, records the new time.
+    /// Returns `true` if the content of the PGN file is the recorded content, or if no content was recorded. First
+    /// compares the time of the last status change, because programs can restore the modification time but not this
+    /// time. If the times differ, compares the checksums. If the checksums are equal, for example because only the
+    /// access rights have changed, records the new time.
     fn is_of_content(&self) -> bool {
         let state = fs::read_to_string(self.state_path()).unwrap_or_default();
         let numbers = state.split_whitespace().map(str::parse);
@@ -197,14 +198,14 @@ impl CachedIndex {
         Ok(unless_damaged(opened)?.is_some())
     }
 
-    /// Removes the index unless `is_sound` returns `true`. Does nothing if the index does not exist. First locks the
-    /// index, and calls `is_sound` afterwards, because another process may have just built the index again.
+    /// Removes the index unless `is_sound` returns `true`. Does nothing if the index does not exist. Locks the index
+    /// before it calls `is_sound`, because another process may have just built the index again.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Busy`] if another process is building or removing the index. Also returns an error if
-    /// `is_sound` fails or a file cannot be removed. A directory that contains files of other kinds is not removed and
-    /// is an error, too.
+    /// `is_sound` fails or a file cannot be removed. A directory that also contains files that do not belong to an
+    /// index is not removed, which is an error too.
     pub fn remove_unless(&self, is_sound: impl FnOnce() -> Result<bool>) -> Result<()> {
         let _claim = match claim_abandoned(&self.path, true) {
             Ok(None) => {
@@ -234,9 +235,9 @@ impl CachedIndex {
             .explorer(&self.path)
     }
 
-    /// Returns the final name of an unfinished index. `name` is the temporary name under which the index is being
-    /// built, in the form `.INDEX.RANDOM.ENDING`. Returns `None` if `name` has another form, or if the index does not
-    /// belong to an earlier content of the same PGN file.
+    /// Returns the name that an unfinished index would have been given when it was complete. `name` is the temporary
+    /// name of the index, in the form `.INDEX.RANDOM.ENDING`. Returns `None` if `name` has another form, or if the
+    /// index does not belong to an earlier content of the same PGN file.
     fn older_unfinished<'n>(&self, name: &'n str) -> Option<&'n str> {
         let (older, _) = name.strip_prefix('.')?.split_once('.')?;
         let is_older = older.starts_with(&self.prefix) && self.path.file_name()? != older;
@@ -309,7 +310,8 @@ fn checksum_of(path: &Path) -> io::Result<u32> {
     }
 }
 
-/// Returns an opened value as `Some`. Returns `None` if `opened` is the error for a damaged or incomplete index.
+/// Distinguishes damaged indexes from other problems. Returns an opened value as `Some`, and `None` if `opened` is the
+/// error for a damaged or incomplete index.
 ///
 /// # Errors
 ///

@@ -29,8 +29,8 @@ const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval at which the server checks whether a client that waits for an answer is still connected.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The maximum size of a small response, in bytes. The server sends small responses without a permit of the semaphore
-/// that limits the bytes of unsent responses. The send buffers of the operating system have about this size.
+/// The maximum size of a small response, in bytes. Small responses are sent without a permit of the semaphore that
+/// limits the bytes of unsent responses, because they fit into the send buffers of the operating system.
 const SMALL: usize = 64 << 10;
 
 /// The size, in bytes, of the send buffer of a connection. A blocked write continues when a third of the buffer is
@@ -86,7 +86,7 @@ impl Capacity {
     }
 }
 
-/// All clients of a server, and the semaphores that limit their use of resources.
+/// The clients of a server, and the semaphores that limit how much of each resource they use.
 pub(super) struct Clients {
     /// The semaphores of the whole server.
     server: Arc<Capacity>,
@@ -96,8 +96,8 @@ pub(super) struct Clients {
     shares: HashMap<IpAddr, Weak<Capacity>>,
 }
 
-/// The client of one connection. The client and its clones hold the semaphore permits of the connection. Dropping the
-/// last clone releases them.
+/// The client of one connection. A `Client` and its clones share the semaphore permits of the connection, which are
+/// released when the last of them is dropped.
 #[derive(Clone)]
 pub(super) struct Client {
     stream: Arc<net::TcpStream>,
@@ -157,8 +157,8 @@ impl Clients {
         Some((client, stream))
     }
 
-    /// Returns the semaphores that all connections of one address share. Creates them if the address has no
-    /// connections.
+    /// Returns the semaphores that all connections of one address share. Creates new semaphores if there is no other
+    /// connection of this address.
     fn share_of(&mut self, address: IpAddr) -> Arc<Capacity> {
         let address = client_network(address);
         if let Some(share) = self.shares.get(&address).and_then(Weak::upgrade) {
@@ -256,8 +256,9 @@ impl Client {
         Ok((own, permit(&self.server).map_err(too_many)?))
     }
 
-    /// Acquires the semaphore permits that are needed to send a large response, and attaches them to `content`. They
-    /// are released when the response has been sent. Returns a small response unchanged, because it needs no permits.
+    /// Acquires the semaphore permits that are needed to send `content`, if it is large, and attaches them to
+    /// `content`. They are released when the response has been sent. Returns a small response unchanged, because it
+    /// needs no permits.
     ///
     /// # Errors
     ///
@@ -341,7 +342,8 @@ pub(super) async fn while_wanted<T>(
     }
 }
 
-/// Waits for a semaphore permit and returns it. Returns a refusal if the permit is not available within ten seconds.
+/// Waits for a semaphore permit and returns it. `permit` is the future that acquires the permit. Returns a refusal if
+/// the permit is not available within ten seconds.
 pub(super) async fn in_time<T>(
     permit: impl Future<Output = Result<T, AcquireError>>,
 ) -> Result<T, Refusal> {

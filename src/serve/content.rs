@@ -70,7 +70,7 @@ impl Content {
         Ok(Content::new("application/x-ndjson", body))
     }
 
-    /// Creates a response body of games in PGN. `body` contains the games, in any encoding.
+    /// Creates a response body of games in PGN. `body` contains the games. Their text may have any encoding.
     pub(super) fn pgn(body: Vec<u8>) -> Content {
         Content::new(PGN, body)
     }
@@ -98,7 +98,8 @@ impl Content {
         self.body.len()
     }
 
-    /// Returns the validator (`ETag`) of the content, which is a hash of it.
+    /// Returns a validator (`ETag`) of the content, which is a hash of its bytes. A client sends it back to ask whether
+    /// the content has changed.
     pub(super) fn etag(&self) -> HeaderValue {
         etag_of(&(self.media_type, &self.body))
     }
@@ -119,11 +120,11 @@ impl Content {
         (headers, Body::from(self.body)).into_response()
     }
 
-    /// Creates the response for a content that was read from files, which may change at any time. `asker` contains the
+    /// Creates the response for a content that was read from files, which may change at any time. `headers` are the
     /// headers of the request. If the client already has this content, the response has the status 304 and no body.
-    pub(super) fn answer_from_files(self, asker: &HeaderMap) -> Response {
+    pub(super) fn answer_from_files(self, headers: &HeaderMap) -> Response {
         let etag = self.etag();
-        not_modified(asker, &etag).unwrap_or_else(|| self.into_response(etag))
+        not_modified(headers, &etag).unwrap_or_else(|| self.into_response(etag))
     }
 }
 

@@ -73,11 +73,12 @@ impl AppState {
     }
 }
 
-/// Returns the index of the game's first move after which no position occurs in another game. Returns `None` if there
-/// is no such move.
+/// Returns the index of the move with which the game finally leaves the positions of all other games: no position after
+/// this move occurs in another game. Returns `None` if there is no such move.
 ///
 /// For each move, `reached` contains the number of games that reach the position after it, including the game itself.
-/// An element is `None` if this number is unknown.
+/// If an element is `None`, which means that the number is unknown, the function ignores this element and all later
+/// ones.
 fn novelty(reached: &[Option<u64>]) -> Option<usize> {
     let known = reached
         .iter()

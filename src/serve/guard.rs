@@ -76,9 +76,9 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the request names a host that does not belong to this server. Also returns a refusal if the
-    /// request comes from a page of another site whose origin is not allowed. A costly request is refused even if it
-    /// only may come from such a page.
+    /// Returns a refusal if the request names a host that does not belong to this server, or if it comes from a page of
+    /// another site whose origin is not allowed. A costly request is also refused if its headers do not rule out that
+    /// it comes from such a page.
     pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
         let (uri, headers) = (request.uri(), request.headers());
         self.hosts.check(uri, headers)?;
@@ -139,7 +139,7 @@ impl Guard {
     }
 }
 
-/// Returns the value of an `Origin` header, if an error message can suggest it as the value of `--allow-origin`.
+/// Returns the value of an `Origin` header, so that an error message can suggest it as the value of `--allow-origin`.
 /// Returns `None` if the option would reject the value, or if a shell would require quotes around it.
 fn shown_origin(header: &HeaderValue) -> Option<&str> {
     let text = header.to_str().ok()?;
@@ -164,7 +164,7 @@ fn is_costly(uri: &Uri) -> bool {
 }
 
 /// Returns `true` if the `Host` header names this machine, as in `localhost:8040`. Browsers always send
-/// `Sec-Fetch-Site` to such hosts. A request without `Sec-Fetch-Site` therefore comes from another program.
+/// `Sec-Fetch-Site` to such a host, so a request without `Sec-Fetch-Site` then comes from another program.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
@@ -235,7 +235,7 @@ impl Hosts {
 }
 
 /// An origin whose pages may read the server's responses. It consists of a scheme, a host and a port, as in a browser's
-/// `Origin` header. The origin `*` stands for all origins.
+/// `Origin` header. The origin `*` allows all origins.
 ///
 /// ```
 /// use polybook::serve::Origin;

@@ -98,7 +98,8 @@ pub(super) struct Site {
     pub(super) log: Option<Logging>,
 }
 
-/// An accepted connection, on its way to the thread that will serve it.
+/// An accepted connection, in the form in which it is passed to the thread that will serve it: the client, the stream,
+/// and a watcher with which a shutdown waits for the connection.
 type AcceptedClient = (Client, net::TcpStream, Watcher);
 
 /// The channels that pass accepted connections to the threads that serve them. There is one channel for each thread. A

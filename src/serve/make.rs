@@ -107,9 +107,9 @@ pub(super) const GAPS: Product = Product {
     ..REPERTOIRE
 };
 
-/// Creates the route that answers requests for the product `making`, such as a book.
-pub(super) fn route(making: Product) -> MethodRouter<Arc<AppState>> {
-    get(async move |state, client, request| answer_product(state, client, request, making).await)
+/// Creates the route that answers requests for `product`, such as a book.
+pub(super) fn route(product: Product) -> MethodRouter<Arc<AppState>> {
+    get(async move |state, client, request| answer_product(state, client, request, product).await)
 }
 
 /// Answers a request for a product, such as a book. Waits until no other product is being made, and then makes the
@@ -152,8 +152,8 @@ async fn answer_product(
     Ok(content?.answer_from_files(request.headers()))
 }
 
-/// A planned run of `make-book`, which counts the games of a request again from their PGN files. It also contains the
-/// data for checking that the files still contain the games of the index.
+/// A planned run of `make-book` that counts the games of a request. The games must be read again from their PGN files,
+/// so the plan also contains the data for checking that the files still contain the games of the index.
 pub(super) struct Counting {
     pub(super) run: MakeBook,
     pub(super) variant: Variant,
@@ -193,8 +193,8 @@ impl Counting {
     }
 }
 
-/// The plan for making the book that a request asks for. It contains the run of `make-book`, the side and the format of
-/// the book, and the equivalent command.
+/// The plan for making the book that a request asks for: the run of `make-book`, the side and the format of the book,
+/// and the equivalent command.
 struct BookPlan {
     counting: Counting,
     side: Option<Color>,
@@ -328,8 +328,8 @@ impl AppState {
     }
 
     /// Creates a run of `make-book` that counts the games that pass the filters, up to `depth` half-moves of each game.
-    /// Appends the equivalent options of `make-book` to `words`. Setting `stop` cancels the check of the names in the
-    /// filters.
+    /// Appends the equivalent options of `make-book` to `words`, the words of a command that the page shows. Setting
+    /// `stop` cancels the check of the names in the filters.
     ///
     /// # Errors
     ///
@@ -412,8 +412,9 @@ impl AppState {
 ///
 /// # Errors
 ///
-/// Returns a refusal if a file was indexed with options that chose some of its games. Also returns a refusal if the
-/// files were indexed with different variants for games without a `Variant` tag, because `make-book` accepts only one.
+/// Returns a refusal if a file was indexed with options that selected only some of its games. Also returns a refusal if
+/// the files were indexed with different variants for games without a `Variant` tag, because `make-book` accepts only
+/// one.
 fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
     if let Some(file) = files.iter().find(|file| !file.options.is_empty()) {
         let name = file.path.file_name().unwrap_or_default().display();
@@ -440,7 +441,7 @@ pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
     Ok(parameters.number("depth", 1..=MAX_DEPTH)?.unwrap_or(24))
 }
 
-/// Returns the number of moves and the number of positions in the Polyglot book whose bytes are `book`.
+/// Returns the number of moves and the number of positions in a Polyglot book. `book` contains the bytes of the book.
 fn counts_of(book: &[u8]) -> (usize, usize) {
     let keys = book.chunks_exact(16).map(|record| &record[..8]);
     let keys: Vec<&[u8]> = keys.filter(|key| *key != [0; 8]).collect();

@@ -247,8 +247,9 @@ fn pieces(script: &str) -> Vec<(bool, String)> {
     pieces
 }
 
-/// Reads the rest of a string or template literal, up to and including `end`, and returns it. In a template literal,
-/// stops after `${` and pushes 0 onto `open`. Each element of `open` counts the open braces in one `${...}`.
+/// Reads the rest of a string or template literal, up to and including its end mark `end`, and returns it. In a
+/// template literal, also stops after `${`, where code begins, and pushes 0 onto `open`. Each element of `open` is the
+/// number of open braces in one `${...}`.
 fn read_text(letters: &mut Chars<'_>, open: &mut Vec<usize>, end: &str) -> String {
     let mut text = String::new();
     for letter in letters {
@@ -299,7 +300,7 @@ fn names(text: &str, mark: &str) -> Vec<String> {
 }
 
 /// Shortens names in a text that directly follow the string `mark`, and returns the new text. Only names in `names` are
-/// shortened. Each of them becomes a name made from its index: `a` to `z`, then `a1`, `b1` and so on.
+/// shortened. The new name depends on the index in `names`: `a` to `z`, then `a1`, `b1` and so on.
 fn renamed(text: &str, mark: &str, names: &[String]) -> String {
     let mut parts = text.split(mark);
     let mut renamed = parts.next().unwrap_or_default().to_owned();

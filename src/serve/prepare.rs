@@ -15,7 +15,7 @@ use crate::{
     position::Keyed,
 };
 
-/// The maximum value of the parameter `lines`, the number of lines to study in a response.
+/// The maximum value of the parameter `lines`. This parameter is the number of lines to prepare in a response.
 const MAX_LINES: u32 = 50;
 
 impl AppState {

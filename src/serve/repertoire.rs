@@ -64,9 +64,9 @@ impl Hash for ServedRepertoire {
 }
 
 impl ServedRepertoire {
-    /// Creates a repertoire for the side `color` from the moves in `known`. `path` is the file of the repertoire. The
-    /// name of the file, up to the first dot, becomes the name of the repertoire. The size and the time of the file
-    /// identify its content.
+    /// Creates a repertoire for the side `color` from the moves in `known`, which were read from the file `path`. The
+    /// name of the file, up to the first dot, becomes the name of the repertoire. The size and the modification time of
+    /// the file identify its content.
     ///
     /// # Errors
     ///
@@ -95,13 +95,13 @@ impl ServedRepertoire {
         })
     }
 
-    /// Returns a copy of the repertoire with the [edits](Edits::parse) in the parameter `edits`. The file is not
-    /// changed. Setting `stop` cancels the reading of the file.
+    /// Returns a copy of the repertoire to which the [edits](Edits::parse) in the parameter `edits` are applied. The
+    /// file is not changed. Setting `stop` cancels the reading of the file.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the edits cannot be parsed. Edits that remove moves require reading the file again. They
-    /// are also refused if the file is not a PGN, or if it has changed since the server was started.
+    /// Returns a refusal if the edits cannot be parsed. If they remove moves, the file must be read again. In this
+    /// case, also returns a refusal if the file is not a PGN, or if it has changed since the server was started.
     pub(super) fn edited(
         &self,
         parameters: &Parameters,
@@ -137,8 +137,9 @@ impl ServedRepertoire {
         Ok(edited)
     }
 
-    /// Reads the repertoire from its file again, and returns it without the moves in `removed`. `directory` is for
-    /// temporary files, and must exist as long as the returned value. Setting `stop` cancels the reading of the file.
+    /// Reads the repertoire from its file again, and returns it without the moves in `removed`. The returned value
+    /// keeps temporary files in `directory`, which must exist as long as the value. Setting `stop` cancels the reading
+    /// of the file.
     ///
     /// # Errors
     ///

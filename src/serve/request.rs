@@ -24,11 +24,11 @@ const MAX_PAGE_LENGTH: u32 = 200;
 /// games, which takes time.
 const MAX_SKIP: u32 = 10_000;
 
-/// The maximum value of the parameter `minPly`, which filters games by their minimum number of half-moves. An index
-/// stores no greater number.
+/// The maximum value of the parameter `minPly`, which is the minimum number of half-moves of a game. An index does not
+/// store larger numbers of half-moves.
 const MAX_MIN_PLY: u32 = u16::MAX as u32;
 
-/// The maximum rating in the parameter `ratings`. If a game has a higher rating, its rating is considered unknown.
+/// The maximum rating in the parameter `ratings`. polybook treats higher ratings in games as unknown.
 const MAX_RATING: u32 = 4000;
 
 /// The values of the parameter `variant`, for messages.
@@ -137,8 +137,8 @@ pub enum Route {
 }
 
 impl Route {
-    /// Returns the names of the parameters of this route. Returns `None` for a route of Lichess's API, because such a
-    /// route ignores unknown parameters.
+    /// Returns the names of all parameters that this route accepts. Returns `None` for a route of Lichess's API, which
+    /// ignores unknown parameters instead of refusing them.
     fn parameters(self) -> Option<Vec<&'static str>> {
         let groups: &[&[&str]] = match self {
             Route::Lichess | Route::Masters | Route::Player => return None,
@@ -486,8 +486,8 @@ fn wanted_result(text: &str) -> Option<WantedResult> {
     })
 }
 
-/// Returns which part of a list of games a request asks for. On routes other than [`Route::Games`], this is the first
-/// page.
+/// Returns the page of a list of games that a request asks for. On routes other than [`Route::Games`], this is the
+/// first page.
 fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     let mut page = Page {
         skip: 0,
@@ -579,8 +579,8 @@ impl Parameters {
         Err(Refusal::bad(problem))
     }
 
-    /// Parses a query string, and divides its parameters into two groups. Returns the parameters whose names `is_known`
-    /// accepts, and the names of all other parameters.
+    /// Parses a query string, and divides its parameters into two groups. Returns the known parameters, whose names
+    /// `is_known` accepts, and the names of all other parameters.
     fn split(
         query: &str,
         is_known: impl Fn(&str) -> bool,

@@ -121,8 +121,8 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_private_network(AllowPrivateNetwork::predicate(is_allowed))
 }
 
-/// A function that creates a response from the index. Its last argument is a flag that cancels the work. The flag is
-/// set if the client has disconnected or the time limit of a reader thread is exceeded.
+/// A function that creates a response from the data of [`AppState`]. Its last argument is a flag that cancels the work.
+/// The flag is set if the client has disconnected or the time limit of a reader thread is exceeded.
 trait IndexAnswer:
     FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal> + Send + 'static
 {
@@ -133,7 +133,7 @@ impl<T> IndexAnswer for T where
 {
 }
 
-/// Returns a `GET` route that calls `answer` to create the response from the index.
+/// Returns a route for `GET` requests that calls `answer` to create the response.
 fn index(answer: impl IndexAnswer + Copy + Sync) -> MethodRouter<Arc<AppState>> {
     get(
         async move |state: ServerState, client: Asker, request: Request| {
@@ -214,8 +214,8 @@ async fn book(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// Answers a request by calling `answer`, which creates the response from the index. A request with edits may require
-/// reading a repertoire's file again. In this case, a thread that reads the texts of games calls `answer`. Otherwise, a
+/// Answers a request by calling `answer`, which creates the response. If the request contains edits of a repertoire,
+/// whose file may then have to be read again, a thread that reads the texts of games calls `answer`. Otherwise, a
 /// worker thread calls it.
 async fn of_index(
     state: ServerState,
@@ -232,8 +232,8 @@ async fn of_index(
     answered(state, client, request, thread, answer).await
 }
 
-/// Answers a request by calling `answer` on the kind of thread that `thread` names. `answer` creates the response from
-/// the index. It is not called if the client's cached response is still valid, or if the server's cache contains the
+/// Answers a request by calling `answer`, which creates the response, on the kind of thread that `thread` names.
+/// `answer` is not called if the client's cached response is still valid, or if the server's cache contains the
 /// response.
 async fn answered(
     State(app): ServerState,
@@ -270,9 +270,9 @@ async fn answered(
     Ok(content.into_response(etag))
 }
 
-/// Answers a request that requires the texts of games. Calls `answer` on a worker thread to create the response. The
-/// last argument of `answer` is a function. As soon as it returns `false`, `answer` must stop, because the client has
-/// disconnected or the time limit is exceeded. Only a few such requests run at the same time.
+/// Answers a request that requires the texts of games. Calls `answer` on one of the few threads that read such texts.
+/// The last argument of `answer` is a function that says whether to continue. If it returns `false`, because the client
+/// has disconnected or the time limit is exceeded, `answer` must stop.
 async fn of_texts(
     State(app): ServerState,
     Extension(client): Asker,
@@ -379,8 +379,10 @@ impl AppState {
         self.cached(key, Content::json(&counted.collect::<Vec<_>>())?)
     }
 
-    /// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that
-    /// pass the filters if the filter has this value. `key` contains the path and the query of the request.
+    /// Answers `/facets`: returns the number of games for each value of each filter. The number of a value is the
+    /// number of games that would pass if the filter were set to this value and all other filters were unchanged. `key`
+    /// contains the path and the query string of the request. Setting `stop` cancels the search for names that occur in
+    /// no game.
     pub(super) fn facets(
         &self,
         key: &CacheKey,
@@ -392,7 +394,8 @@ impl AppState {
         self.answered(key, (&query.filters, has_games), &facets, stop)
     }
 
-    /// Answers `/scores`: returns the results in a position, separately for each rating group.
+    /// Answers `/scores`: returns the results in a position, separately for each rating group. `key` contains the path
+    /// and the query string of the request. Setting `stop` cancels the search for names that occur in no game.
     pub(super) fn scores(
         &self,
         key: &CacheKey,
@@ -406,7 +409,7 @@ impl AppState {
     }
 
     /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path
-    /// and the query of the request.
+    /// and the query string of the request. Setting `stop` cancels the search for names that occur in no game.
     pub(super) fn openings(
         &self,
         key: &CacheKey,

@@ -105,7 +105,7 @@ impl Server {
     }
 }
 
-/// Starts the threads of a server that answers the routes `routes`. `listener` must already be bound to an address.
+/// Starts the threads of a server that answers requests with `routes`. `listener` must already be bound to an address.
 /// `allowed` contains the host names that requests may use, and `origins` the origins whose pages may read the
 /// responses. `log` is called for each request. `threads` is the number of threads that serve connections.
 pub(super) fn listening(
@@ -161,8 +161,8 @@ impl Listening {
         self.address
     }
 
-    /// Answers requests until `stop` is triggered. Then waits a short time for work in progress: for requests, for a
-    /// book that is being made, and for the log.
+    /// Answers requests until `stop` is triggered. Then waits a short time for three kinds of unfinished work: requests
+    /// that are being answered, a book that is being made, and the last entries of the log.
     ///
     /// # Errors
     ///

@@ -44,8 +44,8 @@ const MAX_PGN_PAGE_BYTES: usize = 7 << 20;
 /// newest games.
 const MAX_TIMED_GAMES: usize = 200;
 
-/// The maximum number of years whose results a connection's own thread adds up. If there are more years, a worker
-/// thread does this.
+/// The maximum number of years for which the thread of a connection adds up the results itself. If there are more
+/// years, a worker thread does this.
 const MAX_INLINE_YEARS: u16 = 100;
 
 /// A function that returns `false` if reading the texts of games should be cancelled. Code that reads texts calls it
@@ -65,7 +65,7 @@ pub(super) struct ContentIdentity {
 /// modification time. It is `None` for a pipe or a device.
 pub(super) type FileStates = BTreeMap<PathBuf, Option<FileState>>;
 
-/// Returns the current states of the PGN files of all sources. Files that cannot be examined are omitted.
+/// Returns the current state of each PGN file of all sources. Files that cannot be examined are omitted.
 pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
     let states = explorer.all_files().filter_map(|path| {
         let state = state_of(path).ok()?;
@@ -74,8 +74,8 @@ pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
     states.collect()
 }
 
-/// Returns the identity, the size and the modification time of a file, or `None` if it is a pipe or a device. Follows
-/// symbolic links.
+/// Returns the state of a file: its identity in the file system, its size and its modification time. Returns `None` if
+/// the file is a pipe or a device. Follows symbolic links.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
     let path = fs::canonicalize(path).at(path, "open")?;
     if !path.metadata().at(&path, "open")?.is_file() {
@@ -85,7 +85,8 @@ fn state_of(path: &Path) -> Result<Option<FileState>> {
     Ok(state.map(FileState::renamed))
 }
 
-/// Checks that no file in `files` has changed since its state in `at_start` was recorded. Returns the current states.
+/// Checks that no file in `files` has changed since its state in `at_start` was recorded. Returns the current states of
+/// `files`.
 ///
 /// # Errors
 ///
@@ -184,11 +185,11 @@ pub(super) enum Thread {
     Reader,
 }
 
-/// Returns `true` if an index of counts can answer a request from few of its stored sums. Such a request needs no
+/// Returns `true` if an index of counts can answer the request from only a few of its stored sums, so that it needs no
 /// worker thread. `years` contains the first and the last year of the games.
 ///
-/// A history needs a sum for each month. Transpositions need the sums of the positions after all moves. A filter by
-/// date needs a sum for each year, and [`MAX_INLINE_YEARS`] says how many years are few.
+/// A history needs a sum for each month, and transpositions need the sums of the positions after all moves. A filter by
+/// date needs a sum for each year, which counts as few for at most [`MAX_INLINE_YEARS`] years.
 fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     let has = |name| parameters.text(name).is_some();
     let many_years = years.is_some_and(|[first, last]| last - first > MAX_INLINE_YEARS);
@@ -383,7 +384,8 @@ impl AppState {
         }
     }
 
-    /// Returns a page of the list of games that reach a position, as JSON.
+    /// Answers `/games` with a page of the list of games that reach a position, as JSON. Setting `stop` cancels the
+    /// search for names that occur in no game.
     pub(super) fn games(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let list = self.explorer.games(&request.query, &request.page)?;
@@ -415,9 +417,9 @@ impl AppState {
         Ok(Content::pgn(text))
     }
 
-    /// Returns the game with the id `id`. Returns its moves as JSON if the client prefers JSON, otherwise its text as
-    /// PGN. `key` contains the path, the query string and the `Accept` header of the request. Reading stops when
-    /// `should_continue` returns `false`.
+    /// Answers a request for the game with the id `id`. Returns its moves as JSON if the client prefers JSON, otherwise
+    /// its text as PGN. `key` contains the path, the query string and the `Accept` header of the request. Reading stops
+    /// when `should_continue` returns `false`.
     pub(super) fn game(
         &self,
         key: &CacheKey,
@@ -553,15 +555,16 @@ impl AppState {
         Ok(states)
     }
 
-    /// Removes the stored book or repertoire. Returns it if it has the identity `of`, otherwise `None`.
+    /// Takes the stored book or repertoire out of this value. Returns it if it has the identity `of`; otherwise, it is
+    /// dropped, and the result is `None`.
     pub(super) fn take_content(&self, of: &ContentIdentity) -> Option<Content> {
         let last = task::lock(&self.last_content).take();
         last.filter(|(content_identity, _)| content_identity == of)
             .map(|(_, content)| content)
     }
 
-    /// Stores the book or repertoire with the identity `of`, so that a later request can download it. Only the last
-    /// one is stored.
+    /// Stores the book or repertoire `content`, which has the identity `of`, so that a later request can download it.
+    /// Replaces the book or repertoire that was stored before.
     pub(super) fn keep_content(&self, of: ContentIdentity, content: Content) {
         *task::lock(&self.last_content) = Some((of, content));
     }
@@ -602,7 +605,8 @@ impl AppState {
         })
     }
 
-    /// Stores the response `content` in the cache, and returns the response. `content` comes from the index.
+    /// Stores `content`, the response to the request `key`, in the cache, and returns it. Must not be called for a
+    /// response that contains texts of games, because their files may change.
     pub(super) fn cached(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)
