@@ -3,8 +3,8 @@
 use super::options::MakeBook;
 use crate::storage::sort::{Memory, SHARDS};
 
-/// The approximate memory, in bytes, that a thread needs to read one counts directory in key order. The memory holds
-/// buffered pages of the Parquet columns and decoded rows. The metadata of the files are not included.
+/// The approximate memory, in bytes, that a thread needs to read one counts directory in the order of keys. It covers
+/// buffered pages of the Parquet columns and decoded rows, but not the metadata of the files.
 pub(super) const BYTES_PER_DIRECTORY: usize = 2 << 20;
 
 /// The maximum number of Parquet files that may be open at the same time while counts are merged. Each thread
@@ -12,8 +12,8 @@ pub(super) const BYTES_PER_DIRECTORY: usize = 2 << 20;
 /// systems allow a process to open only 256 files.
 const MAX_OPEN_FILES: usize = 128;
 
-/// The preferred number of rows in a range of keys. Counts that are already sorted are divided into such ranges, which
-/// are merged in parallel. Small ranges are slow, because a Parquet row group that two ranges share is read twice.
+/// The preferred number of rows in a range of keys. To merge sorted counts in parallel, the keys are divided into
+/// ranges. Smaller ranges are slower, because a Parquet row group that two ranges share is read twice.
 const ROWS_PER_RANGE: u64 = 1 << 22;
 
 /// The memory limits of the stores in which a run of `make-book` collects data. A store that reaches its limit
@@ -34,7 +34,7 @@ pub(super) struct Budget {
     pub merging: Option<Merging>,
 }
 
-/// A plan for merging input counts that are already sorted by key, so that they need not be sorted again.
+/// A plan for merging input counts that are already sorted by key. The plan saves sorting these counts again.
 pub(super) struct Merging {
     /// The number of ranges into which the keys are divided. Each range is merged by one thread.
     pub ranges: usize,
@@ -42,8 +42,8 @@ pub(super) struct Merging {
     pub memory: Memory,
 }
 
-/// The size of the input counts that are already sorted by key: their rows, their directories, and the memory for
-/// reading them. Used to decide whether the counts can be merged without sorting them again.
+/// The size of the input counts that are already sorted by key. It decides whether they can be merged without sorting
+/// them again.
 pub(super) struct OrderedSize {
     /// The approximate memory, in bytes, that one thread needs to read all sorted counts.
     pub memory: usize,
@@ -55,12 +55,12 @@ pub(super) struct OrderedSize {
 }
 
 impl Budget {
-    /// Divides the memory budget of `run` among its stores. Three uses get their memory first: decompression, the
-    /// detection of duplicates, and the metadata of input counts (`metadata` bytes). The rest is divided into `shares`
-    /// equal parts for the outputs and the tallies. A tally is a store that sums the results of moves.
+    /// Divides the memory budget of `run` among its stores. Decompression, the detection of duplicates and the metadata
+    /// of input counts (`metadata` bytes) get their memory first. The rest is divided into `shares` equal parts for the
+    /// outputs and for the tallies (the stores that add up the results of moves).
     ///
-    /// `ordered` is the size of the input counts that are already sorted, or `None` if no counts can be merged
-    /// without sorting. `threads` is the number of threads of the run.
+    /// `ordered` is the size of the input counts that are already sorted, or `None` if no counts can be merged without
+    /// sorting. `threads` is the number of threads of the run.
     pub(super) fn divide(
         run: &MakeBook,
         metadata: usize,
@@ -94,9 +94,9 @@ impl Budget {
         }
     }
 
-    /// Returns the part of the memory budget that is left for sorting the rows of an output. `counts` is the number of
-    /// bytes that the counts of moves occupy in memory. `outputs` is the number of bytes that other outputs occupy
-    /// until they are written.
+    /// Returns the part of the memory budget that is left for sorting the rows of an output. `counts` is the memory
+    /// that the counts of moves take, and `outputs` is the memory that other outputs take until they are written, both
+    /// in bytes.
     pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions needs one more byte for each record.
         let held = counts + counts / 8 + outputs;
@@ -106,18 +106,19 @@ impl Budget {
         memory.with_bytes(left / 4 * 3)
     }
 
-    /// Returns the number of Parquet files of counts that may be written at the same time. The number is at least 1.
-    /// Each file is written by its own thread, which needs `for_each` bytes of memory to read the input counts.
-    pub(super) fn parts_at_once(run: &MakeBook, for_each: usize) -> usize {
-        (run.memory.bytes / 2 / for_each.max(BYTES_PER_DIRECTORY)).max(1)
+    /// Returns how many Parquet files of counts may be written at the same time, at least 1. Each file is written by a
+    /// thread of its own, which needs `memory_per_file` bytes of memory to read the input counts.
+    pub(super) fn parts_at_once(run: &MakeBook, memory_per_file: usize) -> usize {
+        (run.memory.bytes / 2 / memory_per_file.max(BYTES_PER_DIRECTORY)).max(1)
     }
 }
 
-/// Plans how to merge counts that are already sorted. The merge may use `share` bytes of memory. Returns three numbers:
-/// the bytes of memory for the whole merge, the number of key ranges, and the bytes of memory for the merged counts.
+/// Plans how to merge counts that are already sorted, in at most `share` bytes of memory. Returns three numbers: the
+/// memory for the whole merge, the number of key ranges, and the memory for the merged counts. Both amounts of memory
+/// are in bytes.
 ///
-/// Returns `None` if the counts must be sorted instead, because the memory is too small or too many files would
-/// be open.
+/// Returns `None` if the counts must be sorted after all, because the memory is too small or too many files would be
+/// open.
 fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize, usize, usize)> {
     // Counts that are not sorted yet are sorted first. They stay in memory while they are merged with the sorted
     // counts.
@@ -130,12 +131,12 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
     Some((bytes, ranges, bytes - at_once * ordered.memory))
 }
 
-/// Divides `rows` rows of sorted counts into ranges of keys, which are merged in parallel. Returns two numbers: the
-/// number of ranges, and how many of them are merged at the same time. The second number is at most `most`. Returns
-/// `None` if fewer than two ranges are possible.
+/// Divides the keys of `rows` rows of sorted counts into ranges, which are merged in parallel. Returns the number of
+/// ranges, and how many of them are merged at the same time, which is at most `most`. Returns `None` if fewer than two
+/// ranges are possible.
 ///
-/// Two ranges are the minimum because the rows are sorted by key as a signed number, but shards are sorted by key
-/// as an unsigned number. The two orders agree only within each half of the keys.
+/// At least two ranges are necessary: rows are sorted by key as a signed number, but shards are sorted by key as an
+/// unsigned number, and the two orders agree only within each half of the keys.
 fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     if threads <= most {
         let wanted = usize::try_from(rows / ROWS_PER_RANGE).unwrap_or(SHARDS);
@@ -146,7 +147,7 @@ fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
     (ranges >= 2).then_some((ranges, ranges))
 }
 
-/// The kinds of data that the outputs of a run of `make-book` need. A run collects only these, besides the total
+/// The kinds of data that the outputs of a run of `make-book` need. A run collects only these data and the total
 /// numbers of games and half-moves.
 #[derive(Default, Debug)]
 pub(super) struct Needs {
@@ -177,10 +178,9 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Requests the data for an output that contains the moves of all counted positions. These data are the results of
-    /// the moves and the starting positions of the games. The results are grouped by position key. If the options
-    /// distinguish variants, they are grouped by identity instead, a hash that also distinguishes positions with equal
-    /// keys.
+    /// Requests the data for an output that contains the moves of all counted positions: the results of the moves, and
+    /// the starting positions of the games. If the options allow variants, results are counted by identity (a hash that
+    /// distinguishes positions with equal keys), otherwise by position key.
     pub(super) fn all_positions(&mut self, options: &MakeBook) {
         let by_identity = options.distinguishes_variants();
         self.keys |= !by_identity;
@@ -195,13 +195,13 @@ impl Needs {
         self.identities || self.game_identities || self.openings
     }
 
-    /// Returns `true` if the run must count the half-moves that a book cannot contain. These are the half-moves that
-    /// were played in a position without a valid book key.
+    /// Returns `true` if the run must count the half-moves that a book cannot contain, because the position before them
+    /// has no valid book key.
     pub(super) fn counts_unbookable(&self) -> bool {
         self.keys || self.shared_keys || self.classes
     }
 
-    /// Returns the number of tallies that the run needs. A tally is a store that sums the results of moves.
+    /// Returns the number of tallies that the run needs. A tally is a store that adds up the results of moves.
     pub(super) fn tallies(&self) -> usize {
         let tallies = [self.keys, self.identities, self.shared_keys];
         tallies.into_iter().filter(|wanted| *wanted).count()

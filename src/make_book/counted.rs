@@ -14,8 +14,8 @@ use crate::{
     storage::sort::{ByteRun, Memory, Sealed},
 };
 
-/// The complete counts of a run of `make-book`. A run has counts by position key, counts by identity, or both, as its
-/// outputs need them. An identity is a hash that distinguishes positions with equal keys.
+/// The complete counts of a run of `make-book`: counts by position key, counts by identity (a hash that distinguishes
+/// positions with equal keys), or both, as the outputs need them.
 pub(super) struct SealedCounts {
     /// The counts by position key, if an output needs them.
     pub by_key: Option<Counts>,
@@ -26,9 +26,9 @@ pub(super) struct SealedCounts {
 }
 
 impl SealedCounts {
-    /// Returns the results of all moves, grouped by identity. An identity is a hash that distinguishes positions with
-    /// equal keys. If the run has no counts by identity, returns the counts by key. Such a run counts only standard
-    /// chess, where identities equal keys.
+    /// Returns the results of all moves by identity (a hash that distinguishes positions with equal keys). If the run
+    /// has no counts by identity, returns the counts by key. This happens only in standard chess, where identities
+    /// equal keys.
     ///
     /// # Panics
     ///
@@ -38,8 +38,8 @@ impl SealedCounts {
         counts.expect("the output needs counts")
     }
 
-    /// Returns the counts from which the weights of moves are computed. Prefers the counts by position key to the
-    /// counts by identity. Returns `None` if the run has neither.
+    /// Returns the counts from which the weights of moves are computed: the counts by position key or, if there are
+    /// none, the counts by identity. Returns `None` if the run has neither.
     pub(super) fn counts_for_weights(&self) -> Option<&Counts> {
         self.by_key.as_ref().or(self.by_identity.as_ref())
     }
@@ -64,8 +64,8 @@ impl SealedCounts {
     }
 }
 
-/// The data of a run of `make-book` that depend on the order of its games: the report, the number of each input's first
-/// game, and the starting positions.
+/// The data of a run of `make-book` that depend on the order of its games: the report, the number of the first game of
+/// each input, and the starting positions.
 pub(super) struct OrderedResults {
     pub report: Report,
     /// The number of each input's first game.
@@ -102,9 +102,8 @@ impl<'a> CollectedData<'a> {
         self.weighed.as_ref().expect("the output needs weights")
     }
 
-    /// Checks that the output would contain at least one move. Otherwise, returns [`Error::Empty`] with the reasons,
-    /// unless the options allow empty outputs. `keeps_weightless` is `true` if the output also contains moves of weight
-    /// 0.
+    /// Returns [`Error::Empty`] with the reasons if the output would contain no move. Returns no error if the options
+    /// allow empty outputs. `keeps_weightless` is `true` if the output also contains moves of weight 0.
     pub(super) fn refuse_without_moves(
         &self,
         options: &MakeBook,
@@ -166,8 +165,8 @@ impl<'a> CollectedData<'a> {
     }
 }
 
-/// The maximum number of different starting positions that are remembered, so that a repeated position is stored only
-/// once. Positions that are first added after this limit may be stored several times, which is harmless.
+/// The maximum number of different starting positions that are remembered. A remembered position is stored only once.
+/// Any other position is stored again each time it is added, which is harmless.
 const MAX_REMEMBERED_STARTS: usize = 1 << 18;
 
 /// The positions in which games started, stored as EPDs. Each position has the number of games that started in it.
@@ -215,8 +214,8 @@ impl Starts {
         self.epds.append(&games.to_le_bytes())
     }
 
-    /// Returns an iterator over the stored positions, in the order in which they were first added. Each position is an
-    /// EPD with its number of games. A position may occur several times; its numbers of games must then be added up.
+    /// Returns an iterator over the stored positions, in the order in which they were first added. Each item is an EPD
+    /// and a number of games. If a position occurs several times, its numbers of games must be added up.
     pub(super) fn all(&self) -> impl Iterator<Item = Result<(String, u64)>> + '_ {
         let mut reader = self.epds.reader(0);
         let more = self.more.iter().copied().chain(std::iter::repeat(0));

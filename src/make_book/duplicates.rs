@@ -13,8 +13,7 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules},
 };
 
-/// The moves of a game after its last counted move. Used to find duplicate games: two games are duplicates only if
-/// these moves are equal, too.
+/// The moves of a game after its last counted move. Two games are duplicates only if these moves are equal, too.
 pub(super) struct UncountedMoves<P> {
     /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,
@@ -30,8 +29,8 @@ pub(super) struct UncountedMoves<P> {
 }
 
 impl<P: Rules> UncountedMoves<P> {
-    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves, or `None` if the next
-    /// move of the game cannot be played. `letters` is the language of the piece letters.
+    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves, or `None` if the move
+    /// that follows cannot be played. `letters` is the language of the piece letters in the moves.
     pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> UncountedMoves<P> {
         UncountedMoves {
             pos,
@@ -80,9 +79,8 @@ impl<P: Rules> UncountedMoves<P> {
 /// both players are unknown, the hash also includes the event and the date. Returns `None` if the players are unknown
 /// and the event or the date is unknown, too. Such a game is never a duplicate.
 ///
-/// `start` is the identity of the starting position, `moves` are the counted moves, and `rest` encodes the moves
-/// after them. Among a billion games, the probability that two different games have the same fingerprint is less
-/// than 1 in 10^20.
+/// `start` is the identity of the starting position. `moves` are the counted moves, and `rest` encodes the moves after
+/// them. The probability that any two of a billion different games have the same fingerprint is less than 1 in 10^20.
 pub(super) fn fingerprint(
     tags: &Tags<'_>,
     result: GameResult,
@@ -118,7 +116,7 @@ pub(super) fn fingerprint(
     Some(hasher.finish128().as_u128())
 }
 
-/// Returns the date of a game as a text that is equal for equal dates. If the day is unknown, the text is the
+/// Returns a string by which the dates of games are compared. It is the date if the day is known, and otherwise the
 /// normalized content of the date tags. Returns `None` if the date tags contain no digit.
 fn date_text(tags: &Tags<'_>) -> Option<String> {
     let date = Date::of_tags(tags);

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// The half-moves of the game that is being replayed: the counted half-moves with their positions, and data about the
+/// The main line of the game that is being replayed: its counted half-moves with their positions, and data about the
 /// moves after them. The value is reused for each game, to avoid allocations.
 #[derive(Default)]
 pub(super) struct MainLine {
@@ -55,8 +55,8 @@ pub(super) struct Problem {
     pub reason: String,
 }
 
-/// The data that are known after the main line of a game has been played. They contain the length and the result of the
-/// game. If a move cannot be played, they also contain the problem.
+/// The data of a game that are known after its main line has been played: its length, its result, and the problem if a
+/// move could not be played.
 pub(super) struct MainLineEnd {
     /// The result that the termination marker gives.
     pub marker: Option<GameResult>,
@@ -82,7 +82,7 @@ impl MainLine {
 
     /// Returns the opening of the game: the last named position that its moves reach, including moves that are not
     /// counted. `last` is the identity (a hash) of the position after the last counted move. May be called only if the
-    /// run [needs openings](Needs::openings). Otherwise, the identities of the earlier positions are not stored.
+    /// run [needs openings](Needs::openings), because the identities of the other positions are not stored otherwise.
     pub(super) fn opening(&self, variant: Variant, last: u64) -> OpeningNumber {
         let identities = self.identities.iter().chain([&last]);
         let identities = identities.chain(&self.rest_identities);
@@ -160,8 +160,8 @@ impl MainLine {
         self.end_of_game(end)
     }
 
-    /// Plays the move `mv` in the position `pos`, and adds the move to the main line. If variations are counted, stores
-    /// the position before the move in `before`.
+    /// Plays the move `mv` in the position `pos`, and adds the move to the main line. If the run counts variations,
+    /// copies the position before the move to `before`, because a variation may replace the move.
     #[inline(always)]
     fn play_move<P: Rules>(
         &mut self,
@@ -190,22 +190,22 @@ impl MainLine {
         pos.play(mv);
     }
 
-    /// Reads the moves of a game after its last counted move. `pos` is the position after the counted moves. `read`
-    /// is the text of the first uncounted move if the caller has already read it.
+    /// Reads the moves of a game after its last counted move, and returns the end of the game. `pos` is the position
+    /// after the counted moves. `first` is the text of the first uncounted move if the caller has already read it.
     ///
-    /// If duplicates are dropped or an output needs openings, the moves are stored. If only the length of the game is
-    /// needed, the number of the moves is counted. Otherwise, the moves are skipped.
+    /// Stores the moves if duplicates are dropped or an output needs openings. Only counts them if the length of the
+    /// game is needed. Otherwise, skips them.
     fn rest_of_game<P: Rules>(
         &mut self,
         options: &MakeBook,
         needs: &Needs,
         games: &mut GameReader<'_>,
         pos: &Keyed<P>,
-        read: Option<&[u8]>,
+        first: Option<&[u8]>,
     ) -> MainLineEnd {
         let (rest, end) = if options.drop_duplicates || needs.openings {
             let mut rest = UncountedMoves::new(Some(pos.clone()), options.piece_letters);
-            read.into_iter().for_each(|text| rest.take(text));
+            first.into_iter().for_each(|text| rest.take(text));
             let end = games.rest_of_moves(|text| rest.take(text));
             let plies = rest.plies;
             self.rest_identities = std::mem::take(&mut rest.identities);
@@ -215,7 +215,7 @@ impl MainLine {
             (0, games.skip_moves())
         } else {
             let (plies, end) = games.count_moves();
-            (usize::from(read.is_some()) + plies, end)
+            (usize::from(first.is_some()) + plies, end)
         };
         let mut ending = self.end_of_game(end);
         ending.plies += rest;
@@ -223,8 +223,8 @@ impl MainLine {
     }
 
     /// Skips the rest of a game after a move that cannot be played, and returns how the text of the game ends. `text`
-    /// is the text of the unplayable move, or empty for a null move. If duplicates are dropped, stores the skipped
-    /// moves, because they must be equal in duplicates, too.
+    /// is the text of this move, or empty for a null move. If duplicates are dropped, stores the skipped moves as text,
+    /// because duplicates must agree in them, too.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -241,8 +241,7 @@ impl MainLine {
         end
     }
 
-    /// Creates the description of the game's end from `end`, which says how the text of the game ends. The description
-    /// also contains the number of half-moves that were played.
+    /// Returns the data about the end of the game. `end` says how the text of the game ended.
     fn end_of_game(&self, end: GameEnd) -> MainLineEnd {
         let (marker, problem) = match end {
             GameEnd::Complete(marker) => (marker, None),
@@ -292,7 +291,7 @@ pub(crate) struct VariationPly {
     pub in_book: bool,
 }
 
-/// A line of moves that is being played: the main line of a game, or a variation.
+/// The main line or a variation of a game, while its moves are played.
 struct VariationLine<P: Rules> {
     /// The position before the last move, from which a variation branches. `None` before the first move.
     before: Option<Keyed<P>>,
@@ -323,10 +322,10 @@ impl Variations {
         self.branches.clear();
     }
 
-    /// Plays the variation that the reader `games` has just entered, and all variations nested in it. The variation
-    /// replaces the last half-move that was played in the main line. `before` is the position before that half-move, in
-    /// which the variation begins. If `before` is `None`, skips the variation. `plies` is the number of half-moves of
-    /// the main line that were played.
+    /// Plays the variation that the reader `games` has just entered, and all variations nested in it. `before` is the
+    /// position in which the variation begins: the position before the last half-move of the main line, which the
+    /// variation replaces. If it is `None`, the variation is skipped. `plies` is the number of half-moves of the main
+    /// line played so far.
     pub(super) fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -370,8 +369,9 @@ impl Variations {
         }
     }
 
-    /// Plays the next move of the variation `line`, and records the move. `text` is the move as the PGN spells it. If
-    /// the move cannot be played, the rest of the variation is ignored.
+    /// Plays the next move of the variation `line`, and adds it to the counted half-moves. `text` is the move as the
+    /// PGN spells it, and `letters` is the language of its piece letter. After a move that cannot be played, the rest
+    /// of the variation is ignored.
     fn play_move<P: Rules>(
         &mut self,
         line: &mut VariationLine<P>,

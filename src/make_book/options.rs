@@ -28,7 +28,7 @@ pub enum Unfinished {
     Skip,
 }
 
-/// The path, format and options of an opening suite that is made from the games.
+/// The opening suite that a run makes from the games: its path, format and options.
 #[derive(Clone, Debug)]
 pub(super) struct SuiteOutput {
     pub path: PathBuf,
@@ -209,16 +209,16 @@ impl MakeBook {
     }
 
     /// Sets the filter that selects games by their opening; `None` accepts all openings. The opening of a game is the
-    /// last named position that its moves reach, including moves that are not counted. Default: `None`.
+    /// last named position that the game reaches, even after its last counted move. Default: `None`.
     pub fn opening(mut self, opening: Option<OpeningFilter>) -> MakeBook {
         self.opening = opening;
         self
     }
 
-    /// Sets whether to drop duplicates: games that have the same moves, players and result as an earlier counted game.
-    /// Moves that are not counted are compared, too. Names are compared as [`NameMatch`](crate::pgn::NameMatch)
-    /// describes. If both players are unknown, the games must also agree in the date and the event, which must both be
-    /// known. Default: no.
+    /// Sets whether to drop duplicates: games that have the same starting position, moves, players and result as an
+    /// earlier counted game. Moves after the last counted move are compared, too. Names are compared as
+    /// [`NameMatch`](crate::pgn::NameMatch) describes. If both players are unknown, the games must also agree in the
+    /// date and the event, which must both be known. Default: no.
     pub fn drop_duplicates(mut self, drop: bool) -> MakeBook {
         self.drop_duplicates = drop;
         self
@@ -336,13 +336,13 @@ impl MakeBook {
         Arc::clone(&self.progress)
     }
 
-    /// Returns `true` if the run may count games of variants other than standard chess.
+    /// Returns `true` if the run may count games of variants. It returns `false` if the run counts only standard chess.
     pub(super) fn distinguishes_variants(&self) -> bool {
         !self.variant.is_standard()
     }
 
-    /// Returns the options that decide which games an explorer's index contains, as command-line text. Leaves out the
-    /// variant and the maximum number of half-moves, because the index stores them separately.
+    /// Returns the options that select games for an explorer's index, as command-line text. Leaves out the variant and
+    /// the maximum number of half-moves, because the index stores them separately.
     pub(super) fn option_text_of_games(&self) -> String {
         let mut of_games = self.clone();
         of_games.inputs.clear();
@@ -353,8 +353,8 @@ impl MakeBook {
         of_games.option_text()
     }
 
-    /// Returns the options that decide which half-moves are counted, as text for the header of a book. Leaves out
-    /// options that have their default values.
+    /// Returns the options that select the counted half-moves, as text for the header of a book. Leaves out options
+    /// that have their default values.
     pub(super) fn option_text(&self) -> String {
         let (max_ply, letters, variant) = (self.max_ply, self.piece_letters, &self.variant);
         let mut untagged = self.inputs.iter().map(Input::untagged_variant);

@@ -46,8 +46,8 @@ impl MakeBook {
     }
 
     /// Checks that all outputs can be written, by creating them as [`run`](MakeBook::run) does and removing them again.
-    /// Useful before data for the run, such as evaluations, are read from a pipe, because a pipe cannot be read again.
-    /// Outputs that are pipes or devices are not opened.
+    /// Call this function before data such as evaluations are read from a pipe, because they would be lost if the run
+    /// failed later. Outputs that are pipes or devices are not opened.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl MakeBook {
         options.begin(files, &budget).map(drop)
     }
 
-    /// Returns a copy of the options with the variant and the grouping of `inputs`. If inputs are counts, they
+    /// Returns a copy of the options in which the variant and the grouping are those of `inputs`. Input counts
     /// determine both.
     fn with_properties_of(&self, inputs: &Inputs<'_>) -> MakeBook {
         MakeBook {
@@ -78,7 +78,8 @@ impl MakeBook {
 
     /// Plans all outputs. Returns the plans, the data that the outputs need, and the memory budget of a run on
     /// `threads` threads. Returns an error if an output cannot be made from `inputs`, or if an input does not exist.
-    /// The variant and the grouping in `self` must be those of the inputs.
+    /// The variant and the grouping in `self` must be those of the inputs (see
+    /// [`with_properties_of`](MakeBook::with_properties_of)).
     fn plan_outputs<'a>(
         &'a self,
         inputs: &'a Inputs<'_>,
@@ -99,7 +100,7 @@ impl MakeBook {
     }
 
     /// Makes all outputs from `inputs`, on the threads of `pool`, and returns the report. The variant and the grouping
-    /// in `self` must be those of the inputs.
+    /// in `self` must be those of the inputs (see [`with_properties_of`](MakeBook::with_properties_of)).
     fn run_with(&self, inputs: &Inputs<'_>, pool: &ThreadPool) -> Result<Report> {
         let repeated = self.repeated_inputs();
         let threads = pool.current_num_threads();
@@ -202,8 +203,9 @@ impl MakeBook {
         Ok(())
     }
 
-    /// Reads all inputs on the threads of `pool` and counts their games in `run`. Returns the sorted counts, and the
-    /// data that depend on the order of the games, such as the report and the starting positions.
+    /// Reads all inputs on the threads of `pool`, and counts their games. `run` is the state that the threads share.
+    /// Returns the sorted counts, and the data that depend on the order of the games, such as the report and the
+    /// starting positions.
     fn collect(
         &self,
         pool: &ThreadPool,
@@ -243,9 +245,9 @@ impl MakeBook {
     }
 
     /// Writes the outputs `sinks` from the collected data, but does not rename them to their targets. `sealed` contains
-    /// the summed results of moves, and `games` contains the data that depend on the order of the games. `needs` says
-    /// which kinds of data the outputs use. Returns the report, the finished outputs and `sealed`, so that the caller
-    /// can choose when to free its memory.
+    /// the counts of moves, and `games` contains the data that depend on the order of the games. `needs` says which
+    /// kinds of data the outputs use. Returns the report, the finished outputs and `sealed`, so that the caller can
+    /// choose when to free its memory.
     fn write_outputs(
         &self,
         inputs: &Inputs<'_>,

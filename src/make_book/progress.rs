@@ -113,8 +113,8 @@ impl Progress {
     }
 
     /// Resets the progress at the beginning of a run. `total_bytes` is the size of the inputs in bytes, or `None` if it
-    /// is unknown. `writing` has an item for each output: the phase in which it is written, and the estimated time for
-    /// writing it. The unit of this time is a thousandth of the time for reading the inputs.
+    /// is unknown. `writing` contains, for each output, the phase in which it is written, and how long writing it takes
+    /// according to an estimate. The unit of this estimate is a thousandth of the time for reading the inputs.
     pub(super) fn begin(
         &self,
         total_bytes: Option<u64>,
@@ -141,7 +141,7 @@ impl Progress {
         meter.advance(1);
     }
 
-    /// Begins the phase `phase`. Returns a meter with which the caller must record the progress of the phase.
+    /// Begins the phase `phase`. Returns a meter to which the caller must report the progress of the phase.
     pub(super) fn enter(&self, phase: Phase) -> &Meter {
         self.phase.store(phase as u8, Ordering::Relaxed);
         self.meter(phase)

@@ -30,7 +30,7 @@ use crate::{
 /// The approximate size of a batch of games, in bytes of PGN.
 pub(super) const BATCH_SIZE: usize = 1 << 19;
 
-/// A replayer of the games of one batch. It collects the data that the outputs and the report need.
+/// A replayer of the games of one batch, which collects the data that the outputs and the report need.
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
     needs: &'a Needs,
@@ -49,8 +49,7 @@ pub(super) struct Replayer<'a> {
 }
 
 /// Replays the games in `batch`, which is a part of the PGN file `input`. Passes each counted game to `collector`.
-/// Returns the numbers of counted, filtered and rejected games. Also returns the first rejected game, or `None` if no
-/// game was rejected.
+/// Returns the numbers of counted, filtered and rejected games, and the first rejected game if there is one.
 ///
 /// # Errors
 ///
@@ -90,9 +89,9 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Replays the games in `text`, the PGN of a batch, and returns the collected data. Calls `new_collectors` once to
-    /// create the collectors that the outputs need for this batch. Passes it the approximate number of half-moves in
-    /// the batch.
+    /// Replays the games in `text`, the PGN of a batch, and returns the collected data. Calls `new_collectors` once,
+    /// with the approximate number of half-moves in the batch, to create the collectors that the outputs need for this
+    /// batch.
     pub(super) fn replay(
         mut self,
         text: &[u8],
@@ -142,8 +141,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Skips the moves of a game that a filter rejected because of its tags. Also checks whether the game begins with a
-    /// move, unless the batch has already been recognized as PGN.
+    /// Skips the moves of a game whose tags a filter rejected. If no text of the batch has been recognized as PGN yet,
+    /// also checks whether the game begins with a move.
     fn skip(&mut self, games: &mut GameReader<'_>) {
         if !self.outcome.recognised {
             match games.next_token() {
@@ -155,9 +154,8 @@ impl<'a> Replayer<'a> {
         games.skip_moves();
     }
 
-    /// Checks whether the filters accept the tags of a game. If they do, returns the variant of the game. Otherwise,
-    /// returns the condition that the tags do not meet. `tag_result` is the result in the tags, or `None` if it cannot
-    /// be read.
+    /// Checks whether the filters accept a game by its tags. Returns the variant of the game if they do, and otherwise
+    /// the condition that the tags do not meet. `tag_result` is the result in the tags, or `None` if it cannot be read.
     fn admitted(
         &mut self,
         tags: &Tags<'_>,
@@ -173,7 +171,7 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Counts the current game as filtered. `condition` is the condition that the game does not meet.
+    /// Counts the current game as filtered because it does not meet `condition`.
     fn filter(&mut self, condition: Condition) {
         self.outcome.totals.games.filtered += 1;
         *self
@@ -214,7 +212,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Plays the current game from its starting position `start`, and counts its moves. The flag in `start` is `true`
-    /// if invalid castling rights were removed from the position. Rejects the game if `start` is an error.
+    /// if the FEN had invalid castling rights, which were removed. Rejects the game if `start` is an error.
     fn play_from<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -264,7 +262,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Records the starting position of a game, if an output needs it. Must not be called for a game of standard chess
-    /// that has no `FEN` tag.
+    /// without a `FEN` tag, because such games are not recorded.
     fn note_start<P: Rules>(&mut self, start: &Keyed<P>) {
         let epd = || exact_epd_of(start.position());
         if self.needs.game_starts {
@@ -382,9 +380,9 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Creates an entry for the current game in the list of possible duplicates. Moves the totals of the batch into the
-    /// entry, so that the batch's totals restart from zero and count only the current game. Returns `None` if the run
-    /// does not drop duplicates.
+    /// Creates the entry of the current game in the list of possible duplicates, before the game is counted. Moves the
+    /// totals of the batch into the entry for the time being, so that the batch's totals count only the current game
+    /// until [`end_candidate`](Replayer::end_candidate). Returns `None` if the run does not drop duplicates.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
@@ -404,9 +402,9 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Completes `candidate`, the entry of the current game in the list of possible duplicates. Until now, the entry
-    /// contains the totals of the batch before the game. This function exchanges them for the totals of the game alone.
-    /// Also stores how many records the game has added, so that these records can be removed if the game is a
+    /// Completes `candidate`, the entry of the current game in the list of possible duplicates, after the game has been
+    /// counted. Exchanges the totals: the entry gets those of the game alone, and the batch those of all games before.
+    /// The entry also stores how many records the game has added, so that they can be removed if the game is a
     /// duplicate.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
@@ -429,8 +427,8 @@ impl<'a> Replayer<'a> {
         !unfinished && self.options.game_filter.admits_result(result)
     }
 
-    /// Counts the current game as rejected because of `problem`. Also stores the game for the report, unless the batch
-    /// already stores enough rejected games.
+    /// Counts the current game as rejected because of `problem`. Also stores the rejection for the report, unless
+    /// enough rejections of this batch are stored already.
     fn reject(&mut self, problem: Problem) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;
@@ -495,8 +493,8 @@ pub(super) struct PossibleDuplicate {
 }
 
 impl Outcome<'_> {
-    /// Creates an empty outcome for a directory of counts. Its flag `recognised` is set, so that the input is not
-    /// rejected because it does not look like PGN.
+    /// Creates an empty outcome for a directory of counts. It is marked as recognized, so that the directory is not
+    /// rejected as an input that does not look like PGN.
     pub(super) fn of_counts() -> Self {
         Outcome {
             recognised: true,
@@ -505,8 +503,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// Adds the half-moves of a game's main line to the totals, and adds records of their results. `needs` determines
-    /// which kinds of records are added. `first_turn` is the side that moved first.
+    /// Adds the counted half-moves of a game's main line to the totals, and adds a record of the result for each of
+    /// them. `needs` determines which kinds of records are added. `first_turn` is the side that moved first.
     pub(super) fn count(
         &mut self,
         needs: &Needs,

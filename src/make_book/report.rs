@@ -62,8 +62,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Returns warnings about two kinds of games: games that were counted only in part, and games that passed a filter
-    /// although they lack a tag.
+    /// Returns warnings about games that were counted only in part, and about games that passed a filter although they
+    /// lack the tag that the filter checks.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         [
             (
@@ -330,8 +330,7 @@ pub struct SuiteReport {
     pub unevaluated: Option<u64>,
 }
 
-/// A text that all warnings about filtered variants contain, and no other warning contains. Used to recognize these
-/// warnings.
+/// A string that only warnings about filtered variants contain, by which they are recognized.
 pub(super) const VARIANT_WARNING_MARK: &str = " filtered";
 
 /// The reason why the games of a variant are not counted.

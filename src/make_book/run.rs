@@ -84,8 +84,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits for earlier batches before the batch with the number `number` is started. Blocks until fewer than
-    /// `in_flight` earlier batches are unprocessed, or until the run fails.
+    /// Blocks until the batch with the number `number` may be started: until fewer than `in_flight` of the batches
+    /// before it are unprocessed, or until the run fails.
     pub(super) fn wait_for_turn(&self, number: u64, in_flight: u64) {
         let sequencer = task::lock(&self.sequencer);
         let is_full = |sequencer: &mut Sequencer<'_>| {
@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
     }
 
     /// Returns an error if the temporary files of the run will probably not fit on the disk. `merged` is the number of
-    /// bytes of merged counts that were written so far.
+    /// bytes of merged counts that have been written to temporary files so far.
     pub(super) fn check_space(&self, merged: u64) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
@@ -106,8 +106,8 @@ impl<'a> Run<'a> {
         self.space.check(counts + pairs + sinks + merged, read)
     }
 
-    /// Calls `job`, which does a part of the run's work. If `job` returns an error or panics, the whole run fails. A
-    /// thread that waits for other batches is then woken.
+    /// Calls `job`, which does a part of the run's work. If `job` returns an error or panics, the whole run fails, and
+    /// a thread that waits in [`wait_for_turn`](Run::wait_for_turn) is woken.
     pub(super) fn watch(&self, job: impl FnOnce() -> Result<()>) {
         self.failure.watch(job);
         if self.failure.is_set() {
@@ -118,9 +118,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Passes `outcome`, the data collected from the batch `id`, to the sequencer, which restores the order of batches.
-    /// Then completes each batch whose predecessors have all been processed. Adds the records of these batches to the
-    /// counts, and their other data to the outputs.
+    /// Passes `outcome`, the data collected from the batch `id`, to the sequencer, which processes batches in the order
+    /// of the inputs. For each batch that this completes, adds the records to the counts, and the other data to the
+    /// outputs.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
@@ -133,8 +133,9 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Adds the results of moves to the tallies of the run. A tally is a store that sums results. `records` are results
-    /// by position key, and `identities` are results by identity (a hash that distinguishes positions with equal keys).
+    /// Adds the results of moves to the tallies (the stores that add up results). `records` contains results by
+    /// position key, and `identities` contains results by identity (a hash that distinguishes positions with equal
+    /// keys).
     pub(super) fn add_records(
         &self,
         records: &[CountRecord],
@@ -149,9 +150,9 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Replays the games of `batch`, and adds the results of their moves to the counts. If duplicate games are dropped,
-    /// the results are added later. Submits all other data under `id`, because they must be processed in the order of
-    /// the inputs. Does nothing if the run has failed.
+    /// Replays the games of `batch`, and adds the results of their moves to the counts. Passes the other data to the
+    /// sequencer under `id`, because they must be processed in the order of the inputs. If duplicates are dropped, the
+    /// results also wait for this. Does nothing if the run has failed.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());
@@ -176,8 +177,8 @@ impl<'a> Run<'a> {
         self.submit(id, outcome)
     }
 
-    /// Sorts and sums the results of all moves after all batches have been processed. Returns the counts, and the
-    /// data that depend on the order of the games, such as the report. Uses all threads of the current rayon pool.
+    /// Completes the counts after all batches have been processed. Returns the sorted counts, and the data that depend
+    /// on the order of the games, such as the report. Uses all threads of the current rayon pool.
     pub(super) fn finish(self) -> Result<(SealedCounts, OrderedResults)> {
         self.options.refuse_if_stopped()?;
         // Counts that were already sorted have been merged before, as a part of the reading phase.
@@ -196,8 +197,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A dispatcher that numbers the batches of all inputs of a run consecutively. It also gives access to the threads that
-/// process the batches.
+/// A dispatcher that numbers the batches of all inputs consecutively, and gives access to the threads that process
+/// them.
 pub(super) struct BatchDispatcher<'s, 'scope, 'run> {
     pub run: &'scope Run<'run>,
     pub scope: &'s Scope<'scope>,
@@ -207,7 +208,7 @@ pub(super) struct BatchDispatcher<'s, 'scope, 'run> {
 }
 
 impl<'run> BatchDispatcher<'_, '_, 'run> {
-    /// Returns the id of the next batch: its number and its input. Blocks while too many earlier batches are
+    /// Returns the id of the next batch: its number and its input. Blocks while too many of the batches before it are
     /// unprocessed, unless the run has failed.
     pub(super) fn next_id(&mut self) -> BatchId {
         let id = self.next;
@@ -216,7 +217,8 @@ impl<'run> BatchDispatcher<'_, '_, 'run> {
         id
     }
 
-    /// Passes `outcome` to the sequencer as the data of the next batch of the current input.
+    /// Processes `outcome` as the data of the next batch of the current input. Used for data that were not replayed
+    /// from games.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
         let id = self.next_id();
         self.run.submit(id, outcome)
@@ -229,8 +231,8 @@ const BYTES_BETWEEN_SPACE_CHECKS: u64 = 64 << 20;
 /// The fraction of the input that must have been read before the final size of the temporary files can be estimated.
 const MIN_READ_FRACTION: f64 = 0.02;
 
-/// The tolerance of the check for free disk space. The run fails if it probably needs more than the free space times
-/// this factor. The factor is greater than 1 because the estimate is inexact.
+/// The tolerance of the check for free disk space. The run fails only if it probably needs more than the free space
+/// times this factor, because the estimate is inexact.
 const TOLERANCE: f64 = 1.25;
 
 /// A monitor of the free disk space for the temporary files of a run.
@@ -250,7 +252,8 @@ impl TemporarySpace {
     }
 
     /// Checks whether the temporary files will probably fit on the disk. `spilled` is the number of bytes that were
-    /// written to these files so far. `read` is the fraction of the input that was read, or `None` if it is unknown.
+    /// written to these files so far. `read` is the fraction of the input that has been read, from 0 to 1, or `None` if
+    /// it is unknown.
     ///
     /// # Errors
     ///
@@ -280,8 +283,8 @@ impl TemporarySpace {
     }
 }
 
-/// Estimates the number of bytes that the rest of the input will spill to temporary files. Returns `None` if less than
-/// 2 % of the input has been read.
+/// Estimates how many more bytes the run will spill to temporary files. `spilled` is the number of bytes spilled so
+/// far, and `read` is the fraction of the input that has been read. Returns `None` if it is less than 2 %.
 fn still_needed(spilled: u64, read: f64) -> Option<u64> {
     (read >= MIN_READ_FRACTION).then(|| (spilled as f64 * (1.0 / read - 1.0)) as u64)
 }

@@ -30,8 +30,8 @@ pub(super) struct BatchId {
     pub input: usize,
 }
 
-/// A queue that restores the order of batches. Batches are replayed in any order, but the sequencer processes
-/// their data in the order of the inputs.
+/// A queue that restores the order of batches. Threads replay batches in any order, but the sequencer processes the
+/// data of the batches in the order of the inputs.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],
@@ -50,7 +50,7 @@ pub(super) struct Sequencer<'a> {
 /// The maximum number of rejected games that an error message lists if an input contains no playable game.
 const MAX_LISTED_GAMES: usize = 3;
 
-/// The data collected from one input, over the batches that have been processed so far.
+/// The data about one input, from all of its batches that have been processed so far.
 #[derive(Clone, Default)]
 struct InputState {
     games: u64,
@@ -80,17 +80,17 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the number of batches that have been processed. Batches are processed in the order of the inputs, so
-    /// this is also the number of the next batch.
+    /// Returns the number of batches that have been processed. This is also the number of the batch that must be
+    /// processed next.
     pub(super) fn processed_batches(&self) -> u64 {
         self.processed_batches
     }
 
-    /// Adds the data collected from the batch `id` to the queue. Then processes every batch whose predecessors have all
-    /// been added, and returns the data of the processed batches.
+    /// Adds the data collected from the batch `id` to the queue. Then processes each batch for which no earlier batch
+    /// is missing, and returns the data of these batches.
     ///
-    /// The caller must add the records in the returned data to the counts. This function does not add them, because it
-    /// is called while a mutex is locked.
+    /// The caller must add the records in the returned data to the counts, after unlocking the mutex that protects the
+    /// sequencer.
     pub(super) fn submit(&mut self, id: BatchId, outcome: Outcome<'a>) -> Result<Vec<Outcome<'a>>> {
         self.early.insert(id.number, (id.input, outcome));
         let mut in_order = Vec::new();
@@ -102,8 +102,8 @@ impl<'a> Sequencer<'a> {
         Ok(in_order)
     }
 
-    /// Processes and returns the data of a batch. Must be called for the batches in the order of the inputs. Removes
-    /// duplicate games, and adds the numbers of games to the report. `input` is the index of the batch's input.
+    /// Processes and returns the data of the next batch in the order of the inputs. Removes duplicate games, and adds
+    /// the numbers of games to the report. `input` is the index of the batch's input.
     fn process(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;
@@ -128,8 +128,8 @@ impl<'a> Sequencer<'a> {
         Ok(outcome)
     }
 
-    /// Adds the rejected games of a batch to the report, until the report's list is full. Numbers the games within
-    /// their input. If the run is strict, returns the first rejected game as an error.
+    /// Adds the rejected games of a batch to the report, until its list is full. Converts their numbers from numbers in
+    /// the batch to numbers in the input. If the run is strict, returns the first rejected game as an error.
     fn reject(&mut self, input: usize, rejected: Vec<Rejection>) -> Result<()> {
         let room = Report::MAX_DESCRIBED_GAMES.saturating_sub(self.report.rejected.len());
         for mut rejection in rejected.into_iter().take(room) {
@@ -142,9 +142,9 @@ impl<'a> Sequencer<'a> {
         Ok(())
     }
 
-    /// Adds the numbers of games in `filtered`, which were filtered because of their variant, to the totals of the run.
-    /// The totals list only a limited number of variants, because every game may name a different one. Games of all
-    /// other variants are counted together.
+    /// Adds `filtered`, the numbers of games that were filtered because of their variant, to the totals of the run. The
+    /// totals list only a limited number of variants, because every game may name a different one. Games of further
+    /// variants are counted together.
     fn filter_variants(&mut self, filtered: BTreeMap<VariantRejection, u64>) {
         for (variant, games) in filtered {
             let is_new = !self.filtered_variants.contains_key(&variant);
@@ -228,8 +228,8 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// Removes the duplicates of earlier games from the data of the next batch. `seen` contains the fingerprints of
-/// all earlier games. The fingerprints of this batch are added to it.
+/// Removes the games that duplicate earlier games from the data of the next batch. `seen` contains the fingerprints of
+/// all earlier games, and gets those of this batch.
 fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Result<()> {
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());
@@ -269,8 +269,8 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
     Ok(())
 }
 
-/// Removes groups of consecutive elements from `list`. Each item of `stretches` describes one group: its length, and
-/// `true` if the group is kept. The groups must together cover the whole list.
+/// Removes stretches of consecutive elements from `list`. `stretches` divides the whole list: each item is the length
+/// of a stretch, and `true` if the stretch is kept.
 pub(super) fn retain_stretches<T>(
     list: &mut Vec<T>,
     stretches: impl Iterator<Item = (usize, bool)>,

@@ -59,8 +59,8 @@ pub(super) trait Sink: Send + Sync {
         None
     }
 
-    /// Checks that the output can contain games of all variants in `_met`, which maps each variant to its number of
-    /// games. This function is called after each batch of games.
+    /// Checks that the output can contain games of all variants that the run has counted so far. `_met` maps each of
+    /// them to its number of games. This function is called after each batch of games.
     ///
     /// # Errors
     ///
@@ -79,8 +79,8 @@ pub(super) trait Sink: Send + Sync {
         0
     }
 
-    /// Returns the phase in which the output is written, and the estimated time for writing it. The unit of this time
-    /// is a thousandth of the time for reading the inputs. Returns `None` if the time is negligible.
+    /// Returns the phase in which the output is written, and how long writing it takes according to an estimate. The
+    /// unit is a thousandth of the time for reading the inputs. Returns `None` if the time is negligible.
     fn cost(&self) -> Option<(Phase, u64)> {
         None
     }
@@ -106,8 +106,8 @@ pub(super) trait Sink: Send + Sync {
 
 /// A collector of the data that an output needs from one batch of games.
 pub(crate) trait BatchSink: Send {
-    /// Begins the data of the next game. Only the tags of the game have been read so far. `batch_offset` is the offset
-    /// of the batch in its input, in bytes.
+    /// Begins the next game. Only its tags have been read so far. `_batch_offset` is the offset of the batch in its
+    /// input, in bytes.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
     /// Adds the moves of the current game to the collected data. This function is not called for games that a filter or
@@ -118,8 +118,8 @@ pub(crate) trait BatchSink: Send {
     /// ascending order.
     fn leave_out(&mut self, games: &[u32]);
 
-    /// Processes the collected data in the order of the games, for example to number the games. The run calls this
-    /// function once for each batch, in the order of the inputs. The argument is the path of the batch's input.
+    /// Processes the collected data that depend on the order of all games, such as the numbers of games. The run calls
+    /// this function once for each batch, in the order of the inputs. `_input` is the path of the batch's input.
     ///
     /// The default implementation does nothing.
     ///
@@ -173,9 +173,9 @@ pub(crate) struct CountedGame<'a> {
     pub last_in_book: bool,
 }
 
-/// Returns an error if `met` contains several variants. Used for outputs that do not store the variant of each
-/// position. `met` maps each variant to its number of games. For the error message, `output` is the name of the
-/// output's format, and `path` is the path of the output.
+/// Returns an error if `met` contains several variants, for an output that cannot store the variant of each position.
+/// `met` maps each variant to its number of games. `output` is the name of the output's format, and `path` is its path,
+/// both for the error message.
 pub(super) fn refuse_several_variants(
     path: &Path,
     output: &str,

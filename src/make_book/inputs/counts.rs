@@ -22,8 +22,8 @@ use crate::{
     task,
 };
 
-/// The size in bytes up to which the metadata of one Parquet file are not charged to the memory budget. The metadata of
-/// a usual file of counts, with up to about sixty row groups, are smaller.
+/// The number of bytes of metadata of a Parquet file that the memory budget does not take into account. The metadata of
+/// a usual file, which has up to about sixty row groups, are smaller.
 const FREE_METADATA_BYTES: usize = 1 << 20;
 
 /// A directory of counts that is an input of a run of `make-book`.
@@ -44,8 +44,8 @@ impl CountsInput {
     /// # Errors
     ///
     /// Returns an error if the counts cannot be read, or if the metadata of one Parquet file would take more than
-    /// `most_metadata` bytes of memory.
-    pub(super) fn open(input: &Input, most_metadata: usize) -> Result<Option<CountsInput>> {
+    /// `max_metadata` bytes of memory.
+    pub(super) fn open(input: &Input, max_metadata: usize) -> Result<Option<CountsInput>> {
         let path = input.path();
         if input.kind()? != FileKind::Counts {
             return Ok(None);
@@ -53,7 +53,7 @@ impl CountsInput {
         let directory = CountsDirectory::open(path)?;
         let metadata = directory.metadata_memory()? as usize;
         let metadata = metadata.saturating_sub(FREE_METADATA_BYTES);
-        if metadata > most_metadata {
+        if metadata > max_metadata {
             let problem = format!(
                 "the metadata of these counts take about {} MiB of memory in each thread: write the Parquet files \
                  with larger row groups, or use a larger --memory",
@@ -82,8 +82,8 @@ impl CountsInput {
         }))
     }
 
-    /// Reads the starting positions of the games in the counts directory, and submits them to `batches`. Does nothing
-    /// if no output needs starting positions.
+    /// Reads the starting positions that the counts directory contains, and submits them as a batch of the run. Does
+    /// nothing if no output needs starting positions.
     fn read_starts(&self, batches: &mut BatchDispatcher<'_, '_, '_>) -> Result<()> {
         let run = batches.run;
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
@@ -106,8 +106,8 @@ impl CountsInput {
         Ok(())
     }
 
-    /// Returns the variant of the starting positions, or `None` if the counts contain several variants. `choice` is
-    /// the variant that the run counts.
+    /// Returns the variant of the starting positions in this counts directory, or `None` if they may be of several
+    /// variants. `choice` is the variant, or the choice of all variants, that the run counts.
     fn variant_of_starts(&self, choice: VariantChoice) -> Option<Variant> {
         let about = self.directory.about();
         let met = about.map(|about| about.variants.keys().collect::<Vec<_>>());
@@ -217,8 +217,7 @@ impl OrderedInput for OrderedParts {
 }
 
 impl Run<'_> {
-    /// Adds `plies` to the total number of half-moves in the input counts. `path` is the file that contains these
-    /// half-moves.
+    /// Adds `plies`, a number of half-moves in the file `path`, to the total number of half-moves in the input counts.
     ///
     /// # Errors
     ///
@@ -231,8 +230,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds rows of counts to the counts of the run. A row contains the results of one move in one position. `path`
-    /// is the file that contains the rows.
+    /// Adds rows of the Parquet file `path` to the counts of the run. A row contains the results of one move in one
+    /// position.
     fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
         self.add_plies(rows.iter().map(|row| row.stats.games()).sum(), path)?;
         if let Some(tally) = &self.tally {
@@ -254,8 +253,8 @@ impl Run<'_> {
     }
 }
 
-/// Adds rows of counts to `tally`, which sums the results of moves. Each row is paired with the hash under which
-/// it is added: a position key or an identity. Errors name `path`.
+/// Adds rows of counts to `tally`, a store that adds up the results of moves. Each row comes with the hash under which
+/// its results are stored: a position key or an identity. Errors name `path`.
 fn add_keyed<'r>(
     tally: &Tally,
     rows: impl Iterator<Item = (u64, &'r Row)>,
@@ -269,9 +268,8 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// Converts the sidecar of a counts directory (the file that describes the counts) to an [`Outcome`], as replaying the
-/// games would have created it. The outcome contains no records of moves, because those are read from the Parquet
-/// files.
+/// Converts the sidecar of a counts directory (the file that describes the counts) to the [`Outcome`] that replaying
+/// the counted games would have had, but without records of moves. Those are read from the Parquet files.
 ///
 /// # Errors
 ///

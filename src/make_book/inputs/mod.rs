@@ -32,10 +32,10 @@ use crate::{
 /// merged from counts that were made with different options.
 const BETWEEN_OPTIONS: &str = " | ";
 
-/// Returns an iterator over the values of `--max-ply` in `options`, the text of the options with which counts were
-/// made. The option limits the number of half-moves that are counted in each game. Merged counts may have several sets
-/// of options. The iterator yields one value for each set, or the default value if the set lacks the option.
-pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
+/// Returns the values of `--max-ply` (the maximum number of half-moves that are counted in each game) in `options`, the
+/// text of the options with which counts were made. Merged counts may have several sets of options. The iterator yields
+/// one value for each set, or the default value if the set lacks the option.
+pub(super) fn max_ply_values(options: &str) -> impl Iterator<Item = usize> + Clone {
     let max_ply = |options: &str| {
         let number = options.strip_prefix("--max-ply ")?;
         number.split(' ').next()?.parse().ok()
@@ -44,10 +44,10 @@ pub(super) fn last_plies(options: &str) -> impl Iterator<Item = usize> + Clone {
     all.map(move |options| max_ply(options).unwrap_or(MakeBook::DEFAULT_MAX_PLY))
 }
 
-/// Returns the smallest value in `last_plies`, the values of `--max-ply` with which games were counted. Half-moves
-/// after this one were counted only in some of the games. Returns `None` if all values are the default value.
-pub(super) fn smallest_max_ply(last_plies: impl IntoIterator<Item = usize>) -> Option<usize> {
-    let first = last_plies.into_iter().min();
+/// Returns the smallest of `values`, the values of `--max-ply` with which games were counted. Half-moves after this
+/// number were counted only in some games, or in none. Returns `None` if all values are the default value.
+pub(super) fn smallest_max_ply(values: impl IntoIterator<Item = usize>) -> Option<usize> {
+    let first = values.into_iter().min();
     first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
 }
 
@@ -74,8 +74,8 @@ impl<'a> Inputs<'a> {
     ///
     /// Returns an error if counts cannot be read, or if they were made with options that contradict those of the run.
     pub(super) fn open(run: &'a MakeBook, threads: usize) -> Result<Inputs<'a>> {
-        let most_metadata = run.memory.bytes / 2 / threads;
-        let open = |input| opened(input, most_metadata);
+        let max_metadata = run.memory.bytes / 2 / threads;
+        let open = |input| opened(input, max_metadata);
         let all = run.inputs.iter().map(open).collect::<Result<_>>()?;
         let mut inputs = Inputs {
             all,
@@ -102,7 +102,7 @@ impl<'a> Inputs<'a> {
     /// # Errors
     ///
     /// Returns an error if the options request a property by which input counts are not grouped. If the options request
-    /// no grouping, returns an error if the input counts are grouped by different properties.
+    /// no grouping, returns an error if the input counts are not all grouped by the same properties.
     fn classes_of_all(&self, run: &MakeBook) -> Result<Grouping> {
         if run.counts.is_none() && run.explorer.is_none() {
             return Ok(Grouping::default());
@@ -133,13 +133,13 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the numbers of positions, rows and half-moves that were pruned from the input counts, or `None` if
-    /// nothing was pruned.
+    /// Returns the numbers of positions, rows and half-moves that are missing from the input counts because they were
+    /// pruned, or `None` if nothing was pruned.
     ///
     /// # Errors
     ///
-    /// Returns an error if pruned counts are combined with a second input. The sum would be wrong, because a position
-    /// that is rare in each input may be frequent in all inputs together.
+    /// Returns an error if pruned counts are combined with another input. Sums would be wrong, because a position that
+    /// is rare in each input may be frequent in all inputs together.
     fn pruned(&self) -> Result<Option<Pruned>> {
         let mut pruned = self
             .counts()
@@ -157,20 +157,20 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns up to two warnings about incomplete input counts. One says that rare positions were pruned. The other
-    /// one says that the inputs were counted up to different half-moves.
+    /// Returns up to two warnings about incomplete input counts: one if rare positions were pruned from them, and one
+    /// if the inputs were made with different values of `--max-ply`.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
         let pruned = self.pruned.map(|pruned| pruned.to_string());
-        pruned.into_iter().chain(self.cut_differently())
+        pruned.into_iter().chain(self.max_ply_warning())
     }
 
-    /// Returns a warning if input counts were made with different values of `--max-ply`, because some games are then
-    /// missing from later positions. Returns `None` otherwise.
-    fn cut_differently(&self) -> Option<String> {
+    /// Returns a warning if the inputs were made with different values of `--max-ply`, because later positions then
+    /// lack some of the games. Otherwise, returns `None`.
+    fn max_ply_warning(&self) -> Option<String> {
         if !self.has_counts() {
             return None;
         }
-        let all = last_plies(&self.options);
+        let all = max_ply_values(&self.options);
         let (least, most) = (all.clone().min()?, all.max()?);
         (least < most).then(|| {
             format!(
@@ -214,7 +214,7 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Reads all inputs, and passes their games and rows to the threads of the run. Stops early if the run fails.
+    /// Reads all inputs, and gives their games and rows to the threads of the run. Stops early if the run fails.
     pub(super) fn read<'scope>(
         &'scope self,
         batches: &mut BatchDispatcher<'_, 'scope, '_>,
@@ -234,8 +234,8 @@ impl<'a> Inputs<'a> {
         self.all.iter().map(|input| input.size()).sum()
     }
 
-    /// Returns the provenance of the outputs: the names of the inputs, the options, and `games`, the numbers of games.
-    /// Leaves out the numbers if they are incomplete, because input counts do not state their numbers of games.
+    /// Returns the provenance of the outputs: the names of the inputs, the options, and `games`, the numbers of games
+    /// that the run read. Leaves out `games` if input counts do not say from how many games they were made.
     pub(super) fn provenance(&self, run: &MakeBook, games: GameCounts) -> Provenance {
         let names = |(counted, named): (Option<CountsDescription<'_>>, &Input)| {
             let Some(counted) = counted else {
@@ -265,8 +265,8 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the options with which the games of all inputs were counted, as text for the header of a book. If inputs
-    /// are counts, the text contains the options with which those counts were made.
+    /// Returns the options with which the games of all inputs were counted, as text for the header of a book. For input
+    /// counts, these are the options with which the counts were made.
     ///
     /// # Errors
     ///
@@ -313,20 +313,20 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Opens an input as counts if it is a directory of counts, and as games otherwise. `most_metadata` is the maximum
+/// Opens an input as counts if it is a directory of counts, and as games otherwise. `max_metadata` is the maximum
 /// memory for the metadata of one Parquet file, in bytes.
 #[cfg_attr(not(feature = "parquet"), expect(unused_variables))]
-fn opened(input: &Input, most_metadata: usize) -> Result<Box<dyn RunInput + '_>> {
+fn opened(input: &Input, max_metadata: usize) -> Result<Box<dyn RunInput + '_>> {
     #[cfg(feature = "parquet")]
-    if let Some(counts) = counts::CountsInput::open(input, most_metadata)? {
+    if let Some(counts) = counts::CountsInput::open(input, max_metadata)? {
         return Ok(Box::new(counts));
     }
     Ok(Box::new(GamesInput(input)))
 }
 
-/// Returns an error if the run has options for games, but no input contains games (`has_games` is `false`). Such
-/// options cannot be applied to counts, except the option for the variant. The error names `path`, the path of input
-/// counts that do not state the options with which they were made.
+/// Returns an error if the run has options for counting games, but no input contains games (`has_games` is `false`).
+/// Such options cannot be applied to counts. The option for the variant is allowed. `path` is the path of input counts
+/// that do not state the options with which they were made, for the error message.
 fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = run.clone();
     other.variant = VariantChoice::default();
@@ -340,9 +340,9 @@ fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> R
     Err(Error::file(path, problem))
 }
 
-/// Returns the error message for input counts whose options differ from those of the run. `theirs` are the options with
-/// which the counts were made, and `own` are the options of the run. `by` is the grouping of the counts. `has_games` is
-/// `true` if some inputs of the run are games.
+/// Returns the error message for input counts that were made with other options than those of the run. `theirs` are the
+/// options of the counts, `own` are those of the run, and `by` is the grouping of the counts. `has_games` is `true` if
+/// some inputs are games, which are counted with `own`.
 fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> String {
     let named = |options: &str| match options {
         "" => "the defaults".to_owned(),
@@ -388,7 +388,7 @@ pub(super) trait RunInput: Send + Sync {
         None
     }
 
-    /// Returns `self` as an input whose rows can be read in the order of their keys. Returns `None` for games and for
+    /// Returns this input as an [`OrderedInput`] if its rows are sorted by key. Returns `None` for games and for
     /// unsorted counts.
     fn ordered(&self) -> Option<&dyn OrderedInput> {
         None
@@ -408,11 +408,11 @@ pub(super) trait OrderedInput: Sync {
     /// Returns the number of rows in the input's directory of counts.
     fn rows(&self) -> u64;
 
-    /// Opens a reader of the rows whose keys belong to `shards`. A shard is one of the 256 equal parts of the range
-    /// of keys.
+    /// Opens a reader of the rows whose keys are in `shards`. A shard is one of the 256 equal ranges of keys. The
+    /// reader reports its progress to `run`.
     fn open<'r>(&'r self, run: &'r Run<'_>, shards: Range<usize>) -> OrderedCounts<'r>;
 
-    /// Verifies the checksums of the files in the counts directory, to detect modified files.
+    /// Verifies the checksums of the files in the counts directory.
     ///
     /// # Errors
     ///

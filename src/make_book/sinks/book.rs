@@ -48,7 +48,7 @@ pub(super) fn plan<'a>(
 }
 
 /// Returns an error if the options name a variant for which the Polyglot format defines no number. The positions of
-/// such a variant have no keys, so a book cannot contain them. The error names `path`, the path of the book.
+/// such a variant have no position keys, so a book cannot contain them. The error names `path`, the path of the book.
 fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
     match options.variant {
         VariantChoice::Only(variant) if variant.number().is_none() => Err(Error::file(

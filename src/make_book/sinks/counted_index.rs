@@ -16,7 +16,7 @@ use crate::{
     make_book::{
         budget::Needs,
         counted::CollectedData,
-        inputs::{Inputs, last_plies, smallest_max_ply},
+        inputs::{Inputs, max_ply_values, smallest_max_ply},
         options::MakeBook,
         progress::Phase,
         report::IndexReport,
@@ -27,8 +27,8 @@ use crate::{
     storage::sort::SHARDS,
 };
 
-/// The grouping that input counts must have to make an explorer's index. It contains all properties by which the
-/// explorer filters games.
+/// The grouping that input counts must have so that an explorer's index can be made from them. It consists of all
+/// properties by which such an index can be filtered.
 const EXPLORER_GROUPING: Grouping = Grouping {
     speed: true,
     rating: true,
@@ -108,7 +108,7 @@ impl Sink for CountedIndexSink<'_> {
             about: CountsSources {
                 games: counted.provenance.games.map(|games| games.counted),
                 min_game: counted.pruned.map_or(0, |pruned| pruned.min_game),
-                max_ply: smallest_max_ply(last_plies(counted.options)),
+                max_ply: smallest_max_ply(max_ply_values(counted.options)),
                 inputs: counted.provenance.inputs.clone(),
             },
         };
@@ -130,8 +130,8 @@ impl Sink for CountedIndexSink<'_> {
     }
 }
 
-/// Converts a row of counts to a row of an explorer's index, with the results from White's view. Returns `None` if the
-/// row has no games, if only books use the row, or if its month is invalid.
+/// Converts a row of counts to a row of an explorer's index, in which results are from White's point of view. Returns
+/// `None` if the row has no games, has no valid month, or counts only half-moves that are meant for books alone.
 fn counted_row(row: &ClassRow) -> Option<ResultRow> {
     let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
     let speed = Speed::ALL[usize::from(class.speed)];

@@ -43,8 +43,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets the minimum number of half-moves that must have been counted in a position. Positions with fewer half-moves
-    /// are left out of the [counts](MakeBook::counts). Default: 0, which keeps all positions.
+    /// Sets the minimum number of half-moves that must have been counted in a position for the position to be kept in
+    /// the [counts](MakeBook::counts). Default: 0, which keeps all positions.
     pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
         self.prune_counts = min_game;
         self
@@ -105,12 +105,12 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Opens all input counts, so that they can be summed by class (speed, rating group and month).
+/// Opens all input counts so that their rows can be added up by class (speed, rating group and month).
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, or if reading all directories takes more memory than the budget of
-/// the run.
+/// Returns an error if a file cannot be read, or if reading all directories takes more memory than the budget of the
+/// run.
 pub(super) fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<ClassedCounts> {
     let directories: Vec<CountsDirectory> = inputs
         .counts()
@@ -258,7 +258,7 @@ impl CountsSink<'_> {
     }
 }
 
-/// A collector of the half-moves of one batch of games. It stores each half-move as a record with a class: the speed,
+/// A collector of the half-moves of one batch of games. It records each half-move together with its class: the speed,
 /// rating group and month of the game.
 pub(super) struct ClassBatch<'a> {
     tally: &'a ClassTally,
@@ -294,10 +294,10 @@ impl<'a> ClassBatch<'a> {
         }
     }
 
-    /// Adds to the tally a record of the move `mv` in `position`. If the game ends in the position, `mv` is
-    /// [`BookMove::NONE`]. `turn` is the side to move, and `of` contains the winner and the rating. Adds nothing if the
-    /// key of the position is 0, because such a position has no key.
-    fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, of: PlyFacts) {
+    /// Adds a record of the move `mv` in `position` to the batch. `mv` is [`BookMove::NONE`] if the game ends in the
+    /// position. `turn` is the side to move, and `facts` contains further data of the half-move. Adds nothing if the
+    /// position has no valid key (the key is 0).
+    fn push(&mut self, position: KeyedIdentity, mv: BookMove, turn: Color, facts: PlyFacts) {
         let key = match self.has_identities {
             true => position.identity(),
             false => position.key(),
@@ -306,10 +306,10 @@ impl<'a> ClassBatch<'a> {
             return;
         }
         let class = CountClass {
-            book_only: of.book_only,
+            book_only: facts.book_only,
             ..self.class
         };
-        let record = ClassRecord::new(key, mv, turn, class, of.winner, of.rating);
+        let record = ClassRecord::new(key, mv, turn, class, facts.winner, facts.rating);
         self.records.push(record);
         if self.has_identities {
             self.keys.push(position);
@@ -317,21 +317,21 @@ impl<'a> ClassBatch<'a> {
     }
 }
 
-/// Further data of a half-move: the winner, the rating of the side that moved, and whether only books count the
-/// half-move. The position, the move and the class are stored separately. Only books count a half-move if its position
-/// occurs again later in the game, or if it belongs to a variation.
+/// The data of a half-move that are counted in addition to its position, move and class: the winner, the rating of the
+/// side that moved, and whether only books count the half-move. The explorer ignores such half-moves: those in a
+/// position that occurs again later in the game, and those of variations.
 struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,
     rating: u16,
 }
 
-/// The maximum length, in half-moves, of a game whose repeated positions are found without a hash set. Nearly all games
-/// are shorter.
+/// The maximum length, in half-moves, of a game in which repeated positions are found by a linear search. Longer games,
+/// which are rare, use a hash set.
 const LONG_GAME: usize = 512;
 
-/// The set of the positions that occur later in a game. It is used to find repetitions while the game is read
-/// backwards.
+/// The set of the positions that occur later in a game, while the game is read backwards. It finds positions that are
+/// repeated later.
 struct LaterPositions {
     /// A Bloom filter of 1024 bits. In a short game it avoids most searches for a repetition.
     bloom: [u64; 16],
@@ -363,8 +363,7 @@ impl LaterPositions {
     }
 
     /// Returns `true` if the position with the identity `identity` has been added to the set. `added` must contain the
-    /// identities of all added positions. For a short game, this function searches `added`, because the set itself
-    /// stores only the positions of long games.
+    /// identities of all added positions, because the set stores those of a short game only approximately.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
         let (word, bit) = LaterPositions::bit(identity);
         self.bloom[word] & bit != 0

@@ -143,8 +143,8 @@ impl BatchSink for ExplorerBatch<'_> {
         self.facts.add(game.tags(), offset_of(game, batch_offset));
     }
 
-    /// Adds a record to the batch for each position of a game. The record contains the move that was played in the
-    /// position.
+    /// Adds a record to the batch for each position of a game: the move that was played in the position or, for the
+    /// last position, the end of the game.
     fn count(&mut self, game: &CountedGame<'_>) {
         self.facts.count_last(
             game.result,

@@ -76,8 +76,8 @@ pub(super) fn indexed_files(options: &MakeBook, first_games: &[u64]) -> Result<V
         .collect()
 }
 
-/// Returns the memory, in bytes, that one index may occupy until it is written. All indexes of the run share half of
-/// the memory budget equally.
+/// Returns the memory, in bytes, that one index may occupy until it is written. The indexes of the run share half of
+/// the memory budget.
 pub(super) fn held_bytes(options: &MakeBook) -> usize {
     let indexes = usize::from(options.leveldb.is_some()) + usize::from(options.explorer.is_some());
     options.memory.bytes / 2 / indexes.max(1)
@@ -93,8 +93,8 @@ pub(super) fn offset_of(game: &GameReader<'_>, batch_offset: u64) -> GameOffset 
     }
 }
 
-/// Returns an error if an index cannot contain `games` games. The error names `input`, the path of the input whose
-/// games exceed the limit.
+/// Returns an error if an index cannot contain `games` games. The error names `input`, the path of the input that
+/// exceeds the limit.
 pub(super) fn refuse_too_many(games: u64, input: &Path) -> Result<()> {
     if games > u64::from(u32::MAX) {
         let problem = "an index can contain at most 4294967295 games: make several indexes";
@@ -163,8 +163,8 @@ impl Sink for IndexSink<'_> {
     }
 }
 
-/// The records of all games that an index will contain, in the order of the inputs. A record contains the tags of a
-/// game and its offset in the input.
+/// The records of all games that an index will contain, in the order of the inputs. Each record contains the tags of a
+/// game and the offset of the game in its input.
 struct IndexedGames {
     records: GameRecords,
     /// The key of the position in which most games start.
@@ -182,8 +182,8 @@ impl IndexedGames {
     }
 
     /// Adds the records of the next batch of games, and returns the id of the batch's first game. Returns an error if
-    /// the index would contain too many games, or too many games from the usual starting position. The error names
-    /// `input`, the path of the batch's input.
+    /// the index would contain too many games, or if the list of the games from the usual starting position would
+    /// become too long. The error names `input`, the path of the batch's input.
     fn add(&mut self, batch: &mut BatchGames, input: &Path) -> Result<u32> {
         let first_id = self.records.len();
         self.records
@@ -221,8 +221,8 @@ struct BatchGames {
 }
 
 impl BatchGames {
-    /// Adds a posting to the batch for each position of a game, including the last one. A posting records that a game
-    /// reached a position. If `with_moves` is `true`, it also contains the move that was played in the position.
+    /// Adds a posting to the batch for each position of a game, including the last one. A posting says that a game
+    /// reached a position. If `with_moves` is `true`, the posting also contains the move that was played there.
     fn add_postings(&mut self, game: &CountedGame<'_>, with_moves: bool) {
         let (id, winner) = (game.number, game.result.winner());
         let first = game.plies.first();

@@ -14,8 +14,8 @@ mod suite;
 
 use super::{budget::Needs, inputs::Inputs, options::MakeBook, sink::Plan};
 
-/// A function that returns a plan for writing one kind of output, and adds the data that the output needs to
-/// [`Needs`]. It returns `None` if the options do not request the output.
+/// A function that plans one kind of output. If the options request the output, the function returns its plan and adds
+/// the data that the output needs to the [`Needs`]. Otherwise, it returns `None`.
 type Planned = for<'a> fn(&'a MakeBook, &'a Inputs<'_>, &mut Needs) -> Option<Plan<'a>>;
 
 /// Returns the plans for all outputs that the options request, in the order in which they are written, and the data

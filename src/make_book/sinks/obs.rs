@@ -118,8 +118,8 @@ impl Sink for ObsSink<'_> {
     }
 }
 
-/// Returns an iterator over the starting positions `starts`, each with its key. Skips `None`, which stands for a
-/// starting position whose EPD could not be parsed.
+/// Returns an iterator over the starting positions `starts`, each with its key. Skips the positions whose EPD could not
+/// be parsed, which are `None`.
 fn positions<P: Rules>(
     starts: impl Iterator<Item = Result<Option<P>>>,
 ) -> impl Iterator<Item = Result<Keyed<P>>> {
