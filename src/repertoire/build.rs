@@ -18,8 +18,8 @@ use crate::{
     tree::{Branch, Source, TreeMove},
 };
 
-/// A rule by which [`build`] chooses one of the moves that were played in a position as the move of the repertoire's
-/// side. If several moves are equally good, it chooses the one with the most games.
+/// A rule by which [`build`] chooses the repertoire's move from the moves that were played in a position. If several
+/// moves are equally good, the one with the most games is chosen.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OwnMoveRule {
     /// Chooses the move with the highest score. The score is measured by the lower bound of its Wilson interval, so
@@ -33,7 +33,7 @@ pub enum OwnMoveRule {
 }
 
 impl OwnMoveRule {
-    /// Returns the default rule for `source`. It is [`Score`](OwnMoveRule::Score) if the source contains results, and
+    /// Returns the default rule for `source`: [`Score`](OwnMoveRule::Score) if the source contains results, and
     /// [`Weight`](OwnMoveRule::Weight) if it contains only weights.
     pub fn default_of(source: &MoveSource) -> OwnMoveRule {
         match source.has_results() {
@@ -64,15 +64,12 @@ impl OwnMoveRule {
 }
 
 /// Chooses a move for the repertoire's side in the position `pos` by the rule `by`. `moves` contains the moves that
-/// were played in the position in games of `source`.
-///
-/// If `moves` is empty, chooses the legal move that leads to the position with the most games in `source`. Returns
-/// `None` if no legal move leads to a position with games.
+/// were played in `pos` in the games of `source`, or some of them.
 ///
 /// # Errors
 ///
-/// Returns an error if the source cannot be read, or if the rule `by` needs results or games but the source
-/// contains only weights.
+/// Returns an error if the source cannot be read, or if the rule `by` needs results or games but the source contains
+/// only weights.
 pub(super) fn answer_of(
     source: &MoveSource,
     moves: Vec<TreeMove>,
@@ -126,7 +123,7 @@ pub struct Build<'a> {
     pub meter: &'a Meter,
 }
 
-/// A repertoire that [`build`] has built. It is a [`Source`] of the moves of the repertoire's side, and of the
+/// A repertoire that [`build`] has built. As a [`Source`], it returns the moves of the repertoire's side, and the
 /// opponent's replies that the repertoire answers.
 #[derive(Debug)]
 pub struct Built {
@@ -157,18 +154,18 @@ pub struct BuildSummary {
     pub unanswered: u64,
 }
 
-/// A number slightly below 1. Products of probabilities are compared with it instead of 1, so that a product of
-/// exactly 1 passes despite rounding errors.
+/// A number slightly below 1. Products of probabilities are compared with this number instead of 1, because rounding
+/// errors can make a product slightly smaller than 1.
 const ALMOST_ONE: f64 = 1.0 - 1e-9;
 
-/// Builds a repertoire for one side. Keeps the moves of `build.keep`, and chooses one move in each other position in
-/// which this side is to move. Follows each reply of the opponent that is likely enough (see [`Build::one_in`]).
+/// Builds a repertoire for one side. In each position in which this side is to move, keeps the moves of the repertoire
+/// `build.keep` or, if it has none there, chooses one move. Follows each reply of the opponent that is likely enough
+/// (see [`Build::one_in`]).
 ///
 /// # Errors
 ///
-/// Returns an error if a source cannot be read, if it contains no move in the first position, or if the positions
-/// need more than `build.memory`. Also returns an error if moves are chosen by results but the source contains
-/// only weights.
+/// Returns an error if a source cannot be read, if it contains no move in the first position, or if the positions need
+/// more than `build.memory`. Also returns an error if moves are chosen by results but the source contains only weights.
 pub fn build(build: &Build<'_>) -> Result<Built> {
     let walk = Walk {
         start: build.start,
@@ -243,10 +240,9 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
 }
 
 impl Built {
-    /// Creates the repertoire of the side `color` from `graph`, the graph of the positions that a walk has visited.
-    /// The repertoire contains the moves of this side, and the opponent's replies to which this side has an answer.
-    /// The moves of each position are sorted by number of games in descending order. `summary` becomes a part of the
-    /// result.
+    /// Creates the repertoire of the side `color` from `graph`, the graph of the positions that a walk has visited. The
+    /// repertoire contains the moves of this side, and the opponent's replies that this side answers, sorted by number
+    /// of games in descending order. `summary` is stored in the result.
     fn of(graph: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             color,
@@ -281,14 +277,13 @@ impl Built {
         built
     }
 
-    /// Returns a comment on the move `branch` for a PGN file. It contains the number of games and the score of the
-    /// move. For a reply of the opponent, it also contains the likelihood of the position after the reply. For
-    /// example, `1 in 12.5` means that one of 12.5 games is expected to reach the position. A
-    /// [short](CommentDetail::Short) comment contains only the score of an own move, or only the likelihood of a
-    /// reply.
+    /// Returns the text of a comment on the move `branch` for a PGN file, as detailed as `comments` requests. A full
+    /// comment contains the number of games and the score of the move. For a reply of the opponent, it also says how
+    /// likely the position after the reply is: `1 in 12.5` means that one of 12.5 games is expected to reach it. A
+    /// [short](CommentDetail::Short) comment contains only the score of an own move, or only the likelihood of a reply.
     ///
-    /// Returns an empty text for [`CommentDetail::None`]. Returns `kept` for a move from `build.keep` that was not
-    /// examined.
+    /// Returns an empty string for [`CommentDetail::None`]. Returns `kept` for a move of the repertoire `build.keep`
+    /// that the build did not reach.
     pub fn comment(&self, branch: &Branch<'_>, comments: CommentDetail) -> String {
         if comments == CommentDetail::None {
             return String::new();
@@ -317,7 +312,7 @@ impl Built {
     }
 }
 
-/// The level of detail of the comments on moves when a repertoire is written as PGN.
+/// The level of detail of the comments on moves in a repertoire that is written as PGN.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum CommentDetail {
     /// No comments.

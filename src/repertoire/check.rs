@@ -32,7 +32,7 @@ pub struct Check<'a> {
     pub with_text: bool,
 }
 
-/// The half-move by which a game left a repertoire. Also contains the moves that the repertoire contains instead.
+/// The half-move by which a game left a repertoire, and the moves that the repertoire contains instead.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Departure {
     /// The FEN of the position before the half-move, or `None` if `mv` is `None`.
@@ -99,12 +99,13 @@ pub struct CheckedGame {
     stats: Wdl,
 }
 
-/// The key by which [`CheckTotals`] groups equal deviations from a repertoire. It consists of a flag for a repertoire
-/// for White, the side that left the repertoire, the identity (a hash) of the position, and the move.
+/// The key by which [`CheckTotals`] groups equal deviations from a repertoire. It consists of a flag, which is `true`
+/// if the repertoire is for White, the side that left the repertoire, the identity (a hash) of the position before the
+/// move, and the move.
 type DeviationKey = (bool, Option<Side>, u64, BookMove);
 
-/// A number of games, and the player's results in these games. A game without a result counts in `games` but not in
-/// the results.
+/// The number of games, and the player's results in them. A game without a result counts in `games`, but not in
+/// `stats`.
 #[derive(Copy, Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Results {
     /// The number of games.
@@ -173,12 +174,11 @@ pub struct CheckSummary {
     pub warnings: Vec<String>,
 }
 
-/// Checks games against the repertoires of one or both sides. Calls `take` with each result, in the order of the
-/// games.
+/// Checks games against the repertoires of one or both sides. Calls `take` with each result, in the order of the games.
 ///
-/// A game that has left a repertoire can return to it. It returns when it reaches a position in which the repertoire
-/// contains a move for the player. The opponent's moves in a repertoire have no influence on the result. Games of a
-/// variant that the repertoire does not contain are skipped.
+/// A game that has left a repertoire returns to it when it reaches a position in which the repertoire contains a move
+/// for the player. The opponent's moves in a repertoire are ignored. Games of a variant that the repertoire does not
+/// contain are skipped.
 ///
 /// # Errors
 ///
@@ -236,7 +236,8 @@ pub fn check(
     })
 }
 
-/// The outcome of checking one game: the results, or the names of the players if the game was not checked.
+/// The outcome of checking one game: its results, or the names of its players if the game was not checked because of
+/// them.
 enum Checked {
     /// One result for each repertoire against which the game was checked. Empty if no repertoire is for the game's
     /// variant.
@@ -246,15 +247,14 @@ enum Checked {
     OtherPlayers(Vec<String>),
 }
 
-/// The last half-move by which a game left a repertoire, if the game did not return. Also contains the side that
-/// played it.
+/// The last half-move by which a game left a repertoire without returning to it later, and the side that played it.
 #[derive(Copy, Clone)]
 struct LastDeparture {
     by: Side,
     ply: usize,
 }
 
-/// The state of checking a game against one repertoire, after some of the game's moves.
+/// The state of checking a game against one repertoire, after the moves of the game that have been played so far.
 struct GameState<'a> {
     known: &'a MoveSource,
     color: Color,
@@ -270,8 +270,8 @@ struct GameState<'a> {
 }
 
 impl GameState<'_> {
-    /// Updates the state of the check for the half-move `mv`, which was played in the position `pos`. At the end of
-    /// the game, `mv` is `None` and `pos` is the last position.
+    /// Updates the state for the next half-move of the game. `pos` is the position before the half-move, and `mv` is
+    /// the move. At the end of the game, `pos` is the last position, and `mv` is `None`.
     fn advance(&mut self, pos: &Keyed<VariantPosition>, mv: Option<Move>) -> Result<()> {
         if pos.position().turn() == self.color {
             let known = self.known.moves(pos)?;
@@ -302,11 +302,10 @@ impl GameState<'_> {
 }
 
 impl Check<'_> {
-    /// Checks the current game of `reader` against the repertoires. `text` is the whole text from which the reader
-    /// reads.
+    /// Checks the current game of `reader` against the repertoires. `text` is the whole text that the reader reads.
+    /// Returns an error only if a repertoire cannot be read.
     ///
-    /// Returns [`Checked::OtherPlayers`] if none of the wanted players played the game. Returns an error only if a
-    /// repertoire cannot be read.
+    /// Returns [`Checked::OtherPlayers`] if no wanted player played a side that has a repertoire.
     fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Checked> {
         let tags = reader.tags().clone();
         let how = match self.exact {
@@ -402,23 +401,22 @@ impl Check<'_> {
     }
 }
 
-/// Returns the name of White or Black from the tags of a game. `color` selects the player. Returns `?` if the tags do
-/// not contain the name.
+/// Returns the name of the player of `color` from the tags of a game, or `?` if the tags do not contain it.
 fn name_of(tags: &Tags<'_>, color: Color) -> String {
     let tag: &[u8] = color.fold_wb(b"White", b"Black");
     tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()
 }
 
-/// Returns `true` if one of `names` matches the name of the player of White or Black, or if `names` is empty. `color`
-/// selects the player. `tags` are the tags of the game, and `how` says how names are compared.
+/// Returns `true` if one of `names` matches the name of the player of `color` in `tags`, the tags of a game. `how` says
+/// how names are compared. Also returns `true` if `names` is empty.
 pub(super) fn has_name(tags: &Tags<'_>, color: Color, names: &[String], how: NameMatch) -> bool {
     names.is_empty() || how.matches_any(name_of(tags, color).as_bytes(), names)
 }
 
 impl GameState<'_> {
     /// Completes the check of a game after its last move, and returns the result. `start` is the position before the
-    /// first move. `moves` contains each move with the offset at which its text ends. In the result, the caller must
-    /// still set the names, the result and the number of the game.
+    /// first move. `moves` contains the moves, each with the offset at which its text ends. The caller must still set
+    /// the players' names, the result and the number of the game.
     fn checked(self, start: &VariantPosition, moves: &[(Move, usize)]) -> Result<CheckedGame> {
         let mut game = CheckedGame {
             game: 0,
@@ -480,8 +478,8 @@ impl GameState<'_> {
 }
 
 impl CheckedGame {
-    /// Returns a comment that lists the moves of the repertoire in the position where the game left it. The comment
-    /// is later inserted into the text of the game.
+    /// Returns the text of a comment for the place where the game left the repertoire. It lists the moves that the
+    /// repertoire contains there.
     fn comment(&self) -> String {
         let moves = self.departure.repertoire.join(", ");
         match (self.left_by, &*moves) {
@@ -492,7 +490,7 @@ impl CheckedGame {
     }
 }
 
-/// The totals of all games that have been checked so far. The required memory depends on the number of different
+/// The totals of all games that have been checked so far. The memory that they need depends on the number of different
 /// deviations, not on the number of games.
 #[derive(Default)]
 struct CheckTotals {
@@ -571,7 +569,7 @@ impl CheckTotals {
     }
 }
 
-/// Serializes a color as `white` or `black`.
+/// Serializes a color as the string `white` or `black`.
 fn as_text<S: serde::Serializer>(color: &Color, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(color.fold_wb("white", "black"))
 }

@@ -59,7 +59,7 @@ impl Edits {
         Ok(edits)
     }
 
-    /// Returns the lines of moves to add. Each line begins in the starting position of the variant.
+    /// Returns the lines whose moves are added. Each line begins in the starting position of the variant.
     pub fn added(&self) -> impl Iterator<Item = &[Move]> {
         self.added.iter().map(Vec::as_slice)
     }
@@ -70,8 +70,8 @@ impl Edits {
     }
 }
 
-/// Shortens a line that contains a move of `removed`. The line then ends with the last move of the side `color`
-/// before the first removed move. Leaves any other line unchanged.
+/// Shortens a line that contains one of the `removed` moves. Cuts the line before the first such move, so that it ends
+/// with a move of the side `color`. Leaves any other line unchanged. Lines begin in the starting position of `variant`.
 fn cut_line(line: &mut Vec<Move>, variant: Variant, color: Color, removed: &RemovedMoves) {
     let mut pos = Keyed::new(variant.start());
     let mut own = 0;

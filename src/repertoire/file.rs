@@ -51,7 +51,8 @@ impl RepertoireFormat {
     }
 }
 
-/// An open output file for a repertoire. No other process can write the file while this value exists.
+/// An output file for a repertoire, which is open for writing. No other process can write the file while this value
+/// exists.
 #[derive(Debug)]
 pub struct RepertoireFile {
     file: AtomicFile,
@@ -60,8 +61,8 @@ pub struct RepertoireFile {
 
 impl RepertoireFile {
     /// Creates an output file in the format that `path` implies. With `force`, replaces any existing file. Without
-    /// `force`, replaces an existing file in three cases only. It may be empty. It may be a book that a new book
-    /// replaces. It may be the PGN of a repertoire that polybook wrote and nobody has changed.
+    /// `force`, replaces an empty file, a book by a new book, and PGN by new PGN if polybook wrote the old file and
+    /// nobody has changed it since. Other files are not replaced.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ impl RepertoireFile {
     }
 }
 
-/// A repertoire that is to be written to a file, with the options for writing it.
+/// A repertoire to be written to a file, and the options for writing it.
 pub struct Writing<'a> {
     /// The source of the player's moves, and of the opponent's replies that the player answers.
     pub moves: &'a dyn Source,
@@ -103,8 +104,8 @@ pub struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Writes the repertoire to `out`, and returns the number of moves written. Calls `comment` with each move.
-    /// `comment` returns the comment on the move, or `None` for no comment. A book contains no comments.
+    /// Writes the repertoire to `out`, and returns the number of moves written. In PGN, writes after each move the
+    /// comment that the function `comment` returns for it, if any. A book contains no comments.
     ///
     /// # Errors
     ///
@@ -120,7 +121,7 @@ impl Writing<'_> {
         }
     }
 
-    /// Returns an iterator over the trees of moves of the repertoire. Each start position has its own tree.
+    /// Returns a tree of the repertoire's moves for each start position.
     fn trees(&self) -> impl Iterator<Item = Tree<'_, &dyn Source>> {
         let limits = || Limits {
             memory: self.memory.share(2),
@@ -192,13 +193,13 @@ impl Writing<'_> {
     }
 }
 
-/// Writes a changed copy of the repertoire `pgn` to `out`. The copy begins with one new game for each line of
-/// `added`. The text of `pgn` follows, without the moves in `removed` and without all moves after them.
+/// Writes a changed copy of the repertoire `pgn` to `out`. The copy begins with a new game for each line of `added`.
+/// The text of `pgn` follows, without the moves in `removed` and the moves after them.
 ///
-/// The new games come first, because an unterminated comment at the end of the old text would swallow them. The
-/// output contains the user's own text. Therefore it has no checksum, and is later replaced only with `force`.
+/// The new games come first, because an unterminated comment at the end of the old text would swallow them. The output
+/// contains text of the user, so it gets no checksum, and polybook will not replace it without `force`.
 ///
-/// `start` is the position in which the lines of `added` begin. `reading` has the memory budget and the flag that
+/// `start` is the position in which the lines of `added` begin. `reading` contains the memory budget, and the flag that
 /// cancels the reading.
 ///
 /// # Errors
@@ -260,13 +261,13 @@ pub fn add_to_pgn(
     }
 }
 
-/// Returns a copy of a repertoire in PGN without the moves in `removed` and without all moves after them. Reads the
-/// PGN file again to make the copy. `options` must be the options with which the file was opened.
+/// Returns a copy of a repertoire in PGN, without the moves in `removed` and the moves after them. Reads the PGN file
+/// again and writes the copy to the directory of `options`, which must be the options with which the file was opened.
 ///
 /// # Errors
 ///
-/// Returns an error if the repertoire is not a PGN file, if the file has changed since it was opened, or if it
-/// cannot be read.
+/// Returns an error if the repertoire is not a PGN file, if the file has changed since it was opened, or if it cannot
+/// be read.
 pub fn without_moves(
     repertoire: &MoveSource,
     removed: &RemovedMoves,
@@ -291,14 +292,15 @@ pub fn without_moves(
     Ok(left.with_variants_of(repertoire))
 }
 
-/// The approximate size in bytes of a batch of games. When moves are removed from a PGN, one batch after another is
-/// processed.
+/// The approximate size in bytes of a batch of games. If moves are removed from a PGN file, the file is processed in
+/// such batches.
 const BATCH_SIZE: usize = 1 << 18;
 
 /// The UTF-8 byte order mark. A copy of a PGN leaves it out, because it may occur only at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Writes a copy of the book `repertoire` to `out`, with the moves of `added` in addition.
+/// Writes a copy of the book `repertoire`, to which the moves of `added` are added, to `out`. `memory` is the memory
+/// budget, and `meter` shows the progress.
 ///
 /// # Errors
 ///
@@ -327,8 +329,8 @@ pub fn add_to_book(
     edit_book(book, &edits, variant, out, memory, meter)
 }
 
-/// Writes lines that a player should prepare to a PGN file. Each line becomes a game without a result. A comment
-/// after the last move says how likely the line is, and how the player scores after it.
+/// Writes lines that a player should prepare to a PGN file. Each line becomes a game without a result, which ends with
+/// a comment that says how likely the line is, and how the player scores after it.
 ///
 /// `event` becomes the `Event` tag of each game. `start` is the position in which the lines begin. `path` is the path
 /// of the output for error messages.
@@ -365,8 +367,8 @@ pub fn write_prepared(
     Ok(())
 }
 
-/// Returns the comment on a line that a player should prepare. It says how likely the line is, and states the
-/// player's number of games and score after it. It also says if the player has no answer.
+/// Returns the text of the comment on a line that a player should prepare. It says how likely the line is, and the
+/// number and the score of the player's games after it. If the player has no answer, it also says this.
 fn comment(line: &PreparedLine) -> String {
     let games = match line.yours.games {
         0 => "no game of yours".to_owned(),

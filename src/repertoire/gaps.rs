@@ -42,8 +42,8 @@ pub struct FindGaps<'a> {
     pub meter: &'a Meter,
 }
 
-/// A move of the opponent that a repertoire does not answer. If several unanswered moves lead to the same position,
-/// the gap is the most likely of them.
+/// A move of the opponent that a repertoire does not answer. If several such moves lead to the same position, only the
+/// most likely one counts as a gap.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Gap {
     /// The FEN of the position before the move.
@@ -71,7 +71,7 @@ pub struct Gap {
     pub answer_games: Option<u64>,
 }
 
-/// A line of a repertoire after which the source of games contains no reply of the opponent.
+/// A line of a repertoire at whose end the source of games contains no reply of the opponent.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SourceEnd {
     /// The line in SAN with move numbers.
@@ -106,8 +106,7 @@ pub struct Gaps {
     pub added: Additions,
 }
 
-/// The moves that are added to a repertoire. For example, `gaps --add` chooses answers to unanswered moves of the
-/// opponent.
+/// The moves that are added to a repertoire, for example the answers that `gaps --add` chooses.
 #[derive(Debug, Default)]
 pub struct Additions {
     /// The answers, each with its position. Keys are the identities of the positions.
@@ -117,8 +116,8 @@ pub struct Additions {
 }
 
 impl Additions {
-    /// Creates additions to a repertoire in PGN from lines of moves. Each line begins in the position `start` and
-    /// must be legal. The result adds nothing to a book.
+    /// Creates additions to a repertoire in PGN from lines of legal moves. Each line begins in the position `start`.
+    /// Such additions cannot be used for a book.
     pub fn from_lines<'a>(
         start: &VariantPosition,
         lines: impl IntoIterator<Item = &'a [Move]>,
@@ -141,8 +140,8 @@ impl Source for Additions {
     }
 }
 
-/// Finds the opponent's moves that a repertoire does not answer. If `find.add` is set, also chooses answers to the
-/// most likely of them.
+/// Finds the opponent's moves that a repertoire does not answer. Also chooses answers to as many of the most likely of
+/// them as `find.add` requests.
 ///
 /// # Errors
 ///
@@ -159,7 +158,7 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     };
     let mut positions = 0;
     let mut several: Vec<(u64, String, Vec<String>)> = Vec::new();
-    let met = walk.run(&mut |pos, _| {
+    let graph = walk.run(&mut |pos, _| {
         let moves = find.repertoire.moves(pos)?;
         positions += u64::from(!moves.is_empty());
         if moves.len() > 1 {
@@ -169,12 +168,12 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
         Ok((!moves.is_empty()).then_some(moves))
     })?;
     let unanswered = |id: &u32| {
-        let node = &met.nodes[*id as usize];
+        let node = &graph.nodes[*id as usize];
         node.edges.is_none() && node.reach > 0.0
     };
-    let mut found: Vec<(u32, Gap)> = (0..met.nodes.len() as u32)
+    let mut found: Vec<(u32, Gap)> = (0..graph.nodes.len() as u32)
         .filter(unanswered)
-        .map(|id| Ok((id, gap(find, &met, id)?)))
+        .map(|id| Ok((id, gap(find, &graph, id)?)))
         .collect::<Result<_>>()?;
     found.retain(|(_, gap)| gap.mv.is_none() || gap.games >= find.min_game);
     found.sort_by(|(_, a), (_, b)| {
@@ -184,11 +183,11 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     let mut added = Additions::default();
     let (wanted, by) = find.add;
     for (id, gap) in found.iter_mut().take(wanted) {
-        let pos = met.position(*id);
+        let pos = graph.position(*id);
         if let Some(answer) = answer_of(find.source, find.source.moves(&pos)?, &pos, by)? {
             gap.answer = Some(san(pos.position(), answer.mv));
             gap.answer_games = Some(answer.games());
-            let mut line = met.line(*id);
+            let mut line = graph.line(*id);
             line.push(answer.mv);
             let remark = if answer.games() == 0 {
                 " {no games}"
@@ -203,10 +202,10 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     several.sort_unstable();
     several.dedup_by_key(|(pos, ..)| *pos);
     let contradictions = several.len() as u64;
-    let reach = |pos: &u64| met.reach_of(*pos).unwrap_or(0.0);
+    let reach = |pos: &u64| graph.reach_of(*pos).unwrap_or(0.0);
     several.sort_by(|(a, ..), (b, ..)| reach(b).total_cmp(&reach(a)));
     let several_moves = several.into_iter().filter_map(|(pos, fen, moves)| {
-        let line = line_text(find.start, &met.line_to(pos)?).0;
+        let line = line_text(find.start, &graph.line_to(pos)?).0;
         Some(SeveralMoves { fen, line, moves })
     });
     let usual = VariantPosition::new(find.start.variant());
@@ -215,40 +214,40 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
         positions,
         contradictions,
         several_moves: several_moves.collect(),
-        coverage: met.coverage(find.color),
-        source_end: source_end(find, &met),
+        coverage: graph.coverage(find.color),
+        source_end: source_end(find, &graph),
         gaps: found.into_iter().map(|(_, gap)| gap).collect(),
         added,
     })
 }
 
-/// Returns the most likely line after which the source contains no reply of the opponent. `met` is the graph of the
-/// positions that a walk has visited. Returns `None` if the source continues after every line. If several lines are
-/// equally likely, returns the one whose text sorts first.
-fn source_end(find: &FindGaps<'_>, met: &ReachGraph) -> Option<SourceEnd> {
-    let ends = (0..).zip(&met.nodes);
+/// Returns the most likely line at whose end the source contains no reply of the opponent. `graph` is the graph of the
+/// positions that a walk has visited. Returns `None` if the source contains a reply after every line. If several lines
+/// are equally likely, returns the one whose text sorts first.
+fn source_end(find: &FindGaps<'_>, graph: &ReachGraph) -> Option<SourceEnd> {
+    let ends = (0..).zip(&graph.nodes);
     let ends = ends.filter(|(_, node)| node.is_source_end && node.reach > 0.0);
     let most = ends.clone().map(|(_, node)| node.reach).reduce(f64::max)?;
     let likeliest = ends.filter(|(_, node)| node.reach == most);
-    let line = |(id, _)| line_text(find.start, &met.line(id)).0;
+    let line = |(id, _)| line_text(find.start, &graph.line(id)).0;
     Some(SourceEnd {
         line: likeliest.map(line).min()?,
         one_in: 1.0 / most.min(1.0),
     })
 }
 
-/// Returns a [`Gap`] for a position in which the repertoire has no answer. `id` is the index of this position in the
-/// graph `met`.
-fn gap(find: &FindGaps<'_>, met: &ReachGraph, id: u32) -> Result<Gap> {
-    let whole = met.line(id);
+/// Returns the [`Gap`] that leads to a position without an answer in the repertoire. `id` is the index of this position
+/// in `graph`, the graph of the positions that a walk has visited.
+fn gap(find: &FindGaps<'_>, graph: &ReachGraph, id: u32) -> Result<Gap> {
+    let whole = graph.line(id);
     let (last, line) = match whole.split_last() {
         Some((last, line)) => (Some(*last), line),
         None => (None, &[][..]),
     };
     let (text, pos) = line_text(find.start, line);
     let pos = &pos;
-    let (before, mv) = met.before(id);
-    let edges = met.nodes[before as usize].edges.iter().flatten();
+    let (before, mv) = graph.before(id);
+    let edges = graph.nodes[before as usize].edges.iter().flatten();
     let mut edges = edges.filter(|edge| edge.to == id && edge.mv == mv);
     debug_assert!(last.is_none() || pos.turn() != find.color);
     let lines = LinesOf(find.repertoire, find.color);
@@ -258,7 +257,7 @@ fn gap(find: &FindGaps<'_>, met: &ReachGraph, id: u32) -> Result<Gap> {
         mv: last.map(|mv| san(pos, mv)),
         uci: last.map(|mv| uci(pos, mv)),
         moves: line_text(find.start, &whole).0,
-        one_in: 1.0 / met.nodes[id as usize].reach.min(1.0),
+        one_in: 1.0 / graph.nodes[id as usize].reach.min(1.0),
         games: edges.next().map_or(0, |edge| edge.games),
         is_line_end: last.is_some() && lines.moves(&Keyed::new(pos.clone()))?.is_empty(),
         answer: None,
@@ -266,7 +265,7 @@ fn gap(find: &FindGaps<'_>, met: &ReachGraph, id: u32) -> Result<Gap> {
     })
 }
 
-/// A position in which a repertoire contains more than one move for its own side.
+/// A position in which a repertoire contains more than one move for the repertoire's side.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SeveralMoves {
     /// The FEN of the position.
@@ -277,9 +276,8 @@ pub struct SeveralMoves {
     pub moves: Vec<String>,
 }
 
-/// Returns the positions in which a repertoire contains more than one move for the side `color`. The positions are in
-/// the order of the repertoire's lines. If several lines reach a position, it is listed only once, with the first of
-/// them.
+/// Returns the positions in which a repertoire contains more than one move for the side `color`, in the order of the
+/// repertoire's lines. A position that several lines reach is listed once, with the first of these lines.
 ///
 /// # Errors
 ///

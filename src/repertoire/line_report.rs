@@ -14,8 +14,8 @@ use crate::{
     tree::{Limits, LinesOf, Order, Source, Tree, TreeEvent, TreeMove, played},
 };
 
-/// An index that finds the predecessors of each position of a repertoire. A predecessor is a position from which
-/// a single move of the repertoire leads to the position.
+/// An index that finds the predecessors of each position of a repertoire: the positions from which one move of the
+/// repertoire leads to it.
 #[derive(Debug)]
 pub struct Predecessors {
     color: Color,
@@ -24,8 +24,8 @@ pub struct Predecessors {
 }
 
 impl Predecessors {
-    /// Builds the index of all positions that the lines of a repertoire reach. `color` is the side for which the
-    /// repertoire was made. `meter` can cancel the walk through the lines.
+    /// Builds the index of all positions that the lines of a repertoire reach. `color` is the side of the repertoire.
+    /// `meter` can cancel the walk through the lines.
     ///
     /// # Errors
     ///
@@ -54,8 +54,8 @@ impl Predecessors {
         self.before.is_empty()
     }
 
-    /// Returns the positions from which a single move of the repertoire leads to the position `pos`. All positions
-    /// are given as identities, which are hashes.
+    /// Returns the predecessors of the position `pos`: the positions from which one move of the repertoire leads to it.
+    /// All positions are given by their identities (hashes).
     fn before(&self, pos: u64) -> impl Iterator<Item = u64> {
         let first = self.before.partition_point(|(after, _)| *after < pos);
         let of_pos = self.before[first..].iter();
@@ -63,8 +63,8 @@ impl Predecessors {
         of_pos.map(|(_, before)| *before)
     }
 
-    /// Returns all positions from which one or more moves of the repertoire lead to the position `pos`. All positions
-    /// are given as identities, which are hashes.
+    /// Returns all positions from which a sequence of one or more moves of the repertoire leads to the position `pos`.
+    /// All positions are given by their identities (hashes).
     fn leading_to(&self, pos: u64) -> FxHashSet<u64> {
         let (mut found, mut waiting) = (FxHashSet::default(), vec![pos]);
         while let Some(pos) = waiting.pop() {
@@ -75,7 +75,7 @@ impl Predecessors {
 }
 
 /// A report on the position at the end of a line of moves. It says how likely games are to reach the position, and
-/// which moves a repertoire contains there. It also lists the opponent's replies that the repertoire does not answer.
+/// lists the moves that a repertoire contains there and the opponent's replies that the repertoire does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LineReport {
@@ -130,12 +130,12 @@ pub struct LineGap {
     pub games: u64,
 }
 
-/// Creates a report on the position at the end of `line`. It says how likely games are to reach the position, and
-/// which moves the repertoire contains there. It also lists the opponent's replies that the repertoire does not
+/// Creates a report on the position at the end of `line`. The report says how likely games are to reach the position,
+/// and lists the moves that the repertoire contains there and the opponent's replies that the repertoire does not
 /// answer.
 ///
-/// The opponent's replies and their probabilities come from the games of `explorer` that pass `filters`.
-/// `predecessors` must have been built from `repertoire`.
+/// The opponent's replies and their probabilities come from the games of `explorer` that pass `filters`. `predecessors`
+/// must have been built from `repertoire`.
 ///
 /// # Errors
 ///
@@ -207,9 +207,9 @@ pub fn line_report(
     Ok(report)
 }
 
-/// A source of the opponent's replies on the paths to a target position. It contains replies only in positions from
-/// which moves of the repertoire lead to the target. Therefore a walk visits only the positions on such paths and the
-/// positions directly after them.
+/// A source of the opponent's replies on the lines of a repertoire to a target position. It contains replies only in
+/// positions from which the repertoire leads to the target. A walk therefore visits only the positions on these lines,
+/// and the positions one move away from them.
 struct PathsTo<'a> {
     pos: u64,
     /// The identities of the positions from which moves of the repertoire lead to `pos`.
@@ -248,7 +248,7 @@ impl PathsTo<'_> {
         Ok(met.reach_of(self.pos).unwrap_or(0.0))
     }
 
-    /// Returns `true` if one or more moves of the repertoire lead from `pos` to the target position.
+    /// Returns `true` if a sequence of one or more moves of the repertoire leads from `pos` to the target position.
     fn leads_on(&self, pos: &Keyed<VariantPosition>) -> bool {
         pos.identity() != self.pos && self.before.contains(&pos.identity())
     }

@@ -76,8 +76,7 @@ pub use self::{
 };
 use crate::{position::Keyed, tree::move_number};
 
-/// The side whose move made a game leave a repertoire. A repertoire is made for a player, who plays against an
-/// opponent.
+/// The side whose move made a game leave a repertoire: the player for whom the repertoire is made, or the opponent.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {

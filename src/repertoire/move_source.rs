@@ -55,7 +55,7 @@ pub struct OpenOptions<'a> {
     pub counting: &'a dyn Fn(Arc<Progress>) -> Box<dyn Any>,
 }
 
-/// A source of the moves that are known in a position. Usually it is a file or directory: a PGN, an index, a
+/// A source of the moves that are known in each position. Usually it is a file or directory: a PGN, an index, a
 /// directory of counts, an OOBS database or a book.
 #[derive(Debug)]
 pub struct MoveSource {
@@ -68,8 +68,8 @@ pub struct MoveSource {
     warnings: Vec<String>,
 }
 
-/// A repertoire in PGN, with a snapshot of the file's state before the first reading. The file is read several times.
-/// If the state changes in between, reading fails.
+/// A repertoire in PGN. The file is read several times, and reading fails if the file has changed since it was first
+/// read.
 #[derive(Debug)]
 pub struct RepertoirePgn {
     input: Input,
@@ -98,7 +98,7 @@ impl RepertoirePgn {
     }
 
     /// Returns `true` if no program has written or replaced the file since it was first read. Does not open the file,
-    /// which could block if the file was replaced by a pipe.
+    /// because opening could block if a pipe has replaced it.
     pub(crate) fn is_unchanged(&self) -> Result<bool> {
         Ok(state_of(self.path())? == self.before)
     }
@@ -114,8 +114,8 @@ impl RepertoirePgn {
     }
 }
 
-/// Returns the state of the file at `path`, from which later changes of its content can be recognized. Changes of its
-/// permissions or of its number of hard links are not recognized. Returns `None` if the file does not exist.
+/// Returns the state of the file at `path`, by which later changes of its content are recognized. Changes of its
+/// permissions and of its number of hard links do not matter. Returns `None` if the file does not exist.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
     let file = path.canonicalize().at(path, "read")?;
     let state = FileState::of(&file).at(path, "read")?;
@@ -184,8 +184,8 @@ impl MoveSource {
     /// Opens a file or directory as a source of moves that were played in games: a PGN, an index, counts, an OOBS
     /// database or a book.
     ///
-    /// Builds an index of the games of a PGN in `options.directory`. If `keep_prefix` is `true`, the moves
-    /// of a game before an illegal move are counted; otherwise such a game is rejected.
+    /// For a PGN, builds an index of its games in `options.directory`. If `keep_prefix` is `true`, a game with an
+    /// illegal move counts up to this move. Otherwise, such a game is rejected.
     ///
     /// # Errors
     ///
@@ -214,8 +214,8 @@ impl MoveSource {
         )
     }
 
-    /// Opens several PGN inputs as one source of moves that were played. First builds an index of the games in
-    /// `options.directory`.
+    /// Indexes the games of several PGN inputs in `options.directory`, and opens the index as one source of moves that
+    /// were played.
     ///
     /// # Errors
     ///
@@ -229,8 +229,8 @@ impl MoveSource {
         MoveSource::indexed(options.run(inputs), name.as_ref(), options)
     }
 
-    /// Builds an index of games with the operation `run`, and opens the index as a source of moves. Error messages
-    /// refer to the games by `name`.
+    /// Builds an index of games by running `run`, and opens the index as a source of moves. Error messages call the
+    /// games `name`.
     ///
     /// # Errors
     ///
@@ -292,8 +292,8 @@ impl MoveSource {
         )
     }
 
-    /// Returns this source with the set of variants replaced by that of `other`. Used if this source is a copy of
-    /// `other` without some games or moves.
+    /// Returns this source with the set of variants of `other`. Used for a copy of `other` that lacks games or moves,
+    /// because the copy may lack all games of a variant.
     pub(super) fn with_variants_of(self, other: &MoveSource) -> MoveSource {
         MoveSource {
             variants: other.variants.clone(),
@@ -301,8 +301,8 @@ impl MoveSource {
         }
     }
 
-    /// Returns the repertoire for the side `color` with the moves of this side from the lines that `edits` adds. Does
-    /// not remove the moves that `edits` removes; see [`without_moves`](super::without_moves).
+    /// Returns a copy of the repertoire for the side `color` that also contains the moves of this side in the lines
+    /// that `edits` adds. Does not remove the moves that `edits` removes; see [`without_moves`](super::without_moves).
     pub fn extended(repertoire: &Arc<MoveSource>, color: Color, edits: &Edits) -> MoveSource {
         let mut added: FxHashMap<u64, Vec<TreeMove>> = FxHashMap::default();
         for line in edits.added() {
@@ -324,8 +324,8 @@ impl MoveSource {
         }
     }
 
-    /// Returns the moves in the position `pos` that [`extended`](MoveSource::extended) added, and that the original
-    /// repertoire does not contain.
+    /// Returns the moves in the position `pos` that this source contains only because
+    /// [`extended`](MoveSource::extended) added them.
     ///
     /// # Errors
     ///
@@ -351,13 +351,13 @@ impl MoveSource {
         }
     }
 
-    /// Opens an index as a source of moves. It may be an index of games or an index of counts, which contains only
+    /// Opens an index as a source of moves. It may be an index of games, or an index of counts, which contains only the
     /// results of moves.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index cannot be read, or if it does not store the games of each move because it was
-    /// not made for the explorer.
+    /// Returns an error if the index cannot be read, or if it does not store the games of each move because it was not
+    /// made for the explorer.
     fn index(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let index = Index::open(path)?;
         let choice = index.variant();
@@ -390,11 +390,11 @@ impl MoveSource {
         })
     }
 
-    /// Counts the moves of the PGN file `path`, or opens `path` if it is a directory of counts. Also sets an option
-    /// of [`MakeBook`] to `true`. `how` is the method that sets it, such as [`MakeBook::variations`].
+    /// Counts the moves of `path`, a PGN file or a directory of counts, and returns them as a source. `option` is the
+    /// method of [`MakeBook`] for an option that is also set to `true`, such as [`MakeBook::variations`].
     fn count_moves(
         path: &Path,
-        how: fn(MakeBook, bool) -> MakeBook,
+        option: fn(MakeBook, bool) -> MakeBook,
         options: &OpenOptions<'_>,
     ) -> Result<MoveSource> {
         // A directory of counts stores the options with which it was made, so most options apply only to PGN.
@@ -404,7 +404,7 @@ impl MoveSource {
                 .variant(VariantChoice::default()),
             false => options.run([options.input(path)]).keep_prefix(true),
         };
-        let run = how(run, true);
+        let run = option(run, true);
         let shown = (options.counting)(run.progress());
         let (counts, report) = run.count()?;
         let counts = task::pool(options.threads)?.install(|| FindableCounts::new(counts))?;
@@ -443,8 +443,8 @@ impl MoveSource {
         self.variants.first().copied().unwrap_or_default()
     }
 
-    /// Selects the variant whose moves this source returns, and returns the variant. It is the first variant that
-    /// both this source and `repertoire` contain, in the order of [`Variant`].
+    /// Selects the variant whose moves this source returns, and returns the variant. It is the first variant, in the
+    /// order of [`Variant`], that both this source and `repertoire` contain.
     ///
     /// # Errors
     ///
@@ -490,8 +490,8 @@ impl MoveSource {
         Ok(usual)
     }
 
-    /// Returns an iterator over the initial positions of all variants in this source. After them, it returns the
-    /// start positions of games with a `FEN` tag.
+    /// Returns an iterator over the initial positions of all variants in this source, followed by the start positions
+    /// of its games with a `FEN` tag.
     pub(super) fn starts(&self) -> impl Iterator<Item = VariantPosition> {
         let usual = self.variants.iter().map(|variant| variant.start());
         usual.chain(self.starts.iter().cloned())
@@ -507,9 +507,9 @@ impl MoveSource {
         &self.warnings
     }
 
-    /// Returns a warning if the repertoire seems to be made for the opponent of the side `color`, otherwise `None`.
-    /// One sign is that the header of a book names the opponent. Another sign is that `color` has several moves in
-    /// many more positions than the opponent. A repertoire usually contains only one move for its own side in each
+    /// Returns a warning if the repertoire seems to be made for the opponent of the side `color`, otherwise `None`. One
+    /// sign is that the header of a book names the opponent. Another sign is that `color` has several moves in many
+    /// more positions than the opponent, because a repertoire usually contains only one move for its own side in each
     /// position.
     ///
     /// # Errors
@@ -568,7 +568,8 @@ impl MoveSource {
         )
     }
 
-    /// Returns the explorer if the source is an index of games, otherwise `None`.
+    /// Returns the explorer if the source is an index of games, otherwise `None`. Also returns `None` for an index of
+    /// counts.
     pub(crate) fn explorer(&self) -> Option<&Explorer> {
         match &self.kind {
             Kind::Explored(explored) => {
@@ -598,7 +599,7 @@ impl OpenOptions<'_> {
         Input::file(path).with_untagged_variant(self.untagged)
     }
 
-    /// Creates an operation that reads the games of `inputs` with these options.
+    /// Creates a run of [`MakeBook`] that reads the games of `inputs` with these options.
     fn run(&self, inputs: impl IntoIterator<Item = Input>) -> MakeBook {
         MakeBook::new(inputs)
             .variant(VariantChoice::Auto)
@@ -636,9 +637,9 @@ impl OpenOptions<'_> {
         Ok(starts)
     }
 
-    /// Loads the active moves of the OOBS database `obs` into memory, because many look-ups in the database would be
-    /// slow. The positions belong to the first of `variants`, or to standard chess if the set is empty. Also returns
-    /// the number of rows that were skipped because they cannot be read.
+    /// Loads the active moves of the OOBS database `obs` into memory, because looking up many positions in the database
+    /// would be slow. Also returns the number of rows that cannot be read and were skipped. The positions belong to the
+    /// first of `variants`, or to standard chess if the set is empty.
     fn moves_of(
         &self,
         obs: &crate::obs::Obs,
@@ -681,7 +682,7 @@ impl OpenOptions<'_> {
 /// The maximum number of moves that [`MoveSource::color_warning`] examines from each start position.
 const MAX_EXAMINED_MOVES: u64 = 10_000;
 
-/// The error message for options that filter the games of a file that is not PGN.
+/// The error message for filters of games that are given for a file that is not PGN.
 const NO_FILTER: &str = "this is not a PGN file, but the options filter games in PGN files: remove the filters, or \
                          give the PGN file of the games";
 
@@ -749,8 +750,8 @@ impl Source for MoveSource {
     }
 }
 
-/// Returns the legal moves that `counts` contains for the position `pos`, sorted by weight in descending order. Calls
-/// `known` to create a [`TreeMove`] from a move and its results.
+/// Returns the legal moves that `counts` contains for the position `pos`, sorted by weight in descending order. `known`
+/// creates the [`TreeMove`] for a move and its results.
 fn moves_of(
     counts: &FindableCounts,
     pos: &Keyed<VariantPosition>,

@@ -21,8 +21,8 @@ use crate::{
     tree::{Source, TreeMove, move_number},
 };
 
-/// The half-move by which a game leaves the positions of a reference. The reference may be a database of earlier
-/// games.
+/// The new move of a game, also called novelty: the half-move that leads from the positions of a reference, such as a
+/// database of earlier games, to a position that the reference does not contain.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct NewMove {
     /// The number of the game, from 1.
@@ -55,8 +55,7 @@ pub struct NewMove {
     pub text: Vec<u8>,
 }
 
-/// A reference with which games are compared, and the options of the comparison. The reference may be a database of
-/// earlier games.
+/// A reference with which games are compared, such as a database of earlier games, and the options of the comparison.
 pub struct Reference<'a> {
     /// The source of the games, counts or moves.
     pub known: &'a MoveSource,
@@ -83,8 +82,8 @@ pub struct ComparedGames {
     pub warnings: Vec<String>,
 }
 
-/// Finds the new move in each of `games`. This is the move by which the game leaves the positions that the reference
-/// contains. Calls `take` with each result, in the order of the games.
+/// Finds the new move of each of `games`: the move that leads to a position that the reference does not contain (see
+/// [`Reference::first`]). Calls `take` with each result, in the order of the games.
 ///
 /// # Errors
 ///
@@ -134,7 +133,7 @@ pub fn new_moves(
     })
 }
 
-/// A game that waits until its positions are looked up in the reference. The positions of many games are looked up
+/// A game whose positions have not been looked up in the reference yet. The positions of many games are looked up
 /// together.
 struct Game {
     found: NewMove,
@@ -151,7 +150,8 @@ struct Game {
 }
 
 impl Game {
-    /// Returns an estimate of the memory in bytes that the game uses until it has been compared with the reference.
+    /// Returns an estimate of the memory, in bytes, that the game uses while it waits for being compared with the
+    /// reference.
     fn bytes(&self) -> usize {
         let of_moves =
             size_of::<Move>() + size_of::<ListKey>() + size_of::<Probe>() + size_of::<bool>();
@@ -159,8 +159,9 @@ impl Game {
     }
 
     /// Returns the index of the new move among the moves of the game, or `None` if the reference contains all
-    /// positions. If `first` is `true`, the new move is the first one to a position that the reference does not
-    /// contain. Otherwise it is the last move from a position of the reference to a position outside it.
+    /// positions. If `first` is `true`, the new move is the first one that leads to a position that the reference does
+    /// not contain. Otherwise, it is the last one that leads to such a position from a position that the reference
+    /// contains.
     fn new_move(&self, first: bool) -> Option<usize> {
         let known = self.known.iter();
         let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();
@@ -188,8 +189,9 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Reads the current game of `reader`. If the reference is an index of games, the positions of the game are
-    /// looked up later. Otherwise they are looked up here. Returns `None` if neither player has a wanted name.
+    /// Reads the current game of `reader`. `text` is the whole text that the reader reads. Looks up the positions of
+    /// the game, unless the reference is an index of games, in which they are looked up later for many games together.
+    /// Returns `None` if neither player has a wanted name.
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<Game>> {
         let tags = reader.tags().clone();
         let how = match self.reference.exact {
@@ -253,12 +255,11 @@ impl Lookup<'_> {
         }))
     }
 
-    /// Returns `true` if the reference contains the position after the move `mv` from the position `here`. The
-    /// reference must be a book, a database or counts, which contain moves but no games.
+    /// Returns `true` if the reference contains the position after the move `mv`, which was played in the position
+    /// `here`. Used for a reference without games: a book, a database or counts.
     ///
-    /// `moves_here` caches the moves of the reference in `here`, or is `None` if they have not been read yet. The
-    /// function replaces them by the moves in the position after `mv`. Thus each position of a game is read only
-    /// once.
+    /// `moves_here` contains the moves of the reference in `here`, or is `None` if they have not been read yet. It is
+    /// replaced by the moves in the position after `mv`, so that each position of a game is read only once.
     fn knows(
         &self,
         variant: Variant,
@@ -284,8 +285,7 @@ impl Lookup<'_> {
         Ok(is_known)
     }
 
-    /// Finds the new move of each game in `games`. Calls `take` with the result for each game, in the order of the
-    /// games.
+    /// Finds the new moves of `games`, and calls `take` with the result for each game, in the order of the games.
     fn finish(
         &self,
         games: Vec<Game>,
@@ -306,8 +306,9 @@ impl Lookup<'_> {
         finished.iter().try_for_each(take)
     }
 
-    /// Returns the new move of a game whose positions have been looked up in the reference. `reached` says how many
-    /// reference games reached the position before the new move. It is `None` if the reference contains no games.
+    /// Returns the result for a game whose positions have been looked up in the reference. `reached` describes the
+    /// reference games that reached the position before the new move. It is `None` if there is no new move, or if the
+    /// reference contains no games.
     fn finished(&self, game: Game, reached: Option<Visits>) -> Result<NewMove> {
         let new = game
             .new_move(self.reference.first)
@@ -332,9 +333,9 @@ impl Lookup<'_> {
     }
 }
 
-/// Marks each position of `games` as known or unknown. A position is known if a game of the reference has reached it.
-/// If `earlier` is `true`, only older games of the reference are considered. `first_seen` looks up the positions in
-/// the reference.
+/// Marks the positions of `games` that the reference does not contain. `first_seen` looks up when games of the
+/// reference first reached a position. If `earlier` is `true`, only reference games that are older than the game in
+/// question count.
 fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
     let mut asked: Vec<Probe> = all
@@ -355,10 +356,11 @@ fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Re
     })
 }
 
-/// Counts the reference games that reached the position before the new move of each game. `first_seen` looks the
-/// positions up. `first` selects the new move as in [`Reference::first`].
+/// Counts the reference games that reached the position before the new move of each game. `first_seen` looks up the
+/// positions, and `first` says which move is the new one, as in [`Reference::first`].
 ///
-/// Writes one count for each game to `reached`. The element of a game without a new move stays `None`.
+/// Writes the result for each game to the element of `reached` with the same index. The element of a game without a new
+/// move is not changed.
 fn count_games(
     first_seen: &FirstSeen<'_>,
     games: &[Game],
@@ -396,8 +398,8 @@ impl NewMove {
     }
 }
 
-/// Returns the names of the players and the year of a game, such as `Tal - Fischer, 1959`. Leaves out the year if it
-/// is unknown. Returns `None` if neither player has a name.
+/// Returns the names of the players and the year of a game, such as `Tal - Fischer, 1959`. Leaves out an unknown year.
+/// Returns `None` if neither player has a name.
 pub fn game_label(game: &GameInfo) -> Option<String> {
     if [&game.white, &game.black]
         .iter()

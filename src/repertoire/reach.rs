@@ -27,12 +27,12 @@ use crate::{
 /// An estimate of the memory in bytes for one position of the graph and its moves.
 const BYTES_PER_NODE: usize = 512;
 
-/// The maximum number of positions that are visited to find out whether a move closes a cycle. It bounds the time of
-/// the search.
+/// The maximum number of positions that are visited to find out whether a move closes a cycle. The limit bounds how
+/// long the search takes.
 const MAX_CYCLE_SEARCH: usize = 2000;
 
-/// The parameters of a walk that computes how likely a game is to reach each position of a repertoire. If the side
-/// `color` is to move, the walk follows the moves of the repertoire. Otherwise it follows the replies in `source`.
+/// A walk through the positions of a repertoire that computes how likely a game is to reach each of them. If the side
+/// `color` is to move, the walk follows the moves of the repertoire. Otherwise, it follows the replies in `source`.
 pub(super) struct Walk<'a> {
     pub start: &'a VariantPosition,
     pub color: Color,
@@ -44,9 +44,9 @@ pub(super) struct Walk<'a> {
     pub meter: &'a Meter,
 }
 
-/// A function that returns the moves of the repertoire's side in a position, or `None` if the repertoire has no
-/// answer. The second argument is the probability that a game reaches the position, as far as it is known. A walk
-/// that reaches an unanswered position again calls the function again with a higher probability.
+/// A function that returns the moves of the repertoire's side in a position, or `None` if the repertoire has no answer
+/// there. The second argument is the probability, as far as it is known, that a game reaches the position. If the walk
+/// reaches a position without an answer once more, it calls the function again with the higher probability.
 pub(super) type AnswerOf<'a> =
     &'a mut dyn FnMut(&Keyed<VariantPosition>, f64) -> Result<Option<Vec<TreeMove>>>;
 
@@ -65,7 +65,7 @@ pub(super) struct ReachGraph {
     last: usize,
 }
 
-/// A position in the graph of a repertoire. Stores the probability that a game reaches it.
+/// A position in the graph of a repertoire, with the probability that a game reaches it.
 pub(super) struct ReachNode {
     /// The sum of the probabilities of all paths to the position. It can exceed 1 if the player has several moves in
     /// a position.
@@ -79,7 +79,7 @@ pub(super) struct ReachNode {
     pub is_source_end: bool,
 }
 
-/// A move between two positions in the graph of a repertoire. Stores its probability.
+/// A move between two positions in the graph of a repertoire, with its probability.
 pub(super) struct Edge {
     pub to: u32,
     pub mv: BookMove,
@@ -98,7 +98,7 @@ pub(super) struct Edge {
     is_reversible: bool,
 }
 
-/// The share of games that are still in a repertoire after a certain half-move of the opponent.
+/// The share of the games that are still in a repertoire after a certain half-move of the opponent.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
 pub struct Coverage {
     /// The number of the half-move, from 1. It is one of the opponent's.
@@ -140,16 +140,17 @@ impl Walk<'_> {
         Ok(graph)
     }
 
-    /// Computes the probabilities of all positions in `graph`, level by level. The start position has the probability
-    /// 1. Each move adds to the probability of the position after it: the probability of the position before it,
-    ///    multiplied by the share of the move. `done` reports the progress.
+    /// Computes the probabilities of all positions in `graph`, level by level. The probability of the start position is
+    /// one. Each move adds a product to the probability of the position after it: the probability of the position
+    /// before it, times the share of the move. `progress` receives the progress, and `answer` returns the moves of the
+    /// repertoire's side.
     ///
-    /// Returns `true` if the computation must be repeated. This is necessary if a position was first reached without
-    /// an answer, and later got one. Its first share of the probability has then been lost.
+    /// Returns `true` if the computation must be repeated, because a position got an answer only when it was reached
+    /// again. The probability with which it was reached before is then missing from the positions after it.
     fn propagate(
         &self,
         graph: &mut ReachGraph,
-        done: &mut FractionalProgress<'_>,
+        progress: &mut FractionalProgress<'_>,
         answer: AnswerOf<'_>,
     ) -> Result<bool> {
         let mut is_late = false;
@@ -168,7 +169,7 @@ impl Walk<'_> {
                     let is_met_again = node.reach > share;
                     if !self.expand(graph, id, ply, answer)? {
                         *graph.lost.entry(ply).or_default() += games;
-                        done.add(share);
+                        progress.add(share);
                         continue;
                     }
                     is_late |= is_met_again;
@@ -178,7 +179,7 @@ impl Walk<'_> {
                     .as_deref()
                     .unwrap_or_default();
                 if edges.is_empty() {
-                    done.add(share);
+                    progress.add(share);
                     ends.push(id);
                     if graph.nodes[id as usize].is_source_end {
                         *graph.ended.entry(ply + 1).or_default() += games;
@@ -208,9 +209,9 @@ impl Walk<'_> {
         Ok(is_late)
     }
 
-    /// Adds the moves in the position of the node `id` to `graph`. `ply` is the number of half-moves from the start
-    /// to the position. Returns `false` if the repertoire's side is to move but `answer` returns `None`, otherwise
-    /// `true`.
+    /// Adds the moves in the position of the node `id` to `graph`. `ply` is the number of half-moves from the start to
+    /// the position. Returns `false` if the repertoire's side is to move and has no answer (`answer` returns `None`),
+    /// otherwise `true`.
     fn expand(
         &self,
         graph: &mut ReachGraph,
@@ -268,8 +269,8 @@ impl Walk<'_> {
 }
 
 impl ReachGraph {
-    /// Returns the index of the node for the position `pos`. Adds a node if the position is new. `parent` contains
-    /// the index of the node before it, and the move that leads from there to `pos`.
+    /// Returns the index of the node for the position `pos`. If the graph does not contain the position yet, adds a
+    /// node whose predecessor and move to `pos` are `parent`.
     fn id_of(&mut self, pos: &Keyed<VariantPosition>, parent: (u32, BookMove)) -> u32 {
         *self.ids.entry(pos.identity()).or_insert_with(|| {
             self.nodes.push(ReachNode {
@@ -282,9 +283,9 @@ impl ReachGraph {
         })
     }
 
-    /// Returns `true` if the walk follows a path of reversible moves from the node `from` to the node `to`. Other
-    /// moves cannot be part of a cycle. Also returns `true` if the search exceeds [`MAX_CYCLE_SEARCH`] positions, so
-    /// that no cycle is missed.
+    /// Returns `true` if a path of reversible moves that the walk follows leads from the node `from` to the node `to`.
+    /// Irreversible moves cannot be part of a cycle, so they are not searched. Also returns `true` if the search
+    /// exceeds [`MAX_CYCLE_SEARCH`] positions, so that no cycle is missed.
     fn leads_to(&self, from: u32, to: u32) -> bool {
         let mut seen = FxHashSet::default();
         let mut waiting = vec![from];
@@ -301,8 +302,8 @@ impl ReachGraph {
         false
     }
 
-    /// Returns the probabilities that a game reaches the positions of the graph, in the order of the nodes. Includes
-    /// positions after the last half-move that the walk followed.
+    /// Returns the probability that a game reaches each position of the graph, in the order of the nodes. Unlike
+    /// [`ReachNode::reach`], this includes the positions after the last moves that the walk followed.
     pub(super) fn reach(&self) -> Vec<f64> {
         let mut reach = vec![0.0; self.nodes.len()];
         reach[0] = 1.0;
@@ -315,8 +316,8 @@ impl ReachGraph {
         reach
     }
 
-    /// Returns the probability, at most 1, that a game reaches the position with the hash `pos`. Returns `None` if
-    /// the walk did not visit the position.
+    /// Returns the probability, at most 1, that a game reaches the position with the identity (a hash) `pos`. Returns
+    /// `None` if the walk did not visit the position.
     pub(super) fn reach_of(&self, pos: u64) -> Option<f64> {
         let id = self.ids.get(&pos)?;
         Some(self.nodes[*id as usize].reach.min(1.0))
@@ -339,9 +340,8 @@ impl ReachGraph {
         }
     }
 
-    /// Returns the predecessor of the node `id` on the most likely path to it. The result contains the index of the
-    /// predecessor, and the move that leads from there to `id`. For the start node 0, returns 0 and
-    /// [`BookMove::NONE`].
+    /// Returns the node before the node `id` on the most likely path to it, and the move that leads from there to `id`.
+    /// For the start node 0, returns 0 and [`BookMove::NONE`].
     pub(super) fn before(&self, id: u32) -> (u32, BookMove) {
         self.nodes[id as usize].parent
     }
@@ -364,8 +364,8 @@ impl ReachGraph {
         way.into_iter().rev().map(play).collect()
     }
 
-    /// Returns the moves of the most likely path to the position with the hash `pos`. Returns `None` if the walk did
-    /// not visit the position.
+    /// Returns the moves of the most likely path to the position with the identity (a hash) `pos`. Returns `None` if
+    /// the walk did not visit the position.
     pub(super) fn line_to(&self, pos: u64) -> Option<Vec<Move>> {
         self.ids.get(&pos).map(|id| self.line(*id))
     }
@@ -374,8 +374,8 @@ impl ReachGraph {
         position_after(&self.start, self.line(id))
     }
 
-    /// Returns the share of games that are still in the repertoire after each half-move of the opponent. The list is
-    /// in the order of the half-moves. `color` is the side of the repertoire.
+    /// Returns the share of the games that are still in the repertoire after each half-move of the opponent, in the
+    /// order of the half-moves. `color` is the side of the repertoire.
     pub(super) fn coverage(&self, color: Color) -> Vec<Coverage> {
         let first = usize::from(self.start.turn() == color) + 1;
         let mut share = 1.0 - self.lost.get(&0).copied().unwrap_or(0.0);

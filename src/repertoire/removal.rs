@@ -10,10 +10,11 @@ use crate::{
     position::{Keyed, read_move},
 };
 
-/// The maximum nesting depth of variations from which moves are removed. Deeper variations are kept unchanged.
+/// The maximum nesting depth of variations from which moves are removed. Variations that are nested deeper stay
+/// unchanged.
 const MAX_NESTING: usize = 64;
 
-/// A set of moves to remove from a repertoire. Each move belongs to one position.
+/// A set of moves to remove from a repertoire. Each element is a move in a certain position.
 #[derive(Clone, Default, Debug)]
 pub struct RemovedMoves {
     /// The moves, keyed by the identity of their position.
@@ -40,12 +41,12 @@ impl RemovedMoves {
         self.moves.is_empty()
     }
 
-    /// Appends the games in `text` to `out`, but leaves out the moves of this set and all moves after them. Removes a
-    /// move wherever its position occurs. Leaves tags, comments, other variations and their order unchanged. `games`
-    /// must be a reader of the whole `text`.
+    /// Appends the games in `text` to `out`, without the moves of this set and the moves after them. A move is removed
+    /// wherever its position occurs. Tags, comments, and the order of the remaining moves and variations stay
+    /// unchanged. `games` must be a reader of the whole `text`.
     ///
-    /// If a removed move has variations, the first one that remains replaces it. The others become variations of the
-    /// first move in this variation.
+    /// If a removed move has variations, the first remaining one takes its place in the line. The other variations
+    /// become variations of the first move of this one.
     pub(super) fn cut(&self, text: &[u8], mut games: GameReader<'_>, out: &mut Vec<u8>) {
         let mut copied = 0;
         while games.next_game() {
@@ -68,7 +69,7 @@ impl RemovedMoves {
         out.extend_from_slice(&text[copied..]);
     }
 
-    /// Reads the moves of the current game, and marks those that are in this set. `games` must be a reader of `text`.
+    /// Reads the moves of the current game of `games`, a reader of `text`, and marks those that are in this set.
     /// `start` is the position in which the game starts, or `None` if it is unknown.
     fn read(
         &self,
@@ -132,8 +133,8 @@ struct ReadGame {
 
 impl ReadGame {
     /// Creates a game from its main line `lines[0]`, whose text ends at the offset `end`. The other lines are
-    /// unclosed variations; they are ignored, so their text stays unchanged. `lacks_moves` says whether moves must be
-    /// removed.
+    /// variations that were never closed. They are ignored, so their text stays unchanged. `lacks_moves` is `true` if
+    /// at least one move must be removed.
     fn new(mut lines: Vec<OpenLine>, end: usize, lacks_moves: bool) -> ReadGame {
         lines.truncate(1);
         let main = lines.pop().expect("the main line is never closed");
@@ -152,7 +153,7 @@ struct ReadLine {
     moves: Vec<ReadLineMove>,
 }
 
-/// A move of a line. Also contains the variations that are alternatives to the move.
+/// A move of a line, with the variations that are alternatives to it.
 struct ReadLineMove {
     /// The text of the move, with the number before it, and with the marks and comments before its first variation.
     text: Range<usize>,
@@ -171,8 +172,8 @@ struct OpenLine {
 }
 
 impl OpenLine {
-    /// Creates a line whose text begins at the offset `begin`. `now` is the position in which the line starts, or
-    /// `None` if it is unknown.
+    /// Creates a line without moves whose text begins at the offset `begin`. `now` is the position in which the line
+    /// starts, or `None` if it is unknown.
     fn new(begin: usize, now: Option<Keyed<VariantPosition>>) -> OpenLine {
         OpenLine {
             begin,
@@ -182,8 +183,8 @@ impl OpenLine {
         }
     }
 
-    /// Adds a move whose text begins at the offset `begin`. Returns `true` if `removed` contains the move. If the
-    /// move cannot be played, `mv` is `None`, and the positions after it are unknown.
+    /// Adds the move `mv`, whose text begins at the offset `begin`. Returns `true` if `removed` contains the move. If
+    /// `mv` is `None`, the move cannot be played, and the positions after it are unknown.
     fn play(&mut self, begin: usize, mv: Option<Move>, removed: &RemovedMoves) -> bool {
         let pos = self.now.take();
         let is_removed = pos.as_ref().zip(mv);
@@ -217,7 +218,8 @@ impl OpenLine {
         }
     }
 
-    /// Converts the line to a [`ReadLine`] after its last move. The text of the line ends at the offset `end`.
+    /// Converts the line to a [`ReadLine`] after its last move has been read. The text of the line ends at the offset
+    /// `end`.
     fn closed(mut self, end: usize) -> ReadLine {
         self.end_last_move(end);
         ReadLine {
@@ -228,7 +230,7 @@ impl OpenLine {
 }
 
 impl ReadLine {
-    /// Returns `true` if moves of the line remain. This is the case if its first move is not removed, or if a
+    /// Returns `true` if the line still has moves after the removal: if its first move is not removed, or if a
     /// variation replaces this move.
     fn remains(&self) -> bool {
         let first = self.moves.first();
@@ -305,7 +307,8 @@ impl Writer<'_> {
         self.out.push(b')');
     }
 
-    /// Copies the part `range` of the text to the output. Adds a space before it if necessary.
+    /// Copies the part `range` of the game's text to the output, with a space before it if it would otherwise be joined
+    /// to the last word.
     fn put(&mut self, range: Range<usize>) {
         let mut part = &self.text[range.clone()];
         // Two line breaks around a skipped part would become a blank line, which ends a game for some programs.
@@ -325,8 +328,8 @@ impl Writer<'_> {
         self.out.extend_from_slice(part);
     }
 
-    /// Writes a line break, unless the output is at the start of a line. Used before a line that begins with `%`.
-    /// Other programs ignore such a line only if `%` is its first character.
+    /// Begins a new line in the output, unless the output already ends with a line break. Used before a line that
+    /// begins with `%`, which other programs ignore only if `%` is its first character.
     fn begin_line(&mut self) {
         self.trim();
         if self.out.last().is_some_and(|last| *last != b'\n') {
@@ -342,8 +345,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Prepares the output for the text after the moves of a game. Removes spaces at the end of the output. Writes
-    /// one space if `next`, the first byte of that text, is not white space.
+    /// Prepares the output for the text after the moves of a game, which begins with the byte `next`. Removes spaces at
+    /// the end of the output, and writes a single space if that text does not begin with white space.
     fn begin_rest(&mut self, next: Option<&u8>) {
         self.trim();
         if next.is_some_and(|next| !next.is_ascii_whitespace()) {
