@@ -25,8 +25,8 @@ pub struct PositionDifference {
 }
 
 impl PositionDifference {
-    /// Returns the moves of this position that differ between the two books. Treats the two spellings of castling as one
-    /// move, unlike [`moves`](PositionDifference::moves).
+    /// Returns the moves of this position that differ between the two books. Treats the two spellings of castling as
+    /// one move, unlike [`moves`](PositionDifference::moves).
     ///
     /// Castling is spelled as king takes rook, as the book format prescribes, or as a move of the king to its target
     /// square. It can be recognized only if the position is known. `pos` must be the position whose key is

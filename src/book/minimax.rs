@@ -53,9 +53,9 @@ impl MinimaxFactors {
     /// Errors name `path`, the path of the book.
     ///
     /// The factor is `1 - loss / percent`, or 0 if this number is negative. `loss` is the value of the position before
-    /// the move minus the score of the move, in percent of a point, and `percent` is the value of the option. The score
-    /// of a move is the smaller of two numbers: the mean result of its games, and 1 minus the value of the position
-    /// after the move.
+    /// the move minus the score of the move, in percent of a point, and `percent` is the value of the option
+    /// `--minimax`. The score of a move is the smaller of two numbers: the mean result of its games, and 1 minus the
+    /// value of the position after the move.
     ///
     /// # Errors
     ///

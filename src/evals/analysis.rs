@@ -82,9 +82,9 @@ impl Analyst<'_> {
         })
     }
 
-    /// Evaluates `positions` on several threads. Returns the evaluations, and the journal that contains them. Skips
-    /// positions of which the journal, or the store `before` that the output replaces, already contains a sufficient
-    /// evaluation. `meter` shows the progress.
+    /// Evaluates `positions` on several threads. Returns the evaluations, and the journal that contains them. Skips a
+    /// position if the journal, or the old output `before`, already contains an evaluation of it that is thorough
+    /// enough. `meter` shows the progress.
     ///
     /// # Errors
     ///

@@ -265,8 +265,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets the filter that selects the moves of the book and of the database. Default: Polyglot's filter, which keeps
-    /// moves that were played at least three times.
+    /// Sets the filter that selects the moves of the book and of the OOBS database. Default: Polyglot's filter, which
+    /// keeps moves that were played at least three times.
     pub fn move_filter(mut self, filter: MoveFilter) -> MakeBook {
         self.move_filter = filter;
         self
@@ -287,7 +287,7 @@ impl MakeBook {
         self
     }
 
-    /// Sets the minimum number of times that a move must have been played to be kept in the book and the database.
+    /// Sets the minimum number of times that a move must have been played to be kept in the book and the OOBS database.
     /// Default: 3.
     pub fn min_game(mut self, times: u64) -> MakeBook {
         self.move_filter.min_game = times;

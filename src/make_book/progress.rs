@@ -113,8 +113,8 @@ impl Progress {
     }
 
     /// Resets the progress at the beginning of a run. `total_bytes` is the size of the inputs in bytes, or `None` if it
-    /// is unknown. `writing` contains, for each output, the phase in which it is written, and how long writing it takes
-    /// according to an estimate. The unit of this estimate is a thousandth of the time for reading the inputs.
+    /// is unknown. `writing` contains, for each output, the phase in which it is written, and an estimate of how long
+    /// writing it takes, in thousandths of the time for reading the inputs.
     pub(super) fn begin(
         &self,
         total_bytes: Option<u64>,

@@ -79,8 +79,8 @@ pub(super) trait Sink: Send + Sync {
         0
     }
 
-    /// Returns the phase in which the output is written, and how long writing it takes according to an estimate. The
-    /// unit is a thousandth of the time for reading the inputs. Returns `None` if the time is negligible.
+    /// Returns the phase in which the output is written, and an estimate of how long writing it takes, in thousandths
+    /// of the time for reading the inputs. Returns `None` if the time is negligible.
     fn cost(&self) -> Option<(Phase, u64)> {
         None
     }

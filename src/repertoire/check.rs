@@ -305,7 +305,7 @@ impl Check<'_> {
     /// Checks the current game of `reader` against the repertoires. `text` is the whole text that the reader reads.
     /// Returns an error only if a repertoire cannot be read.
     ///
-    /// Returns [`Checked::OtherPlayers`] if no wanted player played a side that has a repertoire.
+    /// Returns [`Checked::OtherPlayers`] if none of the wanted players played a side that has a repertoire.
     fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Checked> {
         let tags = reader.tags().clone();
         let how = match self.exact {

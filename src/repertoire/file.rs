@@ -299,7 +299,7 @@ const BATCH_SIZE: usize = 1 << 18;
 /// The UTF-8 byte order mark. A copy of a PGN leaves it out, because it may occur only at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Writes a copy of the book `repertoire`, to which the moves of `added` are added, to `out`. `memory` is the memory
+/// Writes the book `repertoire` to `out`, with the moves of `added` in addition to its own. `memory` is the memory
 /// budget, and `meter` shows the progress.
 ///
 /// # Errors

@@ -229,8 +229,8 @@ impl MoveSource {
         MoveSource::indexed(options.run(inputs), name.as_ref(), options)
     }
 
-    /// Builds an index of games by running `run`, and opens the index as a source of moves. Error messages call the
-    /// games `name`.
+    /// Builds an index of games by running `run`, and opens the index as a source of moves. Error messages name `name`
+    /// as the file of the games.
     ///
     /// # Errors
     ///
@@ -682,7 +682,7 @@ impl OpenOptions<'_> {
 /// The maximum number of moves that [`MoveSource::color_warning`] examines from each start position.
 const MAX_EXAMINED_MOVES: u64 = 10_000;
 
-/// The error message for filters of games that are given for a file that is not PGN.
+/// The error message if the options filter the games of a PGN file, but the file is not PGN.
 const NO_FILTER: &str = "this is not a PGN file, but the options filter games in PGN files: remove the filters, or \
                          give the PGN file of the games";
 

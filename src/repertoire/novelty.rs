@@ -150,8 +150,7 @@ struct Game {
 }
 
 impl Game {
-    /// Returns an estimate of the memory, in bytes, that the game uses while it waits for being compared with the
-    /// reference.
+    /// Returns an estimate of the memory, in bytes, that the game uses until it has been compared with the reference.
     fn bytes(&self) -> usize {
         let of_moves =
             size_of::<Move>() + size_of::<ListKey>() + size_of::<Probe>() + size_of::<bool>();

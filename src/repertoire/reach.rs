@@ -142,8 +142,8 @@ impl Walk<'_> {
 
     /// Computes the probabilities of all positions in `graph`, level by level. The probability of the start position is
     /// one. Each move adds a product to the probability of the position after it: the probability of the position
-    /// before it, times the share of the move. `progress` receives the progress, and `answer` returns the moves of the
-    /// repertoire's side.
+    /// before it, times the share of the move. `progress` advances with each path that ends. `answer` returns the moves
+    /// of the repertoire's side.
     ///
     /// Returns `true` if the computation must be repeated, because a position got an answer only when it was reached
     /// again. The probability with which it was reached before is then missing from the positions after it.

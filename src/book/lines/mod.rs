@@ -74,8 +74,8 @@ pub fn count(book: &Book, memory: &Memory, meter: &Meter) -> Result<Lines> {
 
 /// Counts the lines of `side`, on which `side` plays moves of the book, and the opponent plays any move after which the
 /// book has a move. Returns the number of lines, and the number of positions on them in which `side` is to move and the
-/// book has moves. Keys of positions that exceed `memory` are written to temporary files. `progress` receives the
-/// progress.
+/// book has moves. Keys of positions that exceed `memory` are written to temporary files. `progress` advances while the
+/// search runs.
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,
@@ -109,7 +109,7 @@ fn count_lines(
 /// of which are moves of `source`. The positions `starts` are included.
 ///
 /// If `side` is given, returns only positions in which this side is to move. Keys that exceed `memory` are written to
-/// temporary files. `progress` receives the progress.
+/// temporary files. `progress` advances while the search runs.
 pub(super) fn reached_keys(
     source: &impl Source,
     starts: &[VariantPosition],

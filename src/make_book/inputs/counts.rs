@@ -82,8 +82,8 @@ impl CountsInput {
         }))
     }
 
-    /// Reads the starting positions that the counts directory contains, and submits them as a batch of the run. Does
-    /// nothing if no output needs starting positions.
+    /// Reads the starting positions that the counts directory contains, and passes them to `batches`, which adds them
+    /// to the data of the run. Does nothing if no output needs starting positions.
     fn read_starts(&self, batches: &mut BatchDispatcher<'_, '_, '_>) -> Result<()> {
         let run = batches.run;
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
@@ -107,7 +107,7 @@ impl CountsInput {
     }
 
     /// Returns the variant of the starting positions in this counts directory, or `None` if they may be of several
-    /// variants. `choice` is the variant, or the choice of all variants, that the run counts.
+    /// variants. `choice` says whether the run counts one variant or all variants.
     fn variant_of_starts(&self, choice: VariantChoice) -> Option<Variant> {
         let about = self.directory.about();
         let met = about.map(|about| about.variants.keys().collect::<Vec<_>>());

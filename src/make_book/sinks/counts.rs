@@ -30,7 +30,7 @@ use crate::{
 
 impl MakeBook {
     /// Sets the directory to which the [counts](crate::counts) of all moves are written, including moves that the book
-    /// and the database drop. Default: no counts are written.
+    /// and the OOBS database drop. Default: no counts are written.
     pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.counts = Some(path.into());
         self
@@ -318,8 +318,8 @@ impl<'a> ClassBatch<'a> {
 }
 
 /// The data of a half-move that are counted in addition to its position, move and class: the winner, the rating of the
-/// side that moved, and whether only books count the half-move. The explorer ignores such half-moves: those in a
-/// position that occurs again later in the game, and those of variations.
+/// side that moved, and whether only books count the half-move. Only books count a half-move whose position occurs
+/// again later in the game, and a half-move of a variation. The explorer ignores them.
 struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,
@@ -330,8 +330,8 @@ struct PlyFacts {
 /// which are rare, use a hash set.
 const LONG_GAME: usize = 512;
 
-/// The set of the positions that occur later in a game, while the game is read backwards. It finds positions that are
-/// repeated later.
+/// The set of the positions that occur after the current one in a game. The game is read backwards, so the set shows
+/// which positions occur again later.
 struct LaterPositions {
     /// A Bloom filter of 1024 bits. In a short game it avoids most searches for a repetition.
     bloom: [u64; 16],
