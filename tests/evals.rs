@@ -1132,7 +1132,7 @@ done"#;
         assert!(
             error.contains(says)
                 && error.contains(
-                    "the engine ended: exit status: 3; the store my.evals contains all other evaluations"
+                    "the engine ended: exit status: 3; my.evals contains all other evaluations"
                 ),
             "{error}"
         );

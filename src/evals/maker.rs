@@ -303,7 +303,7 @@ impl ClaimedEvals<'_> {
             match given_up.zip(make.engine.as_ref()) {
                 Some((failures, options)) => {
                     let problem = format!(
-                        "{failures}; the store {} contains all other evaluations",
+                        "{failures}; {} contains all other evaluations",
                         out.display()
                     );
                     Err(Error::failed(&options.program, problem))

@@ -310,8 +310,15 @@ impl<A: Source, B: Source> Source for Union<A, B> {
         Ok(moves)
     }
 
+    /// Returns the ID of the inner source that distinguishes more positions, because only this source may contain
+    /// different moves for them.
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.0.position_id(pos)
+        let id = self.0.position_id(pos);
+        if id == self.1.position_id(pos) {
+            id
+        } else {
+            pos.exact_identity()
+        }
     }
 
     fn lacks(&self, key: u64) -> bool {
@@ -484,6 +491,41 @@ mod tests {
 
         fn lacks(&self, key: u64) -> bool {
             self.can_lack && !self.moves.contains_key(&key)
+        }
+    }
+
+    /// A source without moves. It distinguishes positions by their exact identity if the field is `true`.
+    struct Empty(bool);
+
+    impl Source for Empty {
+        fn moves(&self, _: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+            Ok(Vec::new())
+        }
+
+        fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+            match self.0 {
+                true => pos.exact_identity(),
+                false => pos.identity(),
+            }
+        }
+    }
+
+    #[test]
+    fn a_union_distinguishes_the_positions_that_one_of_its_sources_distinguishes() {
+        // The king would be in check after e4xd3, so the positions have the same legal moves, but other Polyglot keys.
+        let [with, without] = ["d3", "-"].map(|en_passant| {
+            let fen = format!("8/8/8/8/k2Pp2Q/8/8/3K4 b - {en_passant} 0 1");
+            Keyed::new(Variant::Standard.parse_fen(&fen).unwrap())
+        });
+        for (first, second, differ) in [
+            (false, false, false),
+            (true, false, true),
+            (false, true, true),
+            (true, true, true),
+        ] {
+            let union = Union(Empty(first), Empty(second));
+            let [with, without] = [&with, &without].map(|pos| union.position_id(pos));
+            assert_eq!(with != without, differ, "{first} {second}");
         }
     }
 
