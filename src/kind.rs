@@ -360,7 +360,7 @@ impl FileKind {
     /// use polybook::FileKind;
     ///
     /// let advice = FileKind::advice("games.7z", b"7z\xbc\xaf\x27\x1c");
-    /// assert_eq!(advice.unwrap(), "a 7z archive: unpack the archive and name the files in it");
+    /// assert_eq!(advice.unwrap(), "a 7z archive: unpack the archive and give the files in it");
     /// ```
     pub fn advice(path: impl AsRef<Path>, start: &[u8]) -> Option<String> {
         let by_extension = || {

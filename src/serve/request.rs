@@ -558,8 +558,10 @@ impl Parameters {
     /// use polybook::serve::Parameters;
     ///
     /// let refusal = Parameters::parse_only("skip=7&limits=9", &["skip", "limit"]).unwrap_err();
-    /// assert_eq!(refusal.text(), "this address does not have the parameter limits, but only the parameters skip,
-    /// limit");
+    /// assert_eq!(
+    ///     refusal.text(),
+    ///     "unknown parameter limits: this address accepts only the parameters skip, limit",
+    /// );
     /// ```
     ///
     /// # Errors
