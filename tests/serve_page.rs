@@ -1027,6 +1027,67 @@ fn moves_that_a_user_adds_belong_to_the_repertoire() {
 }
 
 #[test]
+fn edits_that_are_too_long_for_an_address_are_sent_as_a_form() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), "1. e4 c5 2. Nf3 *\n\n1. e4 e5 *\n").unwrap();
+    fs::write(dir.join("mine.pgn"), "1. e4 e5 2. Nf3 *\n").unwrap();
+    let served = Served::start(dir, "games.pgn --repertoire mine.pgn:white");
+    let form = "Content-Type: application/x-www-form-urlencoded";
+    let post = |path: &str, headers: &str, body: &str| {
+        let (host, length) = (served.address, body.len());
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\nContent-Length: \
+             {length}\r\n\r\n{body}"
+        );
+        served.send(request.as_bytes()).unwrap()
+    };
+    let mine = "repertoire=mine&side=white";
+    let line = "e2e4,c7c5,g1f3";
+    let lines = vec![line; 1000].join(";");
+    for route in ["/repertoire", "/gaps", "/repertoire.pgn"] {
+        let expected = served.get(&format!("{route}?{mine}&edits={line}"));
+        assert_eq!(expected.status, 200, "{}", expected.text());
+        let charset = format!("{form}; charset=UTF-8");
+        let reply = post(route, &charset, &format!("{mine}&edits={line}"));
+        assert_eq!(
+            (reply.status, reply.text()),
+            (200, expected.text()),
+            "{route}"
+        );
+        // Part of the parameters may be in the address. The line is the same a thousand times.
+        let reply = post(&format!("{route}?{mine}"), form, &format!("edits={lines}"));
+        assert_eq!(reply.status, 200, "{route}: {}", reply.text());
+        match route {
+            "/repertoire.pgn" => assert!(reply.text().contains("1. e4 c5 2. Nf3 *")),
+            _ => assert_eq!(reply.text(), expected.text(), "{route}"),
+        }
+        let too_long = format!("edits={}", vec![line; 4000].join(";"));
+        for (headers, body, status, why) in [
+            (form, &*too_long, 413, "the form is too long: send at most 48 KiB"),
+            (form, "edits=e2e5", 400, "the parameter edits cannot be read: "),
+            ("Accept: */*", "edits=e2e4", 415, "the body of the request is not a form: "),
+        ] {
+            let reply = post(&format!("{route}?{mine}"), headers, body);
+            assert_eq!(reply.status, status, "{route} {}", reply.text());
+            assert!(reply.text().starts_with(why), "{}", reply.text());
+        }
+        let refused = served.ask("PUT", route, "");
+        let allowed = refused.header("allow");
+        assert_eq!((refused.status, allowed), (405, Some("GET,HEAD,POST")));
+    }
+    let prepare = "/prepare?player=a&me=b&color=black&repertoire=mine";
+    let refusal = served.get(&format!("{prepare}&edits={line}"));
+    let reply = post(prepare, form, &format!("edits={line}"));
+    assert_eq!(
+        (reply.status, reply.text()),
+        (refusal.status, refusal.text())
+    );
+    let refused = served.ask("POST", "/lichess", "");
+    assert_eq!((refused.status, refused.header("allow")), (405, Some("GET,HEAD")));
+}
+
+#[test]
 fn a_move_that_a_user_removes_leaves_the_repertoire_with_its_subtree() {
     let dir = temp();
     let dir = dir.path();

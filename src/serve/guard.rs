@@ -14,7 +14,7 @@
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use axum::{
-    http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header, uri::Authority},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header, uri::Authority},
     response::Response,
 };
 
@@ -94,7 +94,7 @@ impl Guard {
             Some(_) => false,
             None => {
                 let is_own = names_this_machine(headers) && has_own_origin(headers);
-                is_costly(uri) && !headers.contains_key(OWN_HEADER) && !is_own
+                is_costly(request.method(), uri) && !headers.contains_key(OWN_HEADER) && !is_own
             }
         };
         match (is_foreign, headers.contains_key(FETCH_SITE)) {
@@ -156,10 +156,12 @@ fn has_own_origin(headers: &HeaderMap) -> bool {
     site.is_none_or(|site| host.is_some_and(|host| site.strip_suffix(host) == Some(b"http://")))
 }
 
-/// Returns `true` if a request for this URI is costly. To answer it, the server must read many games or write files.
-fn is_costly(uri: &Uri) -> bool {
+/// Returns `true` if a request with this method and this URI is costly. To answer it, the server must read many games
+/// or write files. A `POST` request is always costly, because its body may contain many edits of a repertoire.
+fn is_costly(method: &Method, uri: &Uri) -> bool {
     let query = uri.query().unwrap_or_default().as_bytes();
-    COSTLY_ROUTES.contains(&uri.path())
+    *method == Method::POST
+        || COSTLY_ROUTES.contains(&uri.path())
         || form_urlencoded::parse(query).any(|(name, _)| COSTLY_PARAMETERS.contains(&&*name))
 }
 
@@ -355,22 +357,25 @@ mod tests {
             },
             origins: Vec::new(),
         };
-        for (path, origin, is_answered) in [
-            ("/book.bin", None, true),
-            ("/book.bin", Some("http://127.0.0.1:8040"), true),
-            ("/book.bin", Some("http://127.0.0.1:80"), false),
-            ("/book.bin", Some("https://evil.example"), false),
-            ("/book.bin", Some("null"), false),
-            ("/lichess", Some("https://evil.example"), true),
+        for (method, path, origin, is_answered) in [
+            ("GET", "/book.bin", None, true),
+            ("GET", "/book.bin", Some("http://127.0.0.1:8040"), true),
+            ("GET", "/book.bin", Some("http://127.0.0.1:80"), false),
+            ("GET", "/book.bin", Some("https://evil.example"), false),
+            ("GET", "/book.bin", Some("null"), false),
+            ("GET", "/lichess", Some("https://evil.example"), true),
+            ("GET", "/repertoire", Some("https://evil.example"), true),
+            ("POST", "/repertoire", Some("https://evil.example"), false),
         ] {
             let mut request = Request::builder()
+                .method(method)
                 .uri(path)
                 .header(header::HOST, "127.0.0.1:8040");
             if let Some(origin) = origin {
                 request = request.header(header::ORIGIN, origin);
             }
             let checked = guard.check(&request.body(()).unwrap());
-            assert_eq!(checked.is_ok(), is_answered, "{path} {origin:?}");
+            assert_eq!(checked.is_ok(), is_answered, "{method} {path} {origin:?}");
         }
     }
 

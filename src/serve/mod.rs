@@ -14,6 +14,7 @@ mod build;
 mod cache;
 mod client;
 mod content;
+mod form;
 mod game;
 mod guard;
 mod http;

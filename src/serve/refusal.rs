@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use axum::{
-    http::{HeaderValue, StatusCode, header},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 
@@ -31,7 +31,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn new(status: StatusCode, text: impl Into<String>) -> Refusal {
+    /// Creates a refusal with an HTTP status and an error message.
+    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Refusal {
         // The text must be one line, even if a name or a path in it contains control characters.
         let text = text.into().replace(char::is_control, " ");
         Refusal { status, text }
@@ -70,9 +71,10 @@ impl Refusal {
         Refusal::new(StatusCode::NOT_ACCEPTABLE, text)
     }
 
-    /// Creates a refusal with status 405, for a request whose method is neither `GET` nor `HEAD`.
+    /// Creates a refusal with status 405, for a request whose method the address does not accept. The router adds the
+    /// header `Allow`, which lists the methods that the address accepts.
     pub(super) fn method() -> Refusal {
-        let text = "this server answers only the methods GET and HEAD";
+        let text = "this address does not accept this method: see the header Allow of this answer";
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text)
     }
 
@@ -128,12 +130,7 @@ impl From<Error> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut response = (self.status, format!("{}\n", self.text)).into_response();
-        if self.status == StatusCode::METHOD_NOT_ALLOWED {
-            let allowed = HeaderValue::from_static("GET, HEAD");
-            response.headers_mut().insert(header::ALLOW, allowed);
-        }
-        response
+        (self.status, format!("{}\n", self.text)).into_response()
     }
 }
 

@@ -13,8 +13,9 @@ use std::{
 use axum::{
     Extension, Router,
     extract::{Path, Request, State, rejection::PathRejection},
+    handler::Handler,
     http::{HeaderValue, Method, header},
-    response::Response,
+    response::{IntoResponse, Response},
     routing::{MethodRouter, get},
 };
 use serde::Serialize;
@@ -27,6 +28,7 @@ use super::{
     Parameters, Refusal, Route,
     client::{Client, StopAtEnd, in_time, while_connected, while_wanted},
     content::{CacheKey, Content, JSON, PGN, not_modified},
+    form::form_as_query,
     guard::Origin,
     make, page,
     request::{folds_duplicates, names},
@@ -75,13 +77,13 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/book.bin", make::route(make::BOOK))
         .route("/book.pgn", make::route(make::BOOK))
         .route("/repertoire.bin", make::route(make::REPERTOIRE))
-        .route("/repertoire.pgn", make::route(make::REPERTOIRE))
-        .route("/gaps", make::route(make::GAPS))
+        .route("/repertoire.pgn", or_posted(make::route(make::REPERTOIRE)))
+        .route("/gaps", or_posted(make::route(make::GAPS)))
         .route("/facets", index(AppState::facets))
         .route("/scores", index(AppState::scores))
         .route("/openings", index(AppState::openings))
-        .route("/prepare", index(AppState::prepare))
-        .route("/repertoire", index(AppState::repertoires))
+        .route("/prepare", or_posted(index(AppState::prepare)))
+        .route("/repertoire", or_posted(index(AppState::repertoires)))
         .method_not_allowed_fallback(async || Refusal::method())
         // Unknown addresses need CORS headers too, so that a page can read the error.
         .fallback(async || {
@@ -110,7 +112,7 @@ fn cors(origins: &[Origin]) -> CorsLayer {
     };
     CorsLayer::new()
         .allow_origin(origins)
-        .allow_methods([Method::GET, Method::HEAD])
+        .allow_methods([Method::GET, Method::HEAD, Method::POST])
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([header::ETAG])
         .vary([
@@ -138,6 +140,18 @@ fn index(answer: impl IndexAnswer + Copy + Sync) -> MethodRouter<Arc<AppState>> 
     get(
         async move |state: ServerState, client: Asker, request: Request| {
             of_index(state, client, request, answer).await
+        },
+    )
+}
+
+/// Returns the route `getting` with the method `POST` added. A `POST` request may have some of its parameters as a form
+/// in its body. It is answered like a `GET` request with all parameters in its query string.
+fn or_posted(getting: MethodRouter<Arc<AppState>>) -> MethodRouter<Arc<AppState>> {
+    let answered = getting.clone();
+    getting.post(
+        async move |State(app): ServerState, request: Request| match form_as_query(request).await {
+            Ok(request) => answered.call(request, app).await,
+            Err(refusal) => refusal.into_response(),
         },
     )
 }

@@ -788,7 +788,7 @@ const tests = {
 
   async "a command wraps at spaces in the dialog"() {
     for (const viewport of [{ width: 1440, height: 900 }, { width: 320, height: 640 }]) {
-      const { page, context, faults } = await open(browser, url, "/?since=1900&source=famous", { viewport });
+      const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&color=white&source=famous", { viewport });
       await page.evaluate(() => document.querySelector("[data-act=mark]").click());
       await page.waitForSelector("#book .command");
       const [broken, wide, visible] = await page.locator("#book .command").evaluate((command) => {
@@ -803,6 +803,9 @@ const tests = {
       });
       assert.deepEqual(broken, []);
       assert.ok(wide <= 0 && visible > 10, `${wide} ${visible}`);
+      // The buttons are within the dialog.
+      const [dialog, save] = await Promise.all(["#book", "#book .bottom .main"].map((selector) => page.locator(selector).boundingBox()));
+      assert.ok(save.x + save.width <= dialog.x + dialog.width - 8, `${save.x + save.width} in ${dialog.x + dialog.width}`);
       assert.deepEqual(faults, []);
       await context.close();
     }

@@ -147,6 +147,56 @@ const tests = {
     }
   },
 
+  async "the labels of the bars are whole or hidden, and the columns of a table fill it"() {
+    for (const [size, path, selector] of [
+      ["320x640", "/", "#moves .bar"],
+      ["320x640", "/?view=openings", "#openings .bar"],
+      ["390x844", "/", "#moves .bar"],
+      ["1440x900", "/?view=openings", "#openings .bar"],
+    ]) {
+      const { page, context } = await open(browser, url, path, { viewport: window(size) });
+      await page.waitForSelector(selector);
+      await followed(page);
+      const [shown, cut, rest] = await page.evaluate((bars) => {
+        const labels = [...document.querySelectorAll(`${bars} > *`)].filter((section) => section.textContent && section.getClientRects().length);
+        const visible = labels.map((section) => {
+          const range = document.createRange();
+          range.selectNodeContents(section);
+          const [text, box] = [range.getBoundingClientRect(), section.getBoundingClientRect()];
+          return { text, box, isVisible: text.top < box.bottom };
+        });
+        const isCut = ({ text, box, isVisible }) => isVisible && (text.left < box.left - 0.5 || text.right > box.right + 0.5);
+        const row = document.querySelector("#openings .body .row:not(.rest)");
+        const space = row ? row.getBoundingClientRect().right - row.lastElementChild.getBoundingClientRect().right : 0;
+        return [visible.filter((one) => one.isVisible).length, visible.filter(isCut).length, space];
+      }, selector);
+      assert.ok(shown > 3, `${size} ${path}: ${shown} labels`);
+      assert.equal(cut, 0, `${size} ${path}`);
+      assert.ok(rest <= 17 || size !== "1440x900", `${size} ${path}: ${rest} to the right of the last column`);
+      await context.close();
+    }
+  },
+
+  async "the switch of the sources does not cover the name of the program"() {
+    for (const size of ["900x700", "1024x768", "1280x900"]) {
+      const { page, context } = await open(browser, url, "/", { viewport: window(size) });
+      const [home, sources] = await Promise.all(["#home span", "#sources"].map((selector) => page.locator(selector).boundingBox()));
+      assert.ok(home.x + home.width <= sources.x, `${size}: ${home.x + home.width} and ${sources.x}`);
+      await context.close();
+    }
+  },
+
+  async "a line of a game breaks between moves, and not after a number"() {
+    const { page, context } = await open(browser, url, `/?${GAME}`, { viewport: window("390x844") });
+    await followed(page);
+    const split = await page.locator("#game-moves .pair").evaluateAll((pairs) => pairs.filter((pair) => {
+      const bottoms = [...pair.children].map((one) => one.getBoundingClientRect().bottom);
+      return Math.max(...bottoms) - Math.min(...bottoms) > 14;
+    }).length);
+    assert.equal(split, 0);
+    await context.close();
+  },
+
   async "the games follow the moves without a hole"() {
     const { page, context } = await open(browser, url, "/", { viewport: window("1440x900") });
     // A deeper position and a filter have fewer moves.

@@ -40,6 +40,25 @@ const tests = {
     await context.close();
   },
 
+  async "a preparation can be read in a narrow window"() {
+    for (const viewport of [{ width: 320, height: 640 }, { width: 390, height: 844 }]) {
+      const { page, context, faults } = await open(browser, url, "/?player=Carl&color=white&view=prepare&me=Ann", { viewport, hasTouch: true, isMobile: true });
+      await page.waitForSelector("#moves .body [data-uci]");
+      const narrow = await page.locator("#moves .prep .body .name").evaluateAll((all) => all.filter((one) => one.textContent && one.clientWidth < 50).length);
+      assert.equal(narrow, 0, `${viewport.width}: names of openings`);
+      const [heads, cut] = await page.evaluate(() => {
+        const boxes = [...document.querySelectorAll("#moves .prep .head [role=columnheader]")].map((one) => one.getBoundingClientRect()).filter(({ width }) => width);
+        const family = document.querySelector("#heading .family");
+        return [boxes.map(({ left, right }) => [left, right]), family.scrollWidth - family.clientWidth];
+      });
+      for (const [index, [left]] of heads.entries()) assert.ok(!index || left >= heads[index - 1][1], `${viewport.width}: ${heads}`);
+      assert.ok(heads[0][1] - heads[0][0] > 40 && cut <= 0, `${viewport.width}: ${heads[0]}, ${cut}`);
+      await accessible(page, `a preparation in ${viewport.width}`);
+      assert.deepEqual(faults, []);
+      await context.close();
+    }
+  },
+
   async "an opponent's moves next to the results and the answers of the user"() {
     const { page, context, faults } = await open(browser, url, "/?player=Carl&color=white");
     await page.click("#heading >> text=Prepare");

@@ -12,7 +12,8 @@ const api = async (path) => (await fetch(new URL(path, url))).json();
 const often = (games) => (games < 9.5 ? Number(games.toFixed(1)) : Math.round(games));
 const row = (page, uci) => page.locator(`#moves [data-uci="${uci}"]`);
 const card = (page) => page.locator("#repertoires .repertoire");
-const gapsAreCounted = (page, total) => page.waitForFunction((wanted) => document.querySelector("#views .tag.gap")?.textContent === String(wanted), total);
+const gapsAreCounted = (page, total) =>
+  page.waitForFunction((wanted) => !document.querySelector("#repertoires .ring.stale") && document.querySelector("#views .tag.gap")?.textContent === String(wanted), total);
 
 const failed = await run({
   async "the table has the answers and the gaps of the repertoire of the side below"() {
@@ -70,6 +71,12 @@ const failed = await run({
     assert.deepEqual(listed, found.gaps.map(({ moves, isLineEnd }) => moves + (isLineEnd ? " after the end of a line" : "")));
     assert.deepEqual(await page.locator("#gaps .several button").allTextContents(), ["1. e4 c5Nf3 or c3"]);
     await accessible(page, "gaps");
+    // The games have a column of their own in a wide window.
+    assert.ok(await page.locator("#games .game").first().isHidden());
+    await page.setViewportSize({ width: 1920, height: 1080 });
+    await page.reload();
+    await followed(page);
+    assert.ok(await page.locator("#games .game").first().isVisible());
     await page.locator("#gaps .gaps button").nth(1).click();
     await page.waitForFunction((last) => document.querySelector("#line [aria-current]")?.textContent === last, found.gaps[1].move);
     // The answer to the gap is chosen among the moves.
@@ -156,6 +163,34 @@ const failed = await run({
     await context.close();
   },
 
+  async "the card and the tabs keep their numbers until the gaps after an edit are known"() {
+    let held = () => undefined;
+    const late = async (route) => {
+      await new Promise((resolve) => (held = resolve));
+      await route.continue();
+    };
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4,c7c5");
+    await followed(page);
+    const numbers = () => page.evaluate(() => ["#repertoires .ring", "#views"].map((selector) => document.querySelector(selector).textContent));
+    const places = () => page.locator("#views button").evaluateAll((all) => all.map((one) => one.getBoundingClientRect().x));
+    const before = [await numbers(), await places()];
+    assert.match(before[0].join(), /^\d+%,MovesGaps\d+/);
+    const { total } = await api("/gaps?repertoire=white&side=white&edits=e2e4,c7c5,d2d4");
+    await page.route("**/gaps?*", late);
+    await row(page, "d2d4").locator(".adds").click();
+    await row(page, "d2d4").locator(".added").waitFor();
+    assert.deepEqual([await numbers(), await places()], before);
+    assert.doesNotMatch(await card(page).textContent(), /Next gap/);
+    held();
+    await gapsAreCounted(page, total);
+    // The next gap is named by its last move, and the line is in its title.
+    const title = await card(page).locator("[title^='1. ']").getAttribute("title");
+    const [, number, white, black] = title.match(/(\d+)\. (\S+)(?: (\S+))?$/);
+    assert.match(await card(page).textContent(), new RegExp(`Next gap: ${number}${black ? `\\.\\.\\. ${black}` : `\\. ${white}`}, 1 game in `.replaceAll("+", "\\+")));
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "a move of the file is removed, taken back, and left out of the saved file"() {
     const { page, context, faults } = await open(browser, url, "/?play=e2e4,c7c5");
     const stored = () => page.evaluate(() => JSON.parse(localStorage.getItem("polybook.edits") ?? "{}")["white white"]?.lines ?? []);
@@ -217,6 +252,30 @@ const failed = await run({
     assert.match(await card(page).textContent(), /Apply 1 added move and 2 removed moves\?/);
     await page.click("#repertoires .older .main");
     await page.waitForFunction(() => document.querySelector("#moves [data-uci=c7c5] .answer")?.textContent === "d4");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "edits that are too long for an address are sent as a form"() {
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4,c7c5");
+    const [{ version }] = (await api("/repertoire?repertoire=white&side=white")).repertoires;
+    const stores = async (count) => {
+      const lines = Array.from({ length: count }, () => "e2e4,c7c5,d2d4");
+      await page.evaluate((edits) => localStorage.setItem("polybook.edits", JSON.stringify({ "white white": edits })), { version, lines, isSaved: false });
+      await page.reload();
+      await followed(page);
+    };
+    const asked = [];
+    page.on("request", (request) => asked.push(`${request.method()} ${new URL(request.url()).pathname}`));
+    await stores(600);
+    assert.deepEqual(asked.filter((one) => /repertoire$|gaps$/.test(one)).sort(), ["POST /gaps", "POST /repertoire"]);
+    await row(page, "d2d4").locator(".added").waitFor();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click("[aria-label='Download PGN']")]);
+    assert.match(readFileSync(await download.path(), "utf8"), /\n1\. e4 c5 2\. d4 \*/);
+    // The server would refuse a longer form.
+    await stores(1900);
+    await row(page, "g1f3").locator(".removes").click();
+    assert.match(await page.locator("#toast").textContent(), /too many edits/);
     assert.deepEqual(faults, []);
     await context.close();
   },

@@ -218,7 +218,11 @@ export class Refused extends Error {
 /** The server did not answer. */
 export class Unreachable extends Error {}
 
+/** The maximum length of a query string with edits of a repertoire. The headers of a request have at most 8 KiB. */
+const LONGEST = 4000;
+
 /**
+ * Sends a request. If edits of a repertoire make its query string too long, sends all parameters as a form.
  * @param {string} path
  * @param {URLSearchParams | undefined} parameters
  * @param {AbortSignal | undefined} signal
@@ -226,9 +230,11 @@ export class Unreachable extends Error {}
  * @param {(answer: Response) => Promise<any>} read
  */
 async function asked(path, parameters, signal, accept, read) {
-  const query = parameters?.toString();
+  const query = parameters?.toString() ?? "";
+  const isForm = query.length > LONGEST && parameters?.has("edits");
+  const address = query && !isForm ? `${path}?${query}` : path;
   try {
-    const answer = await fetch(query ? `${path}?${query}` : path, { signal, headers: { accept, "x-polybook": "1" } });
+    const answer = await fetch(address, { ...(isForm && { method: "POST", body: parameters }), signal, headers: { accept, "x-polybook": "1" } });
     if (answer.ok) return await read(answer);
     const text = (await answer.text()).trim();
     // A reverse proxy sends these statuses if the server behind it is not running.

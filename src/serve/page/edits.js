@@ -15,8 +15,8 @@ import { toast } from "./dom.js";
  */
 
 const KEY = "polybook.edits";
-/** The maximum length of the edits in a request, which has at most 8 KiB. */
-const LONGEST = 4000;
+/** The maximum length of the edits in a request. The server accepts forms of at most 48 KiB, which also contain the other parameters. */
+const LONGEST = 40_000;
 
 /** The edits of all repertoires, if the browser could not store them. */
 let unstored = /** @type {Record<string, Edits> | undefined} */ (undefined);

@@ -17,7 +17,7 @@ import { addAll, openMe } from "./medialog.js";
 import { MovesTable } from "./moves.js";
 import { backToGame, changeFilters, clearFilters, closeGame, go, goInGame, goToPly, listResult, play, removeFilters } from "./navigation.js";
 import { preparationHeading, preparationLines, preparationTable } from "./prepare.js";
-import { currentGaps, drawRepertoire, repertoireContext } from "./repertoireview.js";
+import { drawRepertoire, latestGaps, repertoireContext } from "./repertoireview.js";
 import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames, uncountedGames } from "./session.js";
 import { drawSources } from "./sources.js";
 import { commonPlies, joined, nameText, namesIn, narrowing, ucis } from "./state.js";
@@ -216,7 +216,7 @@ function drawTally(total, isStart) {
 
 /** Shows the tabs of the views. */
 export function drawViews() {
-  const gaps = session.report ? (currentGaps()?.total ?? "") : undefined;
+  const gaps = session.report ? (latestGaps()?.total ?? "") : undefined;
   const has = { trends: !trendsAreBelow(), openings: !hasOnlyCounts(), gaps };
   const isPreparing = Boolean(session.prepared);
   const tab = chosenView(session.view.tab, has);

@@ -58,6 +58,7 @@ export function largestGap(repertoire) {
  * @typedef {object} Card
  * @property {Repertoire} repertoire
  * @property {Gaps | undefined} gaps The gaps of the whole repertoire, if they are known.
+ * @property {boolean} isCurrent Whether the gaps are those after the last edit.
  * @property {number} ply The number of half-moves before the position.
  * @property {boolean} isOwn Whether the side of the repertoire is to move.
  * @property {string[]} edits The edits of the user.
@@ -84,10 +85,10 @@ export function largestGap(repertoire) {
  * @param {Card} card
  * @param {CardActs} acts
  */
-export function repertoireCard({ repertoire, gaps, ply, isOwn, edits, isSaved, last, news, older, others, chosen }, acts) {
+export function repertoireCard({ repertoire, gaps, isCurrent, ply, isOwn, edits, isSaved, last, news, older, others, chosen }, acts) {
   const { name, color, isKnown, pgn } = repertoire;
   const covered = coverage(gaps, ply + Number(!isOwn));
-  const [next] = gaps?.gaps ?? [];
+  const [next] = (isCurrent && gaps?.gaps) || [];
   const isEdited = edits.length > 0;
   const { added, removed } = editCounts(edits);
   const tags = [...(added ? [`${counted(added, "move")} added`] : []), ...(removed ? [`${counted(removed, "move")} removed`] : [])];
@@ -96,8 +97,8 @@ export function repertoireCard({ repertoire, gaps, ply, isOwn, edits, isSaved, l
     : covered
       ? `An answer in ${Math.round(100 * covered.share)} of 100 games up to move ${Math.ceil(covered.ply / 2)}`
       : "";
-  const following = next ? ` Next gap: ${next.moves}, 1 game in ${often(next.oneIn)}` : " There are no gaps left.";
-  const texts = div("texts", p("", b(name), ` · ${color === "white" ? "White" : "Black"}`, ...tags.flatMap((text) => [" ", span("tag", text)])), p("quiet", ...(news && gaps ? [b(news), following] : [news || state])));
+  const following = next ? span({ title: next.moves }, ` Next gap: ${lastMove(next)}, 1 game in ${often(next.oneIn)}`) : " There are no gaps left.";
+  const texts = div("texts", p("", b(name), ` · ${color === "white" ? "White" : "Black"}`, ...tags.flatMap((text) => [" ", span("tag", text)])), p("quiet", ...(news && isCurrent ? [b(news), following] : [news || state])));
   const label = last?.isAdded ? `Added ${last.san}: remove it` : `Add ${last?.san} to the repertoire`;
   const ways = [
     ...(last ? [button({ class: `small ${last.isAdded ? "added" : "adds"}`, "data-focus": "add-last", "aria-label": label }, [icon(last.isAdded ? "check" : "plus"), span("caption", last.isAdded ? "Added " : "Add "), last.san], acts.toggle)] : []),
@@ -111,7 +112,16 @@ export function repertoireCard({ repertoire, gaps, ply, isOwn, edits, isSaved, l
     ? [div("older", p("", `The file has changed. Apply ${kinds.join(" and ")}?`), button("small main", ["Apply"], () => acts.older(true)), button("small", ["Discard"], () => acts.older(false)))]
     : [];
   const choice = others.length > 1 ? [segments({ "aria-label": "Repertoire", class: "which" }, others, chosen, acts.choose)] : [];
-  return div("card repertoire", ring(covered?.share), texts, div("ways", ...ways), ...choice, ...offer);
+  return div("card repertoire", ring(covered?.share, isCurrent), texts, div("ways", ...ways), ...choice, ...offer);
+}
+
+/**
+ * Returns the last move of a gap with its number, such as "13... b5".
+ * @param {Gaps["gaps"][number]} gap
+ */
+function lastMove({ moves, move }) {
+  const number = moves.match(/\d+\.+/g)?.at(-1) ?? "";
+  return moves.endsWith(`${number} ${move}`) ? `${number} ${move}` : `${parseInt(number)}... ${move}`;
 }
 
 /**
@@ -126,14 +136,15 @@ function coverage(gaps, ply) {
 /**
  * Creates a ring of which a share is filled.
  * @param {number | undefined} share From 0 to 1, or undefined if it is not known yet.
+ * @param {boolean} isCurrent Whether the share is that after the last edit.
  */
-function ring(share) {
+function ring(share, isCurrent) {
   const circle = (/** @type {string} */ kind, /** @type {string | undefined} */ dash) =>
     svg("circle", { class: kind, cx: "22", cy: "22", r: "19", pathLength: "100", ...(dash && { "stroke-dasharray": dash }) });
   const picture = svg("svg", { viewBox: "0 0 44 44", "aria-hidden": "true" });
   picture.append(circle("", undefined));
   if (share) picture.append(circle("covered", `${100 * share} 100`));
-  return div("ring", picture, span("", share === undefined ? "" : `${Math.round(100 * share)}%`));
+  return div(isCurrent ? "ring" : "ring stale", picture, span("", share === undefined ? "" : `${Math.round(100 * share)}%`));
 }
 
 /**

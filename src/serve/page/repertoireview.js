@@ -16,8 +16,8 @@ import { filterQuestion, put } from "./state.js";
 /** @typedef {import("./api.js").Gaps} Gaps */
 /** @typedef {import("./api.js").ServedRepertoire} ServedRepertoire */
 
-/** The gaps that the server found last, and the query string of that request. */
-let found = /** @type {{ key: string, gaps: Gaps | undefined }} */ ({ key: "", gaps: undefined });
+/** The gaps that the server found last, and the query string of that request with and without the edits. */
+let found = /** @type {{ key: string, unedited: string, gaps: Gaps | undefined }} */ ({ key: "", unedited: "", gaps: undefined });
 /** A text about the last edit, the line that was shown at that time, and the edits before it. */
 let news = { text: "", at: "", before: /** @type {string[]} */ ([]) };
 
@@ -41,7 +41,8 @@ export function drawRepertoire() {
   const others = (about.repertoires ?? []).map((one) => /** @type {[string, string]} */ ([value(one), `${one.name} · ${one.color === "white" ? "White" : "Black"}`]));
   const card = {
     repertoire: report,
-    gaps: currentGaps(),
+    gaps: latestGaps(),
+    isCurrent: found.key === gapsQuestion(report).toString(),
     ply: view.play.length,
     isOwn: isOwnTurn(),
     edits: lines,
@@ -72,9 +73,22 @@ export function drawRepertoire() {
   );
 }
 
-/** Returns the gaps of the chosen repertoire, or undefined if they are not known yet. */
-export function currentGaps() {
-  return session.report && found.key === gapsQuestion(session.report).toString() ? found.gaps : undefined;
+/**
+ * Returns the gaps of the chosen repertoire, or undefined if they are not known yet. Until the server has found the gaps after an edit,
+ * returns those before it, so that nothing moves.
+ */
+export function latestGaps() {
+  return session.report && found.unedited === unedited(gapsQuestion(session.report)) ? found.gaps : undefined;
+}
+
+/**
+ * Returns a query string without the edits of the user.
+ * @param {URLSearchParams} question
+ */
+function unedited(question) {
+  const others = new URLSearchParams(question);
+  others.delete("edits");
+  return others.toString();
 }
 
 /** @param {ServedRepertoire} repertoire */
@@ -96,7 +110,7 @@ export async function showGaps(signal) {
     if (found.key !== key) {
       const gaps = /** @type {Gaps} */ (await ask("gaps", question, signal));
       if (signal.aborted) return;
-      found = { key, gaps };
+      found = { key, unedited: unedited(question), gaps };
       if (news.at === session.view.play.join()) say(`${news.text} ${counted(gaps.total, "gap")} left`);
     }
     drawRepertoire();
