@@ -42,6 +42,7 @@ const STATES = {
   chosen: ["/?ratings=0,1000,unknown&speeds=classical,correspondence", press("Shift+F", "#filters .option[aria-checked=true] > small:not(:empty)")],
   openings: ["/?view=openings", async (page) => page.waitForSelector("#openings .body .row")],
   book: ["/?player=Morphy,+Paul&color=white", press("b", "#book .size")],
+  "new repertoire": ["/?player=Morphy,+Paul&color=white", press("r", "#book .lines li")],
   trends: ["/?view=trends", async (page) => page.waitForSelector("#trends table")],
   lost: ["/?player=Morphy,+Paul&color=white&list=loss"],
   keys: ["/", press("?", "#keys[open]")],

@@ -70,6 +70,10 @@ const failed = await run({
     const listed = await page.locator("#gaps .gaps").first().locator("button > span:first-child").allTextContents();
     assert.deepEqual(listed, found.gaps.map(({ moves, isLineEnd }) => moves + (isLineEnd ? " after the end of a line" : "")));
     assert.deepEqual(await page.locator("#gaps .several button").allTextContents(), ["1. e4 c5Nf3 or c3"]);
+    const wide = page.viewportSize();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await accessible(page, "gaps on a phone");
+    await page.setViewportSize(wide);
     await accessible(page, "gaps");
     // The games have a column of their own in a wide window.
     assert.ok(await page.locator("#games .game").first().isHidden());
@@ -131,6 +135,7 @@ const failed = await run({
     assert.match(await card(page).textContent(), /1 move added/);
     assert.match(await card(page).textContent(), new RegExp(`1\\.\\.\\. ${largest.san} ${san} added\\. Next gap: `));
     assert.match(await page.locator("#said").textContent(), new RegExp(`${san} added\\. ${left.total} gaps? left`));
+    await accessible(page, "an added move");
     // The browser keeps the move.
     await page.reload();
     await followed(page);
@@ -207,6 +212,10 @@ const failed = await run({
     assert.match(await card(page).textContent(), /1 move removed1\.\.\. c5 Nf3 removed\. /);
     assert.match(await page.locator("#said").textContent(), /Nf3 removed\. \d+ gaps? left/);
     await accessible(page, "a removed move");
+    const wide = page.viewportSize();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await accessible(page, "a removed move on a phone");
+    await page.setViewportSize(wide);
     await page.click("[data-focus=undo-edit]");
     await row(page, "g1f3").locator(".removes").waitFor();
     assert.deepEqual(await stored(), []);
