@@ -54,6 +54,24 @@ const failed = await run({
     await context.close();
   },
 
+  async "nothing shifts while moving through a line of the repertoire and beyond it"() {
+    for (const viewport of [{ width: 1440, height: 900 }, { width: 390, height: 844 }]) {
+      const { page, context, faults } = await open(browser, url, "/?play=e2e4,e7e5,g1f3,b8c6,f1b5", { viewport });
+      await followed(page);
+      const places = () => page.evaluate(() => ["#repertoires", "#views", "#moves"].map((selector) => document.querySelector(selector).getBoundingClientRect().top));
+      const seen = [];
+      for (const key of ["Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight"]) {
+        await page.keyboard.press(key);
+        await settled(page);
+        await followed(page);
+        seen.push(await places());
+      }
+      for (const place of seen) assert.deepEqual(place, seen[0], `${viewport.width}`);
+      assert.deepEqual(faults, []);
+      await context.close();
+    }
+  },
+
   async "a repertoire for Black has its side below"() {
     const { page, context } = await open(browser, black, "/");
     assert.equal(await page.locator("#strip-bottom .man-of.black").count(), 1);
