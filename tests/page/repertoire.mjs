@@ -13,7 +13,7 @@ const often = (games) => (games < 9.5 ? Number(games.toFixed(1)) : Math.round(ga
 const row = (page, uci) => page.locator(`#moves [data-uci="${uci}"]`);
 const card = (page) => page.locator("#repertoires .repertoire");
 const gapsAreCounted = (page, total) =>
-  page.waitForFunction((wanted) => !document.querySelector("#repertoires .ring.stale") && document.querySelector("#views .tag.gap")?.textContent === String(wanted), total);
+  page.waitForFunction((wanted) => !document.querySelector("#repertoires .ring .stale") && document.querySelector("#views .tag.gap")?.textContent === String(wanted), total);
 
 const failed = await run({
   async "the table has the answers and the gaps of the repertoire of the side below"() {
@@ -300,7 +300,7 @@ const failed = await run({
     const [download] = await Promise.all([page.waitForEvent("download"), page.click("[aria-label='Download PGN']")]);
     assert.match(readFileSync(await download.path(), "utf8"), /\n1\. e4 c5 2\. d4 \*/);
     // The server would refuse a longer form.
-    await stores(1900);
+    await stores(1910);
     await row(page, "g1f3").locator(".removes").click();
     assert.match(await page.locator("#toast").textContent(), /too many edits/);
     assert.deepEqual(faults, []);

@@ -150,7 +150,8 @@ export class BookDialog {
     fill(this.#download, icon("save"), `Download ${this.#name()}`);
     clearTimeout(this.#timer);
     this.#asking.end();
-    this.#preview.classList.add("stale");
+    // A message is not a preview, so it is not dimmed.
+    this.#preview.classList.toggle("stale", this.#preview.childElementCount > 0);
     this.#timer = setTimeout(() => void this.#count(), PAUSE);
   }
 

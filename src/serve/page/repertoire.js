@@ -144,7 +144,8 @@ function ring(share, isCurrent) {
   const picture = svg("svg", { viewBox: "0 0 44 44", "aria-hidden": "true" });
   picture.append(circle("", undefined));
   if (share) picture.append(circle("covered", `${100 * share} 100`));
-  return div(isCurrent ? "ring" : "ring stale", picture, span("", share === undefined ? "" : `${Math.round(100 * share)}%`));
+  if (!isCurrent) picture.classList.add("stale");
+  return div("ring", picture, span("", share === undefined ? "" : `${Math.round(100 * share)}%`));
 }
 
 /**
