@@ -1064,9 +1064,24 @@ fn edits_that_are_too_long_for_an_address_are_sent_as_a_form() {
         }
         let too_long = format!("edits={}", vec![line; 4000].join(";"));
         for (headers, body, status, why) in [
-            (form, &*too_long, 413, "the form is too long: send at most 48 KiB"),
-            (form, "edits=e2e5", 400, "the parameter edits cannot be read: "),
-            ("Accept: */*", "edits=e2e4", 415, "the body of the request is not a form: "),
+            (
+                form,
+                &*too_long,
+                413,
+                "the form is too long: send at most 48 KiB",
+            ),
+            (
+                form,
+                "edits=e2e5",
+                400,
+                "the parameter edits cannot be read: ",
+            ),
+            (
+                "Accept: */*",
+                "edits=e2e4",
+                415,
+                "the body of the request is not a form: ",
+            ),
         ] {
             let reply = post(&format!("{route}?{mine}"), headers, body);
             assert_eq!(reply.status, status, "{route} {}", reply.text());
@@ -1084,7 +1099,10 @@ fn edits_that_are_too_long_for_an_address_are_sent_as_a_form() {
         (refusal.status, refusal.text())
     );
     let refused = served.ask("POST", "/lichess", "");
-    assert_eq!((refused.status, refused.header("allow")), (405, Some("GET,HEAD")));
+    assert_eq!(
+        (refused.status, refused.header("allow")),
+        (405, Some("GET,HEAD"))
+    );
 }
 
 #[test]

@@ -148,12 +148,12 @@ fn index(answer: impl IndexAnswer + Copy + Sync) -> MethodRouter<Arc<AppState>> 
 /// in its body. It is answered like a `GET` request with all parameters in its query string.
 fn or_posted(getting: MethodRouter<Arc<AppState>>) -> MethodRouter<Arc<AppState>> {
     let answered = getting.clone();
-    getting.post(
-        async move |State(app): ServerState, request: Request| match form_as_query(request).await {
+    getting.post(async move |State(app): ServerState, request: Request| {
+        match form_as_query(request).await {
             Ok(request) => answered.call(request, app).await,
             Err(refusal) => refusal.into_response(),
-        },
-    )
+        }
+    })
 }
 
 /// Answers `/suggest` with names of players, events or openings. If the names are still being read from the index,
