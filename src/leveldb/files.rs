@@ -104,6 +104,22 @@ impl TableFile {
     }
 }
 
+fn is_missing(err: &Error) -> bool {
+    matches!(err, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
+}
+
+/// Returns `opened`, the result of opening a file that the database names. If the file `path` does not exist, the error
+/// says that the index is damaged.
+pub(super) fn damaged_if_missing<T>(path: &Path, opened: Result<T>) -> Result<T> {
+    opened.map_err(|err| match is_missing(&err) {
+        true => Error::damaged(
+            path,
+            "this file of the index is missing: make the index again",
+        ),
+        false => err,
+    })
+}
+
 /// Opens the file of `table` in `directory`, and returns its path and the open file. If no file has the current
 /// name of the table, tries the name that old versions of LevelDB would give it.
 ///
@@ -112,7 +128,7 @@ impl TableFile {
 /// Returns an error if the file cannot be opened, is not a regular file, or does not have the size that the
 /// manifest states.
 pub(super) fn open_table(directory: &Path, table: &TableFile) -> Result<(PathBuf, File)> {
-    let is_missing = |opened: &Result<File>| matches!(opened, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound);
+    let is_missing = |opened: &Result<File>| opened.as_ref().is_err_and(is_missing);
     let mut path = directory.join(TableFile::name(table.number));
     let mut file = open_regular(&path);
     if is_missing(&file) {
@@ -122,7 +138,7 @@ pub(super) fn open_table(directory: &Path, table: &TableFile) -> Result<(PathBuf
             (path, file) = (old, opened);
         }
     }
-    let file = file?;
+    let file = damaged_if_missing(&path, file)?;
     let size = file.metadata().at(&path, "read")?.len();
     if size != table.size {
         return Err(Error::damaged(

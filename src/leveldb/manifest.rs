@@ -9,7 +9,7 @@ use std::{cmp::Reverse, fs, io, path::Path};
 use super::{
     Damage,
     coding::{put_string, put_varint, take_size, take_string, take_varint},
-    files::{TableFile, read_whole},
+    files::{TableFile, damaged_if_missing, read_whole},
     key, log,
 };
 use crate::error::{Error, Result};
@@ -114,7 +114,7 @@ impl Version {
     /// Returns an error if `CURRENT` or the manifest cannot be read, or if the manifest is damaged or inconsistent.
     pub(super) fn read(directory: &Path) -> Result<Version> {
         let path = directory.join(name_in(directory)?);
-        let bytes = read_whole(&path)?;
+        let bytes = damaged_if_missing(&path, read_whole(&path))?;
         Version::parse(&bytes).map_err(|damage| damage.into_error(&path))
     }
 
