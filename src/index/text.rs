@@ -98,6 +98,7 @@ impl Index {
         if path == Path::new(STDIN) {
             return Ok(false);
         }
+        check_regular(path)?;
         Input::file(path).is_packed()
     }
 
@@ -167,18 +168,12 @@ fn is_stop(err: &io::Error) -> bool {
     matches!(inner, Some(Error::Interrupted))
 }
 
-/// Opens a PGN file and skips the first `start` bytes of its decompressed text. Returns `None` if the text is
-/// shorter. Decompression is cancelled if `should_continue` returns `false`.
+/// Checks that the path of indexed games is still that of a regular file.
 ///
 /// # Errors
 ///
-/// Returns an error if the file is missing or cannot be read. Returns [`Error::Interrupted`] if `should_continue`
-/// returns `false`.
-fn open_at(
-    path: &Path,
-    start: u64,
-    should_continue: &dyn Fn() -> bool,
-) -> Result<Option<Box<dyn Read>>> {
+/// Returns an error if the file does not exist, cannot be examined, or is not a regular file.
+fn check_regular(path: &Path) -> Result<()> {
     let metadata = path.metadata();
     if metadata
         .as_ref()
@@ -193,6 +188,22 @@ fn open_at(
             "this is no longer a regular file: put the file back, or make the index again";
         return Err(Error::changed(path, problem));
     }
+    Ok(())
+}
+
+/// Opens a PGN file and skips the first `start` bytes of its decompressed text. Returns `None` if the text is
+/// shorter. Decompression is cancelled if `should_continue` returns `false`.
+///
+/// # Errors
+///
+/// Returns an error if the file is missing or cannot be read. Returns [`Error::Interrupted`] if `should_continue`
+/// returns `false`.
+fn open_at(
+    path: &Path,
+    start: u64,
+    should_continue: &dyn Fn() -> bool,
+) -> Result<Option<Box<dyn Read>>> {
+    check_regular(path)?;
     let input = Input::file(path);
     if input.is_packed()? {
         let mut stream = input.open(&StreamOptions::default())?;
