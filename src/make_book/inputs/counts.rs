@@ -120,8 +120,20 @@ impl CountsInput {
 
     /// Reads `part`, one Parquet file of the counts, and adds its rows to the counts of `run`.
     fn add_part(&self, run: &Run<'_>, part: &Part) -> Result<()> {
-        if run.needs.identities && !part.has_identities()? {
-            return Err(Error::format(part.path(), CountsError::NoIdentity));
+        let is_standard = !run.options.distinguishes_variants();
+        let problem = match part.has_identities()? {
+            false if run.needs.identities => Some(CountsError::NoIdentity),
+            // Counts with `counts.json` name their variant. An index refuses counts of variants itself.
+            true if is_standard
+                && self.directory.about().is_none()
+                && run.options.explorer.is_none() =>
+            {
+                Some(CountsError::Identity)
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            return Err(Error::format(part.path(), problem));
         }
         let plies = part.read(&mut |rows| {
             if run.failure.is_set() {
