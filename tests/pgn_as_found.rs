@@ -815,7 +815,9 @@ fn markers_with_blanks_are_whole_markers() {
 #[test]
 fn a_move_number_may_be_glued_to_its_move() {
     let castled = "e4 e5 Nf3 Nc6 Bc4 Bc5 O-O";
-    for castling in ["4OO", "4O-O", "40-0", "4.OO", "4...O-O", "4 0-0"] {
+    for castling in [
+        "4OO", "4O-O", "40-0", "4.OO", "4...O-O", "4 0-0", "4. 00", "4.00",
+    ] {
         let text = format!("1.e4 e5 2.Nf3 Nc6 3Bc4 Bc5 {castling} Nf6 1-0");
         make(text).games(1, 0).line(castled, 2);
     }

@@ -381,7 +381,14 @@ impl<'a> GameReader<'a> {
             _ => {
                 // The common case is a move number with dots, often directly followed by the move.
                 self.at = end;
-                (&self.text[offset..end] == b"0000").then_some(Token::NullMove { offset })
+                match &self.text[offset..end] {
+                    b"0000" => Some(Token::NullMove { offset }),
+                    // Castling, because no move has the number 0.
+                    text @ (b"00" | b"000") if self.text.get(end) != Some(&b'.') => {
+                        Some(Token::Move { text, offset })
+                    }
+                    _ => None,
+                }
             }
         }
     }

@@ -139,7 +139,11 @@ pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError
 }
 
 /// Removes a move number from a word: converts `12.Nf3` and `12...Nf3` to `Nf3`, and `12.` and `12` to an empty string.
+/// `00` and `000` are castling.
 fn without_move_number(word: &str) -> &str {
+    if matches!(word, "00" | "000") {
+        return word;
+    }
     let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
     if rest.is_empty() || rest.starts_with('.') {
         rest.trim_start_matches('.')
@@ -261,12 +265,13 @@ impl Variant {
             };
             let operations = operations.join(" ");
             if !are_operations(&operations) {
+                let quoted = cut(&operations);
                 let reason = match are_operations(&format!("{operations};")) {
                     false => {
-                        format!("the text \"{operations}\" follows the position: remove this text")
+                        format!("the text \"{quoted}\" follows the position: remove this text")
                     }
                     true => format!(
-                        "the text \"{operations}\" follows the position: remove this text, or add a semicolon after \
+                        "the text \"{quoted}\" follows the position: remove this text, or add a semicolon after \
                          the position if this is an EPD operation"
                     ),
                 };
@@ -549,6 +554,31 @@ mod tests {
     }
 
     #[test]
+    fn advice_about_missing_and_superfluous_fields_works() {
+        let board = "8/8/8/8/8/4k3/8/4K3";
+        for (length, advice) in [
+            (9999, "remove this text"),
+            (MAX_POSITION_LENGTH, "remove the text after the position"),
+        ] {
+            let long = format!("{board} w - - 0 1 {}", "x".repeat(length));
+            let error = Variant::Standard.game_start(&long).unwrap_err().to_string();
+            assert!(error.contains(advice) && error.len() < 600, "{error}");
+        }
+        for (missing, advice) in [
+            ("", "add w or b, and KQkq or -, after the board"),
+            (" w", "add KQkq or - after the side to move"),
+        ] {
+            let error = Variant::Standard.parse_fen(&format!("{board}{missing}"));
+            let error = error.unwrap_err().to_string();
+            assert!(error.ends_with(advice), "{error}");
+        }
+        for complete in [" w -", " b - - 0 1"] {
+            let fen = format!("{board}{complete}");
+            assert!(Variant::Standard.parse_fen(&fen).is_ok(), "{fen}");
+        }
+    }
+
+    #[test]
     fn san_uci_and_numbers_mix() {
         let expected = key(&from_text(None, Some("e4 c5 Nf3")).unwrap());
         for line in [
@@ -567,8 +597,15 @@ mod tests {
 
     #[test]
     fn castling_with_zeros_is_not_a_move_number() {
-        let line = "e4 e5 Nf3 Nf6 Bc4 Bc5 0-0";
-        assert!(from_text(None, Some(line)).is_ok());
+        let castled = key(&from_text(None, Some("e4 e5 Nf3 Nf6 Bc4 Bc5 O-O")).unwrap());
+        for castling in ["0-0", "00", "4.00"] {
+            let line = format!("e4 e5 Nf3 Nf6 Bc4 Bc5 {castling}");
+            assert_eq!(
+                key(&from_text(None, Some(&line)).unwrap()),
+                castled,
+                "{line}"
+            );
+        }
     }
 
     #[test]

@@ -138,8 +138,10 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
 /// the caller must find the piece that moves.
 fn parse(text: &[u8]) -> Option<San> {
     match text {
-        b"0-0" | b"o-o" | b"OO" | b"oo" => return Some(San::Castle(CastlingSide::KingSide)),
-        b"0-0-0" | b"o-o-o" | b"OOO" | b"ooo" => {
+        b"0-0" | b"o-o" | b"OO" | b"oo" | b"00" => {
+            return Some(San::Castle(CastlingSide::KingSide));
+        }
+        b"0-0-0" | b"o-o-o" | b"OOO" | b"ooo" | b"000" => {
             return Some(San::Castle(CastlingSide::QueenSide));
         }
         _ => {}
@@ -385,8 +387,16 @@ mod tests {
     #[test]
     fn castling() {
         let fen = "4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1";
-        assert_reads(fen, &["O-O", "0-0", "o-o", "e1g1", "e1h1", "Ke1g1"], "O-O");
-        assert_reads(fen, &["O-O-O", "0-0-0", "e1c1", "e1a1", "O-O-O+"], "O-O-O");
+        assert_reads(
+            fen,
+            &["O-O", "0-0", "o-o", "OO", "00", "e1g1", "e1h1", "Ke1g1"],
+            "O-O",
+        );
+        assert_reads(
+            fen,
+            &["O-O-O", "0-0-0", "000", "e1c1", "e1a1", "O-O-O+"],
+            "O-O-O",
+        );
     }
 
     /// Returns all moves in coordinate notation that are read as castling in a position.
