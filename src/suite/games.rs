@@ -163,9 +163,14 @@ impl LineCounts {
             ..
         } = self;
         let plies = counted(suite.plies as u64, "half-move");
+        let or_fewer = match suite.plies {
+            1 => "",
+            _ => "use fewer half-moves, or ",
+        };
         if *all == 0 {
             format!(
-                "no game contains {plies} after a starting position of the suite: use fewer half-moves"
+                "no game contains {plies} after a starting position of the suite: {or_fewer}start from positions of \
+                 the games (--from)"
             )
         } else if *most < min_game {
             let none = match format {
@@ -173,8 +178,8 @@ impl LineCounts {
                 SuiteFormat::Epd => format!("no position after {plies} was reached by"),
             };
             format!(
-                "{none} {min_game} games, and the largest number of games is {most}: use fewer half-moves, or use a \
-                 smaller --min-game"
+                "{none} {min_game} games, and the largest number of games is {most}: {or_fewer}use a smaller \
+                 --min-game"
             )
         } else if *over > 0 && suite.ranges().is_empty() {
             over_everywhere(suite.plies)

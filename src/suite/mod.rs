@@ -197,8 +197,12 @@ impl Suite {
 /// Returns the error message for a suite that is empty because the game is over after every line. `plies` is the
 /// length of the lines in half-moves.
 fn over_everywhere(plies: usize) -> String {
+    let advice = match plies {
+        1 => "start from other positions (--from)",
+        _ => "use fewer half-moves",
+    };
     let plies = counted(plies as u64, "half-move");
-    format!("the game is over after every line of {plies}: use fewer half-moves")
+    format!("the game is over after every line of {plies}: {advice}")
 }
 
 /// A summary of a suite that was made from a database or a book.
