@@ -167,7 +167,7 @@ fn books_of_ordered_counts_are_those_of_the_games() {
 fn rows_that_are_not_in_the_order_that_they_tell_are_an_error() {
     let dir = temp();
     let key = 0x463b_9618_1691_fc9c;
-    let part = |name: &str, keys: [i64; 3]| {
+    let part = |name: &str, keys: [i64; 3], is_declared: bool| {
         let of_each = |value| Column::Long(vec![Some(value); 3]);
         let columns = vec![
             ("key", Column::Long(keys.map(Some).to_vec())),
@@ -182,12 +182,13 @@ fn rows_that_are_not_in_the_order_that_they_tell_are_an_error() {
             descending: false,
             nulls_first: false,
         });
-        let properties = WriterProperties::builder().set_sorting_columns(Some(ascending.to_vec()));
+        let declared = is_declared.then(|| ascending.to_vec());
+        let properties = WriterProperties::builder().set_sorting_columns(declared);
         fs::create_dir(dir.path().join(name)).unwrap();
         let path = dir.path().join(name).join("data.parquet");
         write_part_with(&path, &columns, properties.build());
     };
-    part("sorted", [-1, key - 1, key]);
+    part("sorted", [-1, key - 1, key], true);
     let report = ok_json(dir.path(), "make-book sorted --json --bin sorted.bin");
     assert_eq!(
         (&report["entries"], &report["plies"]),
@@ -198,12 +199,22 @@ fn rows_that_are_not_in_the_order_that_they_tell_are_an_error() {
         ("keys", [-1, key, key - 1], 2),
         ("moves", [-1, key, key], 2),
     ] {
-        part(name, keys);
+        part(name, keys, true);
         let err = fails(dir.path(), &format!("make-book {name} --bin book.bin"), 1);
         let told =
             format!("{name}/data.parquet: row {row} is not in the order that the file declares");
         assert!(err.contains(&told), "{err}");
+        assert!(
+            err.contains("write the file without sorting_columns"),
+            "{err}"
+        );
         assert!(!dir.path().join("book.bin").exists());
+        let undeclared = format!("{name}-undeclared");
+        part(&undeclared, keys, false);
+        ok(
+            dir.path(),
+            &format!("make-book {undeclared} --bin {name}.bin"),
+        );
     }
 }
 
@@ -236,6 +247,8 @@ fn pages_that_would_fill_the_memory_are_refused() {
             && err.contains("write the file with smaller pages"),
         "{err}"
     );
+    write_part(&path, &columns);
+    ok(dir.path(), "make-book large --bin book.bin");
 }
 
 #[test]

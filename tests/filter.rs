@@ -278,8 +278,12 @@ proptest! {
         let sum: f64 = shares.iter().flatten().sum();
         let expected = if weights.iter().flatten().any(|weight| *weight > 0) { 100.0 } else { 0.0 };
         prop_assert!((sum - expected).abs() < 1e-9, "{sum}");
+        let total: u64 = weights.iter().flatten().sum();
         for (weight, share) in weights.iter().zip(&shares) {
-            prop_assert_eq!(weight.is_some(), share.is_some());
+            let expected = weight.map(|weight| weight as f64 / total.max(1) as f64);
+            prop_assert_eq!(expected.is_some(), share.is_some());
+            let difference = share.unwrap_or_default() - 100.0 * expected.unwrap_or_default();
+            prop_assert!(difference.abs() < 1e-9, "{shares:?}");
         }
     }
 }

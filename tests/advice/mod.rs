@@ -1,0 +1,697 @@
+//! Follows the advice of messages: a command fails or warns, and the commands that its message suggests must
+//! work.
+
+mod rows;
+
+use std::{fs, io::Write, path::Path};
+
+use crate::common::{fed, ok, polybook_in, run, sample, temp};
+
+const ENDGAME: &str = "4k3/8/8/8/8/8/8/4K2R w K -";
+
+/// Two games between two players, each with one color in each.
+const DUEL: &str = "\
+[Event \"Cup\"]
+[White \"Ann\"]
+[Black \"Bob\"]
+[Date \"2020.01.01\"]
+[TimeControl \"300\"]
+
+1. e4 e5 2. Nf3 1-0
+
+[White \"Bob\"]
+[Black \"Ann\"]
+[Date \"2020.01.02\"]
+[TimeControl \"300\"]
+
+1. e4 c5 2. Nf3 0-1
+";
+
+const CLOCKED: &str =
+    "[White \"A\"]\n[Black \"B\"]\n\n1. e4 {[%clk 0:01:00]} e5 {[%clk 0:01:00]} 1-0\n\n";
+
+const CHESS960: &str = "nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN w FCfc - 0 1";
+
+const RACING_KINGS: &str = "8/8/8/8/8/8/krbnNBRK/qrbnNBRQ w - - 0 1";
+
+/// Creates a directory with the files that the commands read.
+fn files() -> tempfile::TempDir {
+    let dir = temp();
+    let at = dir.path();
+    for (name, text) in [
+        (
+            "frc.pgn",
+            format!("[FEN \"{CHESS960}\"]\n[Result \"1-0\"]\n\n1. Nb3 Nb6 1-0\n"),
+        ),
+        ("frc.epd", format!("{CHESS960}\n")),
+        ("de.pgn", "[White \"A\"]\n\n1. Sf3 d5 1-0\n".to_owned()),
+        ("en.pgn", "[White \"A\"]\n\n1. e4 e5 1-0\n".to_owned()),
+        (
+            "mixed.pgn",
+            "1. e4 e5 1-0\n\n[White \"B\"]\n\n1. d4 Ke4 1-0\n".to_owned(),
+        ),
+        (
+            "wild.pgn",
+            "[Variant \"wild/0\"]\n\n1. e4 e5 1-0\n".to_owned(),
+        ),
+        (
+            "drops.pgn",
+            "1. e4 d5 2. exd5 Qxd5 3. Nc3 P@g4 1-0\n".to_owned(),
+        ),
+        ("old.pgn", "[White \"A\"]\n\n1. P-K4 P-K4 1-0\n".to_owned()),
+        ("ru.pgn", "[White \"A\"]\n\n1. Кf3 d5 1-0\n".to_owned()),
+        ("nf3.pgn", "[White \"A\"]\n\n1. Nf3 d5 1-0\n".to_owned()),
+        ("open.pgn", "1. e4 e5 *\n".to_owned()),
+        ("plain.pgn", "[Event \"x\"]\n\n1. e4 e5 1-0\n".to_owned()),
+        ("mine.pgn", "1. e4 c5 2. Nf3 *\n".to_owned()),
+        ("notes.txt", "my notes\n".to_owned()),
+        (
+            "tagged.pgn",
+            "[Event \"x\"]\n[White \"A\"]\n[Date \"2020.01.01\"]\n[ECO \"C20\"]\n[TimeControl \"300\"]\n\n1. e4 e5 1-0\n".to_owned(),
+        ),
+        ("old.epd", "my notes\n".to_owned()),
+        ("start.epd", "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR\n".to_owned()),
+        ("none.epd", "# none\n".to_owned()),
+        ("last.epd", "rnbqkbnr/pppp1ppp/8/4p3/6P1/5P2/PPPPP2P/RNBQKBNR b KQkq -\n".to_owned()),
+        ("once.epd", format!("{ENDGAME}\n")),
+        ("twice.epd", format!("{ENDGAME}\n{ENDGAME}\n")),
+        ("no_change.txt", "1. e4\n".to_owned()),
+        ("change.txt", "; set e4=100\n".to_owned()),
+        ("mate.pgn", "1. f3 e5 2. g4 Qh4# 0-1\n".to_owned()),
+        ("atomic.pgn", "[Variant \"Atomic\"]\n\n1. e4 e5 1-0\n".to_owned()),
+        ("duel.pgn", DUEL.to_owned()),
+        ("big.pgn", CLOCKED.repeat(20_000)),
+        ("two.pgn", "[White \"A\"]\n\n1. e4 e5 1-0\n\n[White \"B\"]\n\n1. d4 d5 1-0\n".to_owned()),
+        ("dup.pgn", "1. e4 e5 1-0\n\n1. e4 e5 1-0\n\n1. d4 d5 1-0\n".to_owned()),
+        ("frc2.pgn", format!("[FEN \"{ENDGAME} 0 1\"]\n\n1. O-O Kd7 1-0\n")),
+        (
+            "site.pgn",
+            "[White \"A\"]\n[Site \"https://lichess.org/abcdefgh\"]\n\n1. e4 e5 1-0\n".to_owned(),
+        ),
+        ("eval.pgn", "1. e4 {[%eval 0.3]} e5 {[%eval 0.2]} 1-0\n".to_owned()),
+        (
+            "losses.pgn",
+            "1. f3 {[%eval -1.0]} *\n\n1. e4 {[%eval 0.3]} e5 {[%eval 0.3]} *\n".to_owned(),
+        ),
+        ("loss.pgn", "1. f3 *\n".to_owned()),
+        ("badtag.pgn", "[Result \"won\"]\n\n1. e4 e5 1-0\n".to_owned()),
+        ("rk.pgn", format!("[Variant \"Racing Kings\"]\n[FEN \"{RACING_KINGS}\"]\n\n1. Kh3 Ka3 1-0\n")),
+        ("zh.pgn", "[Variant \"Crazyhouse\"]\n\n1. e4 d5 2. exd5 Qxd5 1-0\n".to_owned()),
+        ("page.html", "<!DOCTYPE html>\n<html></html>\n".to_owned()),
+        ("bad.txt", "e4; put Nf3=3\n".to_owned()),
+        ("long.epd", "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR\n".repeat(20_000)),
+    ] {
+        fs::write(at.join(name), text).unwrap();
+    }
+    fs::copy(sample("famous.pgn"), at.join("sample.pgn")).unwrap();
+    for made in [
+        "make-book en.pgn --min-game 1 --bin s.bin --obs s.obs.db3 --leveldb plain.idx",
+        "make-book en.pgn --explorer full.idx",
+        "make-book duel.pgn --explorer duel.idx",
+        "make-book en.pgn --counts li.counts --by speed,rating,month",
+        "make-book li.counts --explorer li.idx",
+        "make-book atomic.pgn --variant atomic --min-game 1 --obs atomic.obs.db3 --counts atomic.counts",
+        "make-book zh.pgn --variant crazyhouse --counts zh.counts",
+        "make-book en.pgn --counts month.counts --by month",
+        "make-book en.pgn --counts none.counts",
+        "make-book two.pgn --min-game 1 --bin two.bin",
+        "make-book duel.pgn --min-game 1 --uniform --no-header --bin duel.bin",
+        "make-book dup.pgn --min-game 2 --counts few.counts",
+        "make-book dup.pgn --min-game 2 --obs few.obs.db3",
+        "make-book sample.pgn --min-game 1 --bin sample.bin --counts classes.counts --by speed,rating,month",
+        "make-book site.pgn --explorer site.idx",
+        "make-book en.pgn atomic.pgn --variant auto --leveldb mix.idx",
+        "make-book en.pgn atomic.pgn --variant auto --explorer mixfull.idx",
+        "make-book en.pgn --leveldb stats.idx --index-stats",
+        "make-book en.pgn --explorer short.idx --max-ply 1",
+        "evals eval.pgn --out e.evals",
+        "evals eval.pgn --out e.parquet",
+        "evals losses.pgn --out loss.evals",
+    ] {
+        ok(at, made);
+    }
+    damaged_and_packed_files(at);
+    ok(at, "make-book big.pgn.gz --explorer big.idx");
+    for directory in ["papers", "pgns", "empty"] {
+        fs::create_dir(at.join(directory)).unwrap();
+    }
+    fs::copy(at.join("notes.txt"), at.join("papers/notes.txt")).unwrap();
+    fs::copy(at.join("en.pgn"), at.join("pgns/en.pgn")).unwrap();
+    dir
+}
+
+/// Writes a book with a changed weight, a file that is not a book, a 7z archive, and PGN files compressed with
+/// gzip, one of them truncated.
+fn damaged_and_packed_files(dir: &Path) {
+    let write = |name: &str, bytes: &[u8]| fs::write(dir.join(name), bytes).unwrap();
+    let mut book = fs::read(dir.join("s.bin")).unwrap();
+    let weight = book.len() - 5;
+    book[weight] ^= 1;
+    write("bad.bin", &book);
+    write("junk.bin", &(1..=160).collect::<Vec<u8>>().repeat(4));
+    write("cut.bin", &book[..book.len() - 5]);
+    let start = 0x463b_9618_1691_fc9c_u64.to_be_bytes();
+    let moves =
+        (1..=300_u16).map(|mv| [&start[..], &mv.to_be_bytes(), &[0, 1, 0, 0, 0, 0]].concat());
+    write("many.bin", &moves.collect::<Vec<_>>().concat());
+    let records = fs::read(dir.join("duel.bin")).unwrap();
+    let records: Vec<&[u8]> = records.chunks(16).rev().collect();
+    write("unsorted.bin", &records.concat());
+    write(
+        "blobs.pgn",
+        &[&(1..255).collect::<Vec<u8>>()[..], &[0; 600]].concat(),
+    );
+    let utf_16 = "\u{feff}1. e4 e5 1-0\n".encode_utf16();
+    write(
+        "utf16.pgn",
+        &utf_16.flat_map(u16::to_le_bytes).collect::<Vec<_>>(),
+    );
+    write("cut.zip", &[&b"PK\x03\x04"[..], &[0; 60]].concat());
+    write("none.zip", &[&b"PK\x05\x06"[..], &[0; 18]].concat());
+    write(
+        "games.rar",
+        &[&b"Rar!\x1a\x07\x01\0"[..], &[0; 40]].concat(),
+    );
+    let evals = fs::read(dir.join("e.evals")).unwrap();
+    write("cut.evals", &evals[..evals.len() - 9]);
+    write("a.7z", &[&b"7z\xbc\xaf\x27\x1c"[..], &[0; 40]].concat());
+    let packed = |name: &str| {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(&fs::read(dir.join(name)).unwrap()).unwrap();
+        gz.finish().unwrap()
+    };
+    let en = packed("en.pgn");
+    write("cut.pgn.gz", &en[..en.len() - 10]);
+    write("en.pgn.gz", &en);
+    write("twice.pgn.gz", &packed("en.pgn.gz"));
+    write("big.pgn.gz", &packed("big.pgn"));
+}
+
+/// Runs a command or another step in `dir`: `cp`, `mv`, `rm`, `cut FILE LENGTH`, or `sql FILE STATEMENTS`. Words in
+/// single quotes may contain blanks, and double quotes in statements stand for single ones. Checks that a command
+/// succeeds, and that it does not give the advice `already` again.
+#[track_caller]
+fn take(dir: &Path, step: &str, already: Option<&str>) {
+    let words = words(step);
+    let path = |at: usize| dir.join(words[at]);
+    match words[0] {
+        "cp" if path(1).is_dir() => {
+            fs::create_dir(path(2)).unwrap();
+            for entry in fs::read_dir(path(1)).unwrap() {
+                let entry = entry.unwrap();
+                fs::copy(entry.path(), path(2).join(entry.file_name())).unwrap();
+            }
+        }
+        "cp" => drop(fs::copy(path(1), path(2)).unwrap()),
+        "mv" => fs::rename(path(1), path(2)).unwrap(),
+        "rm" => fs::remove_file(path(1)).unwrap(),
+        "cut" => {
+            let bytes = fs::read(path(1)).unwrap();
+            fs::write(path(1), &bytes[..words[2].parse().unwrap()]).unwrap();
+        }
+        "sql" => {
+            let statements = words[2].replace('"', "'");
+            let db = rusqlite::Connection::open(path(1)).unwrap();
+            db.execute_batch(&statements).unwrap();
+        }
+        _ => {
+            let (succeeded, said) = said(dir, &words);
+            assert!(succeeded, "{step}: {said}");
+            let is_given = already.is_some_and(|advice| said.contains(advice));
+            assert!(!is_given, "{step}: {said}");
+        }
+    }
+}
+
+/// Runs a command with a cache of its own. Returns `true` if it succeeded, and all that it printed.
+fn said(dir: &Path, words: &[&str]) -> (bool, String) {
+    let mut command = polybook_in(dir);
+    command.args(words).env("XDG_CACHE_HOME", dir.join("cache"));
+    let output = command.output().unwrap();
+    let said = [output.stderr, output.stdout].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+/// Runs a command, and checks that its message contains `advice`.
+#[track_caller]
+fn advised(dir: &Path, command: &str, advice: &str) {
+    let (_, said) = said(dir, &words(command));
+    assert!(said.contains(advice), "{command}: {said}");
+}
+
+/// Splits a command line at blanks that are not within single quotes.
+fn words(line: &str) -> Vec<&str> {
+    let parts = line.split('\'').enumerate();
+    parts
+        .flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().collect(),
+            _ => vec![part],
+        })
+        .collect()
+}
+
+/// Splits a table of [`rows`] into its entries: what causes the message, a part of the message, and what follows the
+/// advice.
+fn entries(table: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    let mut lines = table.trim().lines().filter(|line| !line.starts_with('#'));
+    std::iter::from_fn(move || {
+        let cause = lines.next()?;
+        let advice = lines.next().unwrap().strip_prefix("  ! ").unwrap();
+        let followed = lines.next().unwrap().strip_prefix("  > ").unwrap();
+        Some((cause, advice, followed))
+    })
+}
+
+/// Causes each message of a table, and follows its advice.
+#[track_caller]
+fn follow(table: &str) {
+    let dir = files();
+    let dir = dir.path();
+    for (cause, advice, followed) in entries(table) {
+        let (steps, command) = cause.rsplit_once(" && ").unwrap_or(("", cause));
+        for step in steps.split(" && ").filter(|step| !step.is_empty()) {
+            take(dir, step, None);
+        }
+        advised(dir, command, advice);
+        for step in followed.split(" && ") {
+            take(dir, step, Some(advice));
+        }
+    }
+}
+
+#[test]
+fn advice_about_variants_and_games_works() {
+    follow(rows::GAMES);
+}
+
+#[test]
+fn advice_about_files_and_suites_works() {
+    follow(rows::FILES);
+}
+
+#[test]
+fn advice_about_options_works() {
+    follow(rows::OPTIONS);
+}
+
+#[test]
+fn advice_about_books_works() {
+    follow(rows::BOOKS);
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn advice_about_names_works() {
+    follow(rows::NAMES);
+}
+
+#[test]
+fn advice_about_repertoires_works() {
+    follow(rows::REPERTOIRES);
+}
+
+#[test]
+fn advice_about_indexes_and_counts_works() {
+    follow(rows::COUNTS);
+}
+
+#[test]
+fn advice_about_inputs_works() {
+    follow(rows::INPUTS);
+}
+
+#[test]
+fn advice_about_databases_and_memory_works() {
+    follow(rows::DATABASES);
+}
+
+/// Damages each file of each kind of index in several ways. If reading the index fails, the message says to make the
+/// index again, which works, or that the directory is no index.
+#[test]
+fn damaged_indexes_can_be_made_again_as_advised() {
+    let dir = files();
+    let dir = dir.path();
+    let mut advised = 0;
+    for (index, make) in [
+        ("full.idx", "make-book en.pgn --explorer"),
+        ("li.idx", "make-book li.counts --explorer"),
+        ("stats.idx", "make-book en.pgn --index-stats --leveldb"),
+    ] {
+        for file in fs::read_dir(dir.join(index)).unwrap() {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            for damage in ["missing", "half", "zeros", "changed"] {
+                let case = format!("{index}/{name} {damage}");
+                let copy = format!("{index}-{name}-{damage}");
+                take(dir, &format!("cp {index} {copy}"), None);
+                let file = dir.join(&copy).join(&name);
+                let mut bytes = fs::read(&file).unwrap();
+                match damage {
+                    "half" => bytes.truncate(bytes.len() / 2),
+                    "zeros" => bytes.fill(0),
+                    _ => {
+                        let middle = bytes.len() / 2;
+                        if let Some(byte) = bytes.get_mut(middle) {
+                            *byte ^= 1;
+                        }
+                    }
+                }
+                fs::write(&file, bytes).unwrap();
+                if damage == "missing" {
+                    fs::remove_file(&file).unwrap();
+                }
+                for command in ["moves --index", "verify"] {
+                    let (succeeded, text) = said(dir, &words(&format!("{command} {copy}")));
+                    let is_no_index = text.contains("give an index that make-book made");
+                    let is_damaged = text.contains("make the index again");
+                    assert!(succeeded || is_no_index || is_damaged, "{case}: {text}");
+                    advised += u32::from(is_damaged);
+                }
+                let (made, text) = said(dir, &words(&format!("{make} {copy} --force")));
+                if text.contains("remove the directory, or choose another one") {
+                    fs::remove_dir_all(dir.join(&copy)).unwrap();
+                    ok(dir, &*format!("{make} {copy}"));
+                } else {
+                    let choose_another = text.contains("choose another directory");
+                    assert!(made || choose_another, "{case}: {text}");
+                    ok(dir, &*format!("{make} {copy}-new"));
+                }
+            }
+        }
+    }
+    assert!(advised > 50, "{advised}");
+}
+
+/// The server refuses sources that contain results without games. The commands in its messages make sources that
+/// it accepts.
+#[cfg(feature = "serve")]
+#[test]
+fn advice_about_sources_of_the_server_works() {
+    use crate::common::served::Served;
+
+    let dir = files();
+    let dir = dir.path();
+    advised(
+        dir,
+        "serve li.counts",
+        "make an index with polybook make-book li.counts --explorer li.idx, and serve the index",
+    );
+    ok(dir, "make-book li.counts --explorer li.idx --force");
+    advised(
+        dir,
+        "serve s.obs.db3",
+        "polybook serve games.pgn --book s.obs.db3",
+    );
+    for (source, path) in [("li.idx", "/lichess"), ("en.pgn --book s.obs.db3", "/book")] {
+        let served = Served::start(dir, format!("-q {source}").as_str());
+        let reply = served.ask("GET", path, "");
+        assert!(reply.text().contains("e2e4"), "{source}: {}", reply.text());
+    }
+}
+
+/// Requests that the server refuses, and requests that follow its advice.
+#[cfg(feature = "serve")]
+#[test]
+fn advice_of_the_server_works() {
+    use crate::common::served::Served;
+
+    let dir = files();
+    let served = Served::start(dir.path(), "-q duel.pgn li.idx --repertoire mine.pgn:white");
+    let own = "X-Polybook: 1\r\n";
+    for (request, advice, followed) in entries(rows::SERVER) {
+        let refused = served.ask("GET", request, own);
+        assert!(refused.status >= 400, "{request}");
+        assert!(
+            refused.text().contains(advice),
+            "{request}: {}",
+            refused.text()
+        );
+        let reply = served.ask("GET", followed, own);
+        assert_eq!(reply.status, 200, "{followed}: {}", reply.text());
+    }
+    // The advice is about the method or the headers.
+    for (method, path, headers, advice, followed) in [
+        (
+            "HEAD",
+            "/book.bin?minGame=1&source=duel",
+            own,
+            "",
+            ("GET", own),
+        ),
+        (
+            "POST",
+            "/lichess",
+            own,
+            "only the methods GET and HEAD",
+            ("HEAD", own),
+        ),
+        (
+            "GET",
+            "/book.bin?minGame=1&source=duel",
+            "Origin: http://a.example\r\n",
+            "send the header \"X-Polybook: 1\"",
+            ("GET", own),
+        ),
+        (
+            "GET",
+            "/about",
+            "Accept-Encoding: br, identity;q=0\r\n",
+            "allow identity or gzip",
+            ("GET", "Accept-Encoding: gzip\r\n"),
+        ),
+    ] {
+        let refused = served.ask(method, path, headers);
+        assert!(refused.status >= 400, "{method} {path}: {}", refused.status);
+        assert!(refused.text().contains(advice), "{}", refused.text());
+        let reply = served.ask(followed.0, path, followed.1);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+    }
+}
+
+/// The server refuses to start, and starts as its message says.
+#[cfg(feature = "serve")]
+#[test]
+fn advice_about_the_start_of_the_server_works() {
+    use crate::common::served::Served;
+
+    let dir = files();
+    let dir = dir.path();
+    fs::create_dir(dir.join("copy")).unwrap();
+    fs::copy(dir.join("en.pgn"), dir.join("copy/duel.pgn")).unwrap();
+    for (refused, advice, steps, served) in [
+        (
+            "en.pgn --listen 8040",
+            "use ADDRESS:PORT, such as 127.0.0.1:8040",
+            "",
+            "en.pgn",
+        ),
+        (
+            "en.pgn --repertoire mine.pgn",
+            "give the side after the file, as in my.pgn:white",
+            "",
+            "en.pgn --repertoire mine.pgn:white",
+        ),
+        (
+            "plain.idx",
+            "make an explorer's index with make-book --explorer",
+            "make-book -q en.pgn --explorer added.idx",
+            "added.idx",
+        ),
+        (
+            "duel.pgn copy/duel.pgn",
+            "two sources have the name \"duel\": rename one of the files",
+            "mv copy/duel.pgn copy/other.pgn",
+            "duel.pgn copy/other.pgn",
+        ),
+        (
+            "pgns",
+            "give the PGN files in the directory, such as pgns/*.pgn",
+            "",
+            "pgns/en.pgn",
+        ),
+    ] {
+        advised(dir, &format!("serve {refused}"), advice);
+        for step in steps.split(" && ").filter(|step| !step.is_empty()) {
+            take(dir, step, None);
+        }
+        Served::start(dir, format!("-q {served}").as_str());
+    }
+    let first = Served::start(dir, "-q duel.pgn");
+    let address = first.url();
+    let address = address.trim_start_matches("http://").trim_end_matches('/');
+    advised(
+        dir,
+        &format!("serve duel.pgn --listen {address}"),
+        "use a free port with --listen 127.0.0.1:0",
+    );
+    Served::start(dir, "-q duel.pgn --listen 127.0.0.1:0");
+    ok(
+        dir,
+        "make-book -q tagged.pgn --min-elo 100 --explorer chosen.idx",
+    );
+    let served = Served::start(dir, "-q chosen.idx");
+    let refused = served.ask("GET", "/book.bin?minGame=1", "X-Polybook: 1\r\n");
+    let advice =
+        "chosen with --min-elo 100: make the book with polybook make-book and these options";
+    assert!(refused.text().contains(advice), "{}", refused.text());
+    ok(
+        dir,
+        "make-book -q tagged.pgn --min-elo 100 --min-game 1 --bin chosen.bin",
+    );
+}
+
+/// Games from standard input cannot be printed; those of a file can.
+#[test]
+fn advice_about_games_from_standard_input_works() {
+    let dir = files();
+    let dir = dir.path();
+    let games = fs::read(dir.join("en.pgn")).unwrap();
+    let made = fed(dir, "make-book - --explorer stream.idx", &games);
+    assert!(made.status.success(), "{made:?}");
+    let game = "game --index stream.idx 0";
+    advised(dir, game, "make the index from a file");
+    ok(dir, "make-book en.pgn --explorer file.idx");
+    ok(dir, "game --index file.idx 0");
+    #[cfg(feature = "serve")]
+    {
+        let streamed = fed(dir, "moves --index -", &games);
+        let text = String::from_utf8(streamed.stderr).unwrap();
+        let advice = "save the games as a file, or make an index with make-book";
+        assert!(text.contains(advice), "{text}");
+    }
+}
+
+#[test]
+fn advice_about_the_number_of_names_works() {
+    let dir = files();
+    let options = |names| " --player A".repeat(names);
+    let command = |names| format!("moves --index full.idx{}", options(names));
+    advised(
+        dir.path(),
+        &command(21),
+        "21 names are too many: give at most 20",
+    );
+    ok(dir.path(), &command(20));
+}
+
+#[test]
+fn advice_about_commands_of_uci_works() {
+    let dir = files();
+    let commands = "position e4\nposition startpos moves e2e4\nsetoption MultiPV\nsetoption name MultiPV value 2\n";
+    let output = fed(dir.path(), "engine s.bin", commands.as_bytes());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        said.lines().collect::<Vec<_>>(),
+        [
+            "info string position: the command position is malformed: use position startpos or position fen FEN",
+            "info string the command setoption is malformed: use setoption name NAME value VALUE",
+        ]
+    );
+}
+
+/// The advice that no test follows is still the text of a message.
+#[test]
+fn advice_that_is_not_followed_exists() {
+    let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut code = String::new();
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => directories.push(path),
+                false => code += &fs::read_to_string(path).unwrap(),
+            }
+        }
+    }
+    let parts = code.split("\\\n").enumerate();
+    let parts = parts.map(|(number, part)| if number > 0 { part.trim_start() } else { part });
+    let code: String = parts.collect();
+    for (advice, reason) in rows::NOT_FOLLOWED {
+        assert!(code.contains(advice), "{advice} ({reason})");
+    }
+}
+
+/// Corrects the mistakes in a FEN as the messages advise, which leads to a position.
+#[test]
+fn advice_about_a_fen_leads_to_a_position() {
+    let dir = temp();
+    for (fen, advice, followed) in [
+        (
+            "4k3/8/8/8/8/8/8/4K2R w K - id \"a\"",
+            "add a semicolon after the position",
+            "4k3/8/8/8/8/8/8/4K2R w K - id \"a\";",
+        ),
+        (
+            "4k3/8/8/8/8/8/8/4K2R w K - 0 1 moves e1g1",
+            "the text \"moves e1g1\" follows the position: remove this text",
+            "4k3/8/8/8/8/8/8/4K2R w K - 0 1",
+        ),
+    ] {
+        advised(dir.path(), &format!("key --fen '{fen}'"), advice);
+        ok(dir.path(), &["key", "--fen", followed]);
+    }
+    // A semicolon would not correct these texts.
+    for rest in ["1.e4", "1.e4;", "\"x"] {
+        let fen = format!("4k3/8/8/8/8/8/8/4K2R w K - {rest}");
+        let output = run(dir.path(), &["key", "--fen", &fen]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("remove this text"), "{said}");
+        assert!(!said.contains("semicolon"), "{said}");
+    }
+}
+
+/// Messages do not suggest the option for another variant if a file contains only standard chess, as all files of
+/// evaluations do.
+#[test]
+fn no_variant_is_named_that_the_file_does_not_have() {
+    let dir = files();
+    for command in [
+        "show s.bin --fen FEN",
+        "show s.obs.db3 --fen FEN",
+        "tree s.bin --fen FEN",
+        "tree full.idx --fen FEN",
+        "moves --leveldb full.idx --fen FEN",
+        "moves --leveldb plain.idx --fen FEN",
+        "games --leveldb full.idx --fen FEN",
+        "games --leveldb plain.idx --fen FEN",
+        "edit s.bin --in-place --set e4=3 --fen FEN",
+        "evals frc.epd --out a.evals",
+    ] {
+        let command = command.replace("FEN", &format!("'{CHESS960}'"));
+        let output = run(dir.path(), &words(&command));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{command}");
+        assert!(said.contains("are those of Chess960"), "{command}: {said}");
+        assert!(said.contains("standard chess"), "{command}: {said}");
+        assert!(!said.contains("fischerandom"), "{command}: {said}");
+    }
+}
+
+/// Compressed books can be unpacked as the messages advise, whatever their names end in.
+#[cfg(unix)]
+#[test]
+fn compressed_books_are_unpacked_as_advised() {
+    use std::process::Command;
+
+    let dir = files();
+    let dir = dir.path();
+    let book = fs::read(dir.join("s.bin")).unwrap();
+    let mut tried = 0;
+    for name in ["gzip", "bzip2", "zstd", "xz", "lz4", "lzip"] {
+        let packed = Command::new(name).arg("-c").arg(dir.join("s.bin")).output();
+        let Ok(packed) = packed else {
+            continue;
+        };
+        fs::write(dir.join("packed.bin"), packed.stdout).unwrap();
+        advised(
+            dir,
+            "show packed.bin",
+            &format!("unpack the file, for instance with {name} -dc"),
+        );
+        let mut unpacking = Command::new(name);
+        let unpacked = unpacking.arg("-dc").arg(dir.join("packed.bin")).output();
+        let unpacked = unpacked.unwrap();
+        assert_eq!(unpacked.stdout, book, "{name}");
+        tried += 1;
+    }
+    assert!(tried > 0, "no program that compresses");
+}

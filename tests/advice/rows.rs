@@ -1,0 +1,1148 @@
+//! Messages with advice, and what follows the advice. The first line of an entry is the command or request that causes the
+//! message. `!` begins a part of the message, and `>` begins what the advice says to do. `&&` separates steps.
+
+/// Advice about variants and games.
+pub const GAMES: &str = r#"
+make-book frc.pgn --min-game 1 --bin a.bin
+  ! give --variant fischerandom
+  > make-book frc.pgn --min-game 1 --bin a.bin --variant fischerandom
+key --fen 'nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN w FCfc - 0 1'
+  ! give --variant fischerandom
+  > key --fen 'nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN w FCfc - 0 1' --variant fischerandom
+suite-report frc.epd frc.pgn
+  ! give --variant fischerandom
+  > suite-report frc.epd frc.pgn --variant fischerandom
+make-book frc.pgn --suite a.epd --plies 1 --min-game 1 --from frc.epd
+  ! give --variant fischerandom
+  > make-book frc.pgn --suite a.epd --plies 1 --min-game 1 --from frc.epd --variant fischerandom
+make-book en.pgn --min-game 1 --untagged-variant atomic --bin b.bin
+  ! --variant atomic counts these games
+  > make-book en.pgn --min-game 1 --untagged-variant atomic --bin b.bin --variant atomic
+show s.bin --variant atomic
+  ! give --variant with a variant of the file
+  > show s.bin --variant normal
+# The tag is removed in plain.pgn.
+make-book wild.pgn --min-game 1 --bin c.bin
+  ! "wild/0" is unknown: 1 game filtered; if these games are standard chess, remove the tag Variant
+  > make-book plain.pgn --min-game 1 --bin c.bin
+make-book drops.pgn --min-game 1 --bin b2.bin
+  ! give --variant crazyhouse --untagged-variant crazyhouse
+  > make-book drops.pgn --min-game 1 --bin b2.bin --variant crazyhouse --untagged-variant crazyhouse
+repertoire build drops.pgn --color white --out b3.pgn --min-game 1
+  ! give --variant crazyhouse --untagged-variant crazyhouse
+  > repertoire build drops.pgn --color white --out b3.pgn --min-game 1 --variant crazyhouse --untagged-variant crazyhouse
+# Games. The moves of old.pgn and ru.pgn are converted in en.pgn and nf3.pgn.
+make-book old.pgn --min-game 1 --bin b4.bin
+  ! the move is in descriptive notation: convert the game to moves such as e4 and Nf3
+  > make-book en.pgn --min-game 1 --bin b4.bin
+make-book ru.pgn --min-game 1 --bin b5.bin
+  ! use K, Q, R, B and N for the pieces
+  > make-book nf3.pgn --min-game 1 --bin b5.bin
+make-book open.pgn --min-game 1 --bin b6.bin
+  ! 1 game without a result counted as a draw: --unfinished skip leaves these games out
+  > make-book open.pgn en.pgn --min-game 1 --bin b6.bin --unfinished skip
+make-book de.pgn --min-game 1 --bin d.bin
+  ! the move is legal with make-book --piece-letters de
+  > make-book --piece-letters de de.pgn --min-game 1 --bin d.bin
+repertoire build de.pgn --color white --out a.pgn
+  ! the move is legal with make-book --piece-letters de
+  > make-book --piece-letters de de.pgn --explorer de.idx
+repertoire build de.pgn --color white --out a.pgn
+  ! legal with make-book
+  > repertoire build de.idx --color white --out a.pgn
+make-book mixed.pgn --strict --min-game 1 --bin e.bin
+  ! without --strict, polybook drops the game
+  > make-book mixed.pgn --min-game 1 --bin e.bin
+make-book en.pgn --bin f.bin
+  ! --min-game 1 keeps them
+  > make-book en.pgn --bin f.bin --min-game 1
+make-book en.pgn --bin g.bin
+  ! --allow-empty writes empty outputs
+  > make-book en.pgn --bin g.bin --allow-empty
+make-book en.pgn --since 2020 --min-game 1 --bin h.bin
+  ! --require-date drops this game
+  > make-book en.pgn --since 2020 --min-game 1 --bin h.bin --require-date --allow-empty
+make-book en.pgn --min-elo 2000 --min-game 1 --bin i.bin
+  ! --require-elo drops this game
+  > make-book en.pgn --min-elo 2000 --min-game 1 --bin i.bin --require-elo --allow-empty
+make-book en.pgn 3 --minimax --bin j.bin --min-game 1
+  ! did you mean --minimax=3?
+  > make-book en.pgn --minimax=3 --bin j.bin --min-game 1
+"#;
+
+/// Advice about files that exist, files of another kind, and suites that would be empty.
+pub const FILES: &str = r#"
+# Files that exist.
+make-book en.pgn --min-game 1 --obs s.obs.db3
+  ! replace it with --force
+  > make-book en.pgn --min-game 1 --obs s.obs.db3 --force
+make-book en.pgn --min-game 1 --bin notes.txt
+  ! choose another file, or replace this file with --force
+  > make-book en.pgn --min-game 1 --bin notes.txt --force
+make-book en.pgn --counts month.counts --by month
+  ! replace it with --force
+  > make-book en.pgn --counts month.counts --by month --force
+convert s.obs.db3 old.epd --min-game 1 --plies 1
+  ! replace it with --force
+  > convert s.obs.db3 old.epd --min-game 1 --plies 1 --force
+tree s.bin --out old.epd
+  ! replace it with --force
+  > tree s.bin --out old.epd --force
+dump-book s.bin --color white --out old.epd
+  ! replace it with --force
+  > dump-book s.bin --color white --out old.epd --force
+repertoire build en.pgn --color white --out mine.pgn
+  ! replace it with --force
+  > repertoire build en.pgn --color white --out mine.pgn --force
+merge-index plain.idx plain.idx --out full.idx
+  ! replace it with --force
+  > merge-index plain.idx plain.idx --out full.idx --force
+moves --leveldb plain.idx --min-elo 20
+  ! make an explorer's index from the games with make-book --explorer DIR
+  > make-book en.pgn --explorer added.idx
+edit s.bin --set e4=7
+  ! no output is given: give a file for the changed book with --out, or change this book with --in-place
+  > edit s.bin --set e4=7 --in-place
+# Files of another kind.
+show en.pgn
+  ! polybook make-book makes a book from games
+  > make-book en.pgn --bin k.bin --min-game 1
+dump-book s.obs.db3 --color white
+  ! polybook convert makes a book from an OOBS database
+  > convert s.obs.db3 l.bin --min-game 1
+convert s.bin m.bin
+  ! with polybook filter or polybook merge-book
+  > filter s.bin --best 1 --out m.bin
+convert s.obs.db3 n
+  ! give --format, or use a name that ends in .bin
+  > convert s.obs.db3 n --format csv
+# Suites that would be empty.
+convert s.bin e1.epd --plies 9
+  ! no line has 9 half-moves, and the longest line has 1: use fewer half-moves
+  > convert s.bin e1.epd --plies 1
+convert s.bin e2.epd --plies 1 --from once.epd
+  ! start from positions in which the source contains moves (--from)
+  > convert s.bin e2.epd --plies 1 --from start.epd
+convert s.obs.db3 e3.epd --plies 1
+  ! start from positions in which the source contains moves (--from), or keep moves with fewer games (--min-game)
+  > convert s.obs.db3 e3.epd --plies 1 --min-game 1
+convert s.obs.db3 e4.epd --plies 9 --min-game 1
+  ! use fewer half-moves
+  > convert s.obs.db3 e4.epd --plies 2 --min-game 1
+make-book en.pgn --suite e5.epd --plies 1
+  ! use a smaller --min-game
+  > make-book en.pgn --suite e5.epd --plies 1 --min-game 1
+make-book en.pgn --suite o --plies 1 --min-game 1
+  ! the name must end in .pgn for lines, or in .epd for positions
+  > make-book en.pgn --suite o.pgn --plies 1 --min-game 1
+repertoire build s.bin --color white --by score --out p.pgn
+  ! choose the moves with --by weight
+  > repertoire build s.bin --color white --by weight --out p.pgn
+make-book month.counts --explorer q.idx
+  ! count the games with --by speed,rating,month
+  > make-book en.pgn --counts q.counts --by speed,rating,month
+make-book month.counts --leveldb r.idx
+  ! give the PGN files
+  > make-book en.pgn --leveldb r.idx
+"#;
+
+/// Advice about options, and several kinds of files.
+pub const OPTIONS: &str = r#"
+edit s.bin --out e1.bin
+  ! use --set, --remove, --remove-position or --script
+  > edit s.bin --out e1.bin --set e4=5
+edit s.bin --out e2.bin --set e4
+  ! such as Nf3=100 or Nf3=25%
+  > edit s.bin --out e2.bin --set e4=100
+convert s.obs.db3 w.epd --plies 1 --min-game 1 --win-factor 3
+  ! only with --weighted: also give --weighted
+  > convert s.obs.db3 w.epd --plies 1 --min-game 1 --win-factor 3 --weighted
+convert s.bin w2.epd --plies 1 --min-game 1
+  ! polybook filter
+  > filter s.bin --best 1 --out w2.bin
+convert s.bin w3.epd --plies 1 --balance 40-60
+  ! make the suite from a database
+  > convert s.obs.db3 w3.epd --plies 1 --min-game 1 --balance 0-100
+make-book en.pgn --counts x1.counts --uniform
+  ! give this option when you make a book from the counts
+  > make-book none.counts --uniform --bin x1.bin --min-game 1
+make-book none.counts --explorer x2.idx --min-game 2
+  ! then make the index from these counts
+  > make-book none.counts --counts x2.counts --min-game 1
+make-book
+  ! give the files to read, or - for standard input
+  > make-book en.pgn --min-game 1 --bin x3.bin
+merge-book
+  ! give the books to merge
+  > merge-book s.bin s.bin --out x4.bin
+pgheader
+  ! give the file
+  > pgheader -s s.bin
+repertoire check mine.pgn --contradictions
+  ! give one repertoire with --color, or two with --white and --black
+  > repertoire check mine.pgn --contradictions --color white
+make-book en.pgn --memory 5 --min-game 1 --bin x5.bin
+  ! use a number with its unit, such as 512MiB
+  > make-book en.pgn --memory 512MiB --min-game 1 --bin x5.bin
+make-book en.pgn --memory x --min-game 1 --bin x5.bin
+  ! use a size such as 64MiB or 4GiB
+  > make-book en.pgn --memory 64MiB --min-game 1 --bin x5.bin
+tree s.bin --min-game 2
+  ! for a Polyglot book, use --min-weight
+  > tree s.bin --min-weight 1
+make-book tagged.pgn --since x --min-game 1 --bin x6.bin
+  ! use a date of the form YYYY, YYYY.MM or YYYY.MM.DD
+  > make-book tagged.pgn --since 2019.01 --min-game 1 --bin x6.bin
+make-book tagged.pgn --since 2021 --until 2019 --min-game 1 --bin x6.bin
+  ! exchange the two dates
+  > make-book tagged.pgn --since 2019 --until 2021 --min-game 1 --bin x6.bin
+make-book tagged.pgn --min-elo 2100 --max-elo 1900 --min-game 1 --bin x6.bin
+  ! exchange the two ratings
+  > make-book tagged.pgn --min-elo 1900 --max-elo 2100 --min-game 1 --bin x6.bin
+make-book tagged.pgn --time-control 5 --min-game 1 --bin x6.bin
+  ! such as 180-480, 600- or -60
+  > make-book tagged.pgn --time-control 180-480 --min-game 1 --bin x6.bin
+make-book tagged.pgn --eco X1 --min-game 1 --bin x6.bin
+  ! such as B20-B99, B2 for B20-B29, or B
+  > make-book tagged.pgn --eco C2 --min-game 1 --bin x6.bin
+make-book tagged.pgn --tag x --min-game 1 --bin x6.bin
+  ! give a tag and a text, such as Event=blitz
+  > make-book tagged.pgn --tag Event=x --min-game 1 --bin x6.bin
+make-book tagged.pgn --piece-letters xx --min-game 1 --bin x6.bin
+  ! use en, de, nl, fr, es or it
+  > make-book tagged.pgn --piece-letters es --min-game 1 --bin x6.bin
+make-book tagged.pgn --variant xx --min-game 1 --bin x6.bin
+  ! this variant is unknown: use standard, 
+  > make-book tagged.pgn --variant standard --min-game 1 --bin x6.bin
+make-book tagged.pgn --result xx --min-game 1 --bin x6.bin
+  ! use 1-0, 0-1, 1/2-1/2 or *
+  > make-book tagged.pgn --result 1-0 --min-game 1 --bin x6.bin
+make-book tagged.pgn --white= --min-game 1 --bin x6.bin
+  ! give at least one letter
+  > make-book tagged.pgn --white=a --min-game 1 --bin x6.bin
+make-book tagged.pgn --opening xx --min-game 1 --bin x6.bin
+  ! such as Najdorf, or ECO codes, such as B20-B99
+  > make-book tagged.pgn --opening C20-C99 --min-game 1 --bin x6.bin
+make-book pgns --min-game 1 --bin x7.bin
+  ! give the PGN files in the directory
+  > make-book pgns/en.pgn --min-game 1 --bin x7.bin
+make-book en.pgn --counts x9 --by x
+  ! use one or more of speed, rating and month, separated by commas, or none
+  > make-book en.pgn --counts x9 --by speed,month
+verify s.obs.db3 --fix x.bin
+  ! --fix applies only to Polyglot books
+  > verify s.bin --fix x10.bin
+merge-book s.bin s.obs.db3 --out m.bin
+  ! (polybook convert makes a book from a database)
+  > convert s.obs.db3 s2.bin --min-game 1
+merge-book s.bin s.obs.db3 --out m.bin
+  ! merge only books or only databases
+  > merge-book s.bin s2.bin --out m.bin
+make-book en.pgn --min-game 1 --bin x11.bin --obs x11.bin
+  ! this name is given for two outputs: choose another file
+  > make-book en.pgn --min-game 1 --bin x11.bin --obs x11.obs.db3
+make-book en.pgn --min-game 1 --bin en.pgn
+  ! this file is both an input and an output: choose another output
+  > make-book en.pgn --min-game 1 --bin x12.bin
+make-book en.pgn --min-game 1 --bin full.idx
+  ! this is a directory: give the name of a file
+  > make-book en.pgn --min-game 1 --bin x13.bin
+make-book en.pgn --explorer papers --force
+  ! choose another directory
+  > make-book en.pgn --explorer x14.idx --force
+make-book en.pgn --counts papers
+  ! choose another
+  > make-book en.pgn --counts x15.counts
+make-book month.counts --min-game 1 --bin x16.bin --since 2020
+  ! give the PGN files
+  > make-book tagged.pgn --min-game 1 --bin x16.bin --since 2020
+make-book month.counts none.counts --counts x17.counts
+  ! or none
+  > make-book month.counts none.counts --counts x17.counts --by none
+make-book month.counts none.counts --counts x17b.counts --by month
+  ! give fewer classes
+  > make-book month.counts none.counts --counts x17b.counts --by none
+make-book none.counts --counts x18.counts --by speed
+  ! count the games again with --by speed
+  > make-book en.pgn --counts x18.counts --by speed
+make-book month.counts --counts x19.counts --by speed
+  ! count the games again with --by speed
+  > make-book en.pgn --counts x19.counts --by speed
+tree plain.idx
+  ! make it again with --index-stats
+  > make-book en.pgn --leveldb plain2.idx --index-stats
+tree plain.idx
+  ! or make an index with make-book --explorer
+  > tree full.idx
+moves --index plain.idx --speed blitz
+  ! make an explorer's index from the games with make-book --explorer
+  > moves --index full.idx --speed blitz
+suite-report s.bin en.pgn
+  ! polybook convert makes a suite from a book
+  > convert s.bin x20.epd --plies 1
+moves --index full.idx --clocks 5
+  ! write the number after =, as in --clocks=5000
+  > moves --index full.idx --clocks=5
+make-book en.pgn --max-ply -1 --min-game 1 --bin x22.bin
+  ! use a whole number, 0 or larger
+  > make-book en.pgn --max-ply 1 --min-game 1 --bin x22.bin
+filter s.bin --out x23.bin --min-share 200
+  ! use a number from 0 to 100
+  > filter s.bin --out x23.bin --min-share 100
+convert s.obs.db3 x24.epd --plies 1 --balance x --min-game 1
+  ! use a range of
+  > convert s.obs.db3 x24.epd --plies 1 --balance 0-100 --min-game 1
+convert s.obs.db3 x25.epd --plies 1 --balance 60-40 --min-game 1
+  ! put the lower number first
+  > convert s.obs.db3 x25.epd --plies 1 --balance 40-100 --min-game 1
+make-book en.pgn --leveldb - --min-game 1
+  ! give a directory
+  > make-book en.pgn --leveldb x29.idx
+show full.idx
+  ! list its moves with polybook moves --index
+  > moves --index full.idx
+make-book full.idx --bin x30.bin
+  ! this is an index: give the PGN files from which the index was made
+  > make-book en.pgn --bin x30.bin --min-game 1
+info-book full.idx
+  ! give a book or a database
+  > info-book s.bin
+edit s.bin --out a1.bin --script no_change.txt
+  ! write a position, a semicolon and a change, such as 1. e4 c5; set Nf3=100
+  > edit s.bin --out a1.bin --script change.txt
+verify junk.bin --fix a2.bin
+  ! use an intact copy, or make the book again
+  > verify s.bin --fix a2.bin && make-book en.pgn --min-game 1 --bin a2b.bin
+merge-book bad.bin s.bin --out a3.bin
+  ! polybook verify --fix
+  > verify bad.bin --fix a3b.bin && merge-book a3b.bin s.bin --out a3.bin
+edit - --in-place --set e4=1
+  ! give a file for the changed book with --out
+  > edit s.bin --out a4.bin --set e4=1
+tree s.bin --out a5.pgn.gz
+  ! choose a name without .gz
+  > tree s.bin --out a5.pgn
+tree s.bin --json --out -
+  ! give a file for the output
+  > tree s.bin --json --out a6.pgn
+prepare --index duel.idx --player Ann --opponent Bob
+  ! give --color white or --color black
+  > prepare --index duel.idx --player Ann --opponent Bob --color white
+prepare --index duel.idx --player Ann --color white
+  ! give the opponent's name with --opponent and your name with --player
+  > prepare --index duel.idx --player Ann --opponent Bob --color white
+prepare --index duel.idx --player Ann --opponent Bob --color white --lines 0 --out a7.pgn
+  ! remove one of the two options
+  > prepare --index duel.idx --player Ann --opponent Bob --color white --lines 0 && prepare --index duel.idx --player Ann --opponent Bob --color white --out a7.pgn
+prepare --index duel.idx --player Ann --opponent Bob --color white --out -
+  ! give a file with --out
+  > prepare --index duel.idx --player Ann --opponent Bob --color white --out a8.pgn
+repertoire build duel.pgn --color white --player Ann --white Bob --out a9.pgn --min-game 1
+  ! give all names with the same option
+  > repertoire build duel.pgn --color white --player Ann --player Bob --out a9.pgn --min-game 1
+repertoire new duel.pgn --reference duel.pgn
+  ! --earlier compares each game only with earlier games
+  > repertoire new duel.pgn --reference duel.pgn --earlier
+convert s.bin a10.epd --from none.epd --plies 1
+  ! write a FEN or an EPD on each line
+  > convert s.bin a10.epd --from start.epd --plies 1
+make-book en.pgn --limit 3 --bin a11.bin
+  ! --min-game drops rare moves from a book
+  > make-book en.pgn --min-game 1 --bin a11.bin
+make-book en.pgn --plies 3 --bin a11.bin
+  ! the lines of a book end at --max-ply
+  > make-book en.pgn --min-game 1 --max-ply 3 --bin a11.bin
+verify twice.epd
+  ! remove these entries
+  > verify once.epd
+serve li.idx --unfinished skip
+  ! make the counts again with make-book --unfinished skip
+  > make-book en.pgn --counts a12.counts --by speed,rating,month --unfinished skip && make-book a12.counts --explorer a12.idx && moves --index a12.idx
+moves --index full.idx --player A --opponent-rating x
+  ! such as 2000-2199, 2000- or -2199
+  > moves --index full.idx --player A --opponent-rating -2199
+moves --index li.idx --player A
+  ! contains only counts, but games are needed for player: use an index
+  > moves --index full.idx --player A
+moves --index big.idx --clocks
+  ! unpack the file and make the index again
+  > make-book big.pgn --explorer big2.idx && moves --index big2.idx --clocks
+merge-index full.idx plain.idx --out a13.idx
+  ! make a new index that is like the other one
+  > merge-index full.idx duel.idx --out a13.idx
+merge-index li.idx full.idx --out a14.idx
+  ! add up the counts with make-book, and make an index from the sum
+  > make-book li.counts li.counts --explorer a14.idx
+make-book a.7z --bin a15.bin
+  ! unpack the archive and give the files in it
+  > make-book en.pgn --min-game 1 --bin a15.bin
+make-book none.counts atomic.counts --counts a16.counts
+  ! add up only counts of one variant
+  > make-book none.counts none.counts --counts a16.counts
+make-book en.pgn atomic.pgn --variant auto --min-game 1 --obs a17.obs.db3
+  ! choose one
+  > make-book en.pgn atomic.pgn --variant standard --min-game 1 --obs a17.obs.db3
+merge-book s.obs.db3 atomic.obs.db3 --out a18.obs.db3
+  ! merge only databases of one variant
+  > merge-book s.obs.db3 s.obs.db3 --out a18.obs.db3
+make-book cut.pgn.gz --min-game 1 --bin a19.bin
+  ! unpack or download the file again
+  > make-book en.pgn.gz --min-game 1 --bin a19.bin
+repertoire check mine.pgn notes.txt --color white
+  ! give a PGN file
+  > repertoire check mine.pgn en.pgn --color white
+repertoire gaps mine.pgn --color white --against en.pgn --white Zed
+  ! change the filters, or choose another source
+  > repertoire gaps mine.pgn --color white --against en.pgn --white A && repertoire gaps mine.pgn --color white --against duel.pgn --white Ann
+make-book mate.pgn --suite a20.epd --plies 4 --min-game 1
+  ! use fewer half-moves
+  > make-book mate.pgn --suite a20.epd --plies 3 --min-game 1
+prepare --index li.idx --player A --opponent B --color white
+  ! use an index that make-book --explorer made from games
+  > prepare --index duel.idx --player Ann --opponent Bob --color white
+openings --index li.idx --player A
+  ! use an index that make-book --explorer made from games
+  > openings --index full.idx --player A
+games --index li.idx
+  ! use an index that make-book --explorer made from games
+  > games --index full.idx
+moves --index li.idx --unfinished skip
+  ! use an index that make-book --explorer made from games
+  > moves --index full.idx --unfinished skip
+"#;
+
+/// Advice about books.
+pub const BOOKS: &str = r#"
+pgheader two.bin -v nope
+  ! -l lists the known variants, -f accepts any variant
+  > pgheader -l && pgheader two.bin -v nope -f
+edit s.bin --out y1.bin --set e4=0%
+  ! use a percentage greater than 0% and at most 100%
+  > edit s.bin --out y1.bin --set e4=100%
+edit s.bin --out y1.bin --set e4=70000
+  ! use a weight from 0 to 65535
+  > edit s.bin --out y1.bin --set e4=65535
+edit s.bin --out y1.bin --script bad.txt
+  ! use set MOVE=WEIGHT, remove MOVE or remove-position
+  > edit s.bin --out y1.bin --script change.txt
+edit two.bin --out y1.bin --set e4=100%
+  ! give lower percentages, or remove the other moves
+  > edit two.bin --out y2.bin --set e4=99% && edit two.bin --out y3.bin --set e4=100% --remove d4
+edit s.bin --out s.bin --set e4=1
+  ! or change the book with --in-place
+  > edit s.bin --in-place --set e4=1
+pgheader two.bin -f -v é
+  ! use only lower-case letters, digits and signs, without spaces
+  > pgheader two.bin -f -v ab
+show cut.bin
+  ! use an intact copy
+  > show s.bin
+show many.bin
+  ! use an intact copy
+  > show s.bin
+convert few.obs.db3 y4a.epd --plies 1 --min-game 2
+  ! make the database again with --min-game 1
+  > make-book en.pgn --min-game 1 --obs y4.obs.db3 && convert y4.obs.db3 y4.epd --plies 1 --min-game 1
+verify bad.bin
+  ! use an intact copy; verify --fix OUT sorts this book, but keeps changed moves and weights
+  > verify s.bin && verify bad.bin --fix v1.bin
+verify unsorted.bin
+  ! polybook verify --fix OUT writes a copy without these faults
+  > verify unsorted.bin --fix v2.bin && verify v2.bin
+verify s.bin two.bin --fix v4.bin
+  ! writes a copy of one book: give only one book
+  > verify s.bin --fix v4.bin
+evals cut.evals --out v5.evals
+  ! make the store again
+  > evals eval.pgn --out v5.evals
+verify full.idx --fix v6.bin
+  ! this is a directory, but --fix applies only to Polyglot books
+  > verify s.bin --fix v6.bin
+"#;
+
+/// Advice about names of commands, files, players and openings.
+pub const NAMES: &str = r#"
+s.bin
+  ! to show the moves of a book, run polybook show s.bin
+  > show s.bin
+en.pgn
+  ! to make a book, run polybook make-book en.pgn
+  > make-book en.pgn --min-game 1 --bin y5.bin
+moves en.pgn
+  ! give the file with the option --index, as in polybook moves --index en.pgn
+  > moves --index en.pgn
+tree s.bin --max-plies 3
+  ! (did you mean '--max-ply'?)
+  > tree s.bin --max-ply 3
+make-book en.pgn --output y6.bin --min-game 1
+  ! (did you mean '--bin'?)
+  > make-book en.pgn --bin y6.bin --min-game 1
+shwo s.bin
+  ! (did you mean 'show'?)
+  > show s.bin
+convert s.bin y7a.epd --plies 1 --limit 0
+  ! use 1 or more
+  > convert s.bin y7a.epd --plies 1 --limit 1
+filter s.bin --out y7.bin --min-share x
+  ! use a number
+  > filter s.bin --out y7.bin --min-share 1
+tree s.bin --frob
+  ! see polybook tree --help
+  > tree --help
+make-book en.pgn --explorer
+  ! --explorer DIR writes the explorer's index, and --leveldb DIR writes an index for front-ends
+  > make-book en.pgn --explorer y8.idx --leveldb y9.idx
+engine s.bin --min-elo 2000
+  ! give an explorer's index or a PGN file
+  > engine full.idx --min-elo 2000 && engine en.pgn --min-elo 2000
+engine -
+  ! so - cannot be a source: give a file
+  > engine s.bin
+evals eval.pgn --out y10.evals --engine x --positions start.epd --option Hash
+  ! give the name of an option and its value, such as Hash=64
+  > evals eval.pgn --out y10.evals
+convert s.obs.db3 y11.epd --plies 1 --min-game 1 --evals e.evals
+  ! also give --max-loss or, for a suite, --eval or --eval-abs
+  > convert s.obs.db3 y11.epd --plies 1 --min-game 1 --evals e.evals --eval -9..9 && convert s.obs.db3 y11.bin --min-game 1 --evals e.evals --max-loss 300
+evals eval.pgn --out y12.epd --engine nobody --positions start.epd
+  ! give the name of a store with --out, and convert the store afterwards
+  > evals eval.pgn --out y12.evals && evals y12.evals --out y12.epd
+filter s.bin --out y13.bin --best 1 --variant standard
+  ! --variant applies only with --reachable, --max-ply or --max-loss: also give one of these options
+  > filter s.bin --out y13.bin --best 1 --variant standard --reachable
+game --index site.idx https://lichess.org/12345678
+  ! use the number of the game from the list that polybook games prints
+  > games --index site.idx && game --index site.idx 0
+game --index site.idx x
+  ! use the number of a game, 0 or larger, or the address of a game at lichess.org
+  > game --index site.idx 0 && game --index site.idx https://lichess.org/abcdefgh
+game --index site.idx https://lichess.org/abcdefgx
+  ! find the number of the game with polybook games --index site.idx
+  > games --index site.idx && game --index site.idx 0
+game --index site.idx 7
+  ! use an id from 0 to 0
+  > game --index site.idx 0
+show papers
+  ! this is a directory: if it is an index, list its moves with polybook moves --index
+  > show s.bin
+verify - -
+  ! - is given twice, but there is only one standard input: use a file for one of them
+  > verify s.bin s.bin
+make-book - --from - --suite y.epd --plies 1
+  ! there is only one standard input
+  > make-book en.pgn --from start.epd --suite y14.epd --plies 1 --min-game 1
+suite-report - -
+  ! there is only one standard input
+  > suite-report mine.pgn duel.pgn
+make-book en.pgn --suite y15.epd --max-ply 1 --plies 2 --min-game 1
+  ! use a larger --max-ply, or a smaller --plies
+  > make-book en.pgn --suite y15.epd --max-ply 2 --plies 2 --min-game 1 && make-book en.pgn --suite y16.epd --max-ply 1 --plies 1 --min-game 1
+make-book en.pgn --suite y17.epd --plies 1 --only-white --min-game 1
+  ! applies only to books
+  > make-book en.pgn --bin y17.bin --only-white --min-game 1
+merge-book s.obs.db3 s.obs.db3 --policy first --out y18.obs.db3
+  ! --policy first applies only to Polyglot books
+  > merge-book s.bin s.bin --policy first --out y18.bin
+moves --index plain.idx --clocks
+  ! needs an explorer's index: make one with make-book --explorer
+  > make-book en.pgn --explorer y19.idx && moves --index y19.idx --clocks
+moves --index stats.idx
+  ! an explorer's index (make-book --explorer) counts only the games in which the move was played in this position
+  > make-book en.pgn --explorer y20.idx && moves --index y20.idx
+moves --index duel.idx --player Ann
+  ! --color white or --color black shows the games with one color
+  > moves --index duel.idx --player Ann --color white && moves --index duel.idx --player Ann --color black
+moves --index big.idx --clocks
+  ! make the index again
+  > make-book big.pgn --explorer y21.idx && moves --index y21.idx --clocks
+openings --index duel.idx --min-games 50
+  ! no opening was played in at least 50 games: use a lower --min-games
+  > openings --index duel.idx --min-games 1
+openings --index duel.idx --limit 1
+  ! more: --limit
+  > openings --index duel.idx --limit 4
+moves --leveldb mix.idx
+  ! make an explorer's index, which distinguishes variants
+  > moves --index mixfull.idx
+prepare --index mixfull.idx --variant atomic --player A --opponent B --color white --repertoire mine.pgn
+  ! give --variant with a variant of the repertoire
+  > prepare --index mixfull.idx --variant standard --player A --opponent A --color white --repertoire mine.pgn
+"#;
+
+/// Advice about repertoires.
+pub const REPERTOIRES: &str = r#"
+repertoire check duel.pgn mine.pgn --color white
+  ! give the repertoire before the games, or use --white duel.pgn if duel.pgn is the repertoire
+  > repertoire check mine.pgn duel.pgn --color white && repertoire check --white duel.pgn mine.pgn
+repertoire check mine.pgn duel.pgn --color white --limit 1
+  ! lists all
+  > repertoire check mine.pgn duel.pgn --color white --limit 9
+repertoire gaps mine.pgn --color white --against full.idx --white A
+  ! give the PGN file of the games, or use polybook prepare, which filters an index
+  > repertoire gaps mine.pgn --color white --against en.pgn --white A && prepare --index full.idx --player A --opponent A --color black --repertoire mine.pgn
+repertoire gaps mine.pgn --color white --against duel.pgn --reach 1
+  ! --reach 1e9 lists all gaps
+  > repertoire gaps mine.pgn --color white --against duel.pgn --reach 1e9
+repertoire gaps mine.pgn --color white --against frc2.pgn
+  ! give games that reach this position
+  > repertoire gaps mine.pgn --color white --against duel.pgn
+repertoire build en.pgn --color white --out y22.pgn --reach 0
+  ! use a number of games, 1 or larger
+  > repertoire build en.pgn --color white --out y22.pgn --reach 1
+repertoire build frc2.pgn --color white --out y23.pgn --min-game 1
+  ! give a position of the games with --from
+  > repertoire build frc2.pgn --color white --out y23.pgn --min-game 1 --from '4k3/8/8/8/8/8/8/4K2R w K - 0 1'
+repertoire build en.pgn --color white --out y24.pgn --min-game 1 --from '1. c4'
+  ! give another position
+  > repertoire build en.pgn --color white --out y24.pgn --min-game 1 --from '1. e4'
+repertoire gaps mine.pgn --color white --against duel.pgn --add 1 --out y25.bin
+  ! end the name of the output in .pgn
+  > repertoire gaps mine.pgn --color white --against duel.pgn --add 1 --out y25.pgn
+repertoire gaps papers --color white --against duel.pgn
+  ! a repertoire is a PGN file, a book (.bin) or an OOBS database: give a file
+  > repertoire gaps mine.pgn --color white --against duel.pgn
+repertoire build plain.idx --color white --out y26.pgn
+  ! make an index with make-book --explorer
+  > make-book en.pgn --explorer y26.idx && repertoire build y26.idx --color white --out y26.pgn --min-game 1
+repertoire build s.bin --color white --out y27.pgn --player A
+  ! remove the filters, or give the PGN file of the games
+  > repertoire build s.bin --color white --out y27.pgn --by weight && repertoire build en.pgn --color white --out y27b.pgn --player A
+"#;
+
+/// Advice about indexes and counts.
+pub const COUNTS: &str = r#"
+make-book few.counts none.counts --counts z1.counts
+  ! use complete counts, which are made without --min-game 2
+  > make-book dup.pgn --counts z1a.counts && make-book z1a.counts none.counts --counts z1.counts
+make-book none.counts tagged.pgn --min-elo 2000 --counts z2.counts
+  ! use the options of the counts, or first count the games with --counts, and then add up both
+  > make-book none.counts tagged.pgn --counts z2.counts && make-book tagged.pgn --min-elo 2000 --counts z2a.counts && make-book none.counts z2a.counts --counts z2b.counts
+make-book month.counts none.counts --counts z3.counts
+  ! with --by, give only classes that all inputs have, or none
+  > make-book month.counts none.counts --counts z3.counts --by none
+make-book none.counts --counts z4.counts --by month
+  ! or give fewer classes with --by
+  > make-book month.counts --counts z4.counts --by none
+make-book en.pgn atomic.pgn --variant atomic --min-game 1 --obs z5a.obs.db3
+  ! --variant normal counts these games
+  > make-book en.pgn --variant normal --min-game 1 --obs z5.obs.db3
+make-book en.pgn atomic.pgn --variant atomic --min-game 1 --obs z6a.obs.db3
+  ! read them with --untagged-variant
+  > make-book en.pgn atomic.pgn --variant atomic --untagged-variant atomic --min-game 1 --obs z6.obs.db3
+make-book atomic.pgn --min-game 1 --obs z7.obs.db3
+  ! --variant atomic counts these games
+  > make-book atomic.pgn --min-game 1 --obs z7.obs.db3 --variant atomic
+make-book rk.pgn --variant racingkings --min-game 1 --bin z8.bin
+  ! make an index or a database
+  > make-book rk.pgn --variant racingkings --min-game 1 --obs z8.obs.db3 --explorer z8.idx
+make-book month.counts --leveldb z9.idx
+  ! --explorer makes an index from counts
+  > make-book li.counts --explorer z9.idx
+make-book loss.pgn --min-game 1 --bin z10a.bin --evals loss.evals --max-loss 0
+  ! allow a larger loss
+  > make-book loss.pgn --min-game 1 --bin z10.bin --evals loss.evals --max-loss 300
+show empty
+  ! this is a directory
+  > show s.bin
+moves --index empty
+  ! give an index that make-book made
+  > moves --index full.idx
+moves --index papers
+  ! this directory is not an index: give an index that make-book made
+  > moves --index full.idx
+moves --index s.bin
+  ! make an index with polybook make-book FILE.pgn --explorer DIR
+  > make-book en.pgn --explorer z11.idx && moves --index z11.idx
+moves --index none.counts
+  ! make an index with polybook make-book none.counts --explorer none.idx
+  > make-book li.counts --explorer z12.idx
+moves --index li.counts
+  ! make an index with polybook make-book li.counts --explorer li.idx
+  > make-book li.counts --explorer li.idx --force && moves --index li.idx
+games --leveldb li.idx
+  ! use an index that make-book --explorer made from games
+  > games --leveldb full.idx
+merge-index plain.idx stats.idx --out z15.idx
+  ! was made with another choice of --index-stats than plain.idx: make a new index that is like the other one
+  > make-book en.pgn --leveldb z15a.idx && merge-index plain.idx z15a.idx --out z15.idx
+merge-index full.idx short.idx --out z16.idx
+  ! was made with another --max-ply than full.idx: make a new index that is like the other one
+  > make-book en.pgn --explorer z16a.idx && merge-index full.idx z16a.idx --out z16.idx
+merge-index full.idx mixfull.idx --out z17.idx
+  ! contains games of another variant than full.idx: make a new index that is like the other one
+  > make-book en.pgn --variant auto --explorer z17a.idx && merge-index z17a.idx mixfull.idx --out z17.idx
+moves --index full.idx --player B
+  ! no player's name contains "B"
+  > moves --index full.idx --player A
+moves --index duel.idx --player Annn
+  ! did you mean "Ann"?
+  > moves --index duel.idx --player Ann
+cp en.pgn moved.pgn && make-book moved.pgn --explorer c1.idx && mv moved.pgn away.pgn && game --index c1.idx 0
+  ! put the file back, or make the index again
+  > mv away.pgn moved.pgn && game --index c1.idx 0 && make-book moved.pgn --explorer c1.idx --force && game --index c1.idx 0
+cp en.pgn changed.pgn && make-book changed.pgn --explorer c2.idx && cp tagged.pgn changed.pgn && game --index c2.idx 0
+  ! make the index again
+  > make-book changed.pgn --explorer c2.idx --force && game --index c2.idx 0
+make-book en.pgn --explorer c4.idx && cp notes.txt c4.idx/notes.txt && make-book en.pgn --explorer c4.idx --force
+  ! move that file away, or choose another directory
+  > make-book en.pgn --explorer c4b.idx && mv c4.idx/notes.txt n.txt && make-book en.pgn --explorer c4.idx --force
+make-book en.pgn --counts c5.counts && cp notes.txt c5.counts/notes.parquet && make-book en.pgn --counts c5.counts --force
+  ! move that file away, or choose another directory
+  > make-book en.pgn --counts c5b.counts && mv c5.counts/notes.parquet n.txt && make-book en.pgn --counts c5.counts --force
+make-book en.pgn --counts c6.counts && rm c6.counts/part-000.parquet && make-book c6.counts --bin c6.bin
+  ! copy or make the file again
+  > make-book en.pgn --counts c6.counts --force && make-book c6.counts --min-game 1 --bin c6.bin
+make-book en.pgn --counts c7.counts && cut c7.counts/part-000.parquet 300 && make-book c7.counts --bin c7.bin
+  ! copy or make the file again
+  > cp none.counts/part-000.parquet c7.counts/part-000.parquet && make-book c7.counts --min-game 1 --bin c7.bin
+make-book en.pgn --counts c8.counts && cp month.counts/part-000.parquet c8.counts/part-001.parquet && make-book c8.counts --bin c8.bin
+  ! remove the file, or make the counts again
+  > rm c8.counts/part-001.parquet && make-book c8.counts --min-game 1 --bin c8.bin && make-book en.pgn --counts c8.counts --force && make-book c8.counts --min-game 1 --bin c8b.bin
+"#;
+
+/// Advice about inputs, suites and filters.
+pub const INPUTS: &str = r#"
+make-book twice.pgn.gz --min-game 1 --bin w1.bin
+  ! unpack the file once
+  > make-book en.pgn.gz --min-game 1 --bin w1.bin
+make-book utf16.pgn --min-game 1 --bin w2.bin
+  ! convert the file to UTF-8, for instance with iconv -f UTF-16 -t UTF-8
+  > make-book en.pgn --min-game 1 --bin w2.bin
+make-book s.bin --min-game 1 --bin w3.bin
+  ! give the games from which the book was made
+  > make-book en.pgn --min-game 1 --bin w3.bin
+make-book blobs.pgn --min-game 1 --bin w4.bin
+  ! give a PGN file, uncompressed or compressed with gzip, bzip2, zstd or zip
+  > make-book en.pgn.gz --min-game 1 --bin w4.bin
+make-book notes.txt --min-game 1 --bin w5.bin
+  ! give a PGN file, uncompressed or compressed with gzip, bzip2, zstd or zip
+  > make-book en.pgn --min-game 1 --bin w5.bin
+make-book none.zip --min-game 1 --bin w6.bin
+  ! give a file of games
+  > make-book en.pgn --min-game 1 --bin w6.bin
+make-book cut.zip --min-game 1 --bin w7.bin
+  ! this zip archive is damaged
+  > make-book en.pgn --min-game 1 --bin w7.bin
+make-book e.evals --min-game 1 --bin w8.bin
+  ! give the store with --evals, or as an input of polybook evals
+  > make-book en.pgn --evals e.evals --max-loss 300 --min-game 1 --bin w8.bin && evals e.evals --out w8.epd
+make-book s.obs.db3 --min-game 1 --bin w9.bin
+  ! if the file is an OOBS database, convert it to another format with polybook convert
+  > convert s.obs.db3 w9.bin --min-game 1
+evals e.parquet --out w10.evals
+  ! give the store from which the file was made
+  > evals e.evals --out w10.evals
+make-book none.counts/part-000.parquet --min-game 1 --bin w11.bin
+  ! or give the directory of counts to which this file belongs
+  > make-book none.counts --min-game 1 --bin w11.bin
+make-book games.rar --bin w12.bin
+  ! unpack the archive and give the files in it
+  > make-book en.pgn --min-game 1 --bin w12.bin
+make-book page.html --bin w13.bin
+  ! download the file to which the page links
+  > make-book en.pgn --min-game 1 --bin w13.bin
+moves --index full.idx --speed slow
+  ! use ultraBullet, bullet, blitz, rapid, classical or correspondence
+  > moves --index full.idx --speed blitz
+make-book tagged.pgn --since 2020.02.31 --min-game 1 --bin w14.bin
+  ! this day does not exist; use a day of the calendar
+  > make-book tagged.pgn --since 2019.02.28 --min-game 1 --bin w14.bin
+convert s.bin w15.epd --plies 1 --from en.pgn
+  ! --from needs a file with a FEN or an EPD on each line
+  > convert s.bin w15.epd --plies 1 --from start.epd
+convert s.obs.db3 w16.epd --plies 1 --balance x --min-game 1
+  ! use a range of
+  > convert s.obs.db3 w16.epd --plies 1 --balance 0-100 --min-game 1
+convert s.bin w17.pgn --plies 1 --opcodes
+  ! applies only to suites of positions, .epd
+  > convert s.bin w17.epd --plies 1 --opcodes
+convert s.bin w18.epd --plies 1 --evals e.evals --eval 3..4
+  ! widen the range
+  > convert s.bin w18.epd --plies 1 --evals e.evals --eval -4..4
+suite-report once.epd duel.pgn
+  ! give the openings as lines in PGN
+  > suite-report mine.pgn duel.pgn
+suite-report none.epd duel.pgn
+  ! this suite contains no lines and no positions: choose another file
+  > suite-report start.epd duel.pgn
+make-book frc2.pgn --suite s1.epd --plies 1 --min-game 1
+  ! after a starting position of the suite: start from positions of the games (--from)
+  > make-book frc2.pgn --suite s1.epd --plies 1 --min-game 1 --from once.epd
+make-book frc2.pgn --suite s2.epd --plies 2 --min-game 1
+  ! use fewer half-moves, or start from positions of the games (--from)
+  > make-book frc2.pgn --suite s2.epd --plies 2 --min-game 1 --from once.epd
+make-book mate.pgn --suite s3.epd --plies 1 --min-game 1 --from last.epd
+  ! start from other positions (--from)
+  > make-book mate.pgn --suite s3.epd --plies 1 --min-game 1 --from start.epd
+make-book en.pgn --suite s4.epd --plies 1
+  ! the largest number of games is 1: use a smaller --min-game
+  > make-book en.pgn --suite s4.epd --plies 1 --min-game 1
+"#;
+
+/// Advice about databases, changed files, and memory budgets.
+pub const DATABASES: &str = r#"
+cp s.obs.db3 d1.obs.db3 && sql d1.obs.db3 'UPDATE Book SET Win = 7' && verify d1.obs.db3
+  ! make the database again, or use an intact copy of the database
+  > make-book en.pgn --min-game 1 --obs d1.obs.db3 --force && verify d1.obs.db3 && verify s.obs.db3
+cp s.obs.db3 d2.obs.db3 && sql d2.obs.db3 'UPDATE Book SET Win = 7' && merge-book d2.obs.db3 s.obs.db3 --out d2b.obs.db3
+  ! remove the checksum with DELETE FROM Info WHERE Name = 'Checksum'
+  > sql d2.obs.db3 'DELETE FROM Info WHERE Name = "Checksum"' && merge-book d2.obs.db3 s.obs.db3 --out d2b.obs.db3
+cp s.obs.db3 d3.obs.db3 && sql d3.obs.db3 'UPDATE Book SET Win = -7; DELETE FROM Info' && convert d3.obs.db3 d3.bin
+  ! correct or delete the row
+  > sql d3.obs.db3 'UPDATE Book SET Win = 7' && convert d3.obs.db3 d3.bin --min-game 1
+cp s.obs.db3 d4.obs.db3 && sql d4.obs.db3 'INSERT OR REPLACE INTO Info VALUES ("Variant", "xiangqi"); DELETE FROM Info WHERE Name = "Checksum"' && convert d4.obs.db3 d4.bin
+  ! give the variant with --variant
+  > convert d4.obs.db3 d4.bin --min-game 1 --variant standard
+sql other.db3 'CREATE TABLE x(y)' && show other.db3
+  ! give an OOBS database
+  > show s.obs.db3
+cp s.obs.db3 d6.obs.db3 && sql d6.obs.db3 'UPDATE Book SET Move = "e2e5"; DELETE FROM Info' && verify d6.obs.db3
+  ! correct or delete these rows
+  > sql d6.obs.db3 'DELETE FROM Book' && verify d6.obs.db3
+cp e.evals d9.evals && cut d9.evals 70 && verify d9.evals
+  ! make the store again
+  > evals eval.pgn --out d9.evals --force && verify d9.evals
+cp zh.counts c9.counts && rm c9.counts/counts.json && make-book c9.counts --bin c9.bin
+  ! so it contains counts of a variant: give the variant with --variant
+  > make-book c9.counts --bin c9.bin --variant crazyhouse --min-game 1
+cp s.obs.db3 d5.obs.db3 && sql d5.obs.db3 'INSERT OR REPLACE INTO Info VALUES ("Games", "many"); DELETE FROM Info WHERE Name = "Checksum"' && convert d5.obs.db3 d5.bin
+  ! correct this row
+  > sql d5.obs.db3 'DELETE FROM Info WHERE Name = "Games"' && convert d5.obs.db3 d5.bin --min-game 1
+cp s.obs.db3 d7.obs.db3 && sql d7.obs.db3 'UPDATE Book SET Win = "x"; DELETE FROM Info' && verify d7.obs.db3
+  ! correct or delete these rows
+  > sql d7.obs.db3 'UPDATE Book SET Win = 1' && verify d7.obs.db3
+cp stats.idx e1.idx && rm e1.idx/CURRENT && moves --index e1.idx
+  ! give an index that make-book made
+  > moves --index stats.idx
+cp stats.idx e2.idx && cut e2.idx/CURRENT 3 && moves --index e2.idx
+  ! make the index again
+  > make-book en.pgn --leveldb e2b.idx --index-stats && moves --index e2b.idx
+evals eval.pgn --out e4.evals --engine nobody --positions start.epd --nodes 0
+  ! use 1 or more
+  > evals eval.pgn --out e4.evals
+make-book en.pgn --min-game 1 --bin e5.bin --temp-dir notes.txt
+  ! choose another directory
+  > make-book en.pgn --min-game 1 --bin e5.bin --temp-dir papers
+repertoire new duel.pgn --reference papers
+  ! give
+  > repertoire new duel.pgn --reference en.pgn
+repertoire new duel.pgn --reference li.idx --earlier
+  ! give a PGN file, or an index made with make-book --explorer
+  > repertoire new duel.pgn --reference duel.idx --earlier && repertoire new duel.pgn --reference duel.pgn --earlier
+repertoire gaps mine.pgn --color white --against duel.pgn --add 1 --out -
+  ! give a file
+  > repertoire gaps mine.pgn --color white --against duel.pgn --add 1 --out e7.pgn
+pgheader - -c x
+  ! give the file
+  > pgheader two.bin -c x
+convert s.bin e8.obs.db3
+  ! use make-book --obs to make one from games, or merge-book to merge several
+  > make-book en.pgn --min-game 1 --obs e8.obs.db3 && merge-book s.obs.db3 s.obs.db3 --out e8b.obs.db3
+repertoire check mine.pgn duel.pgn
+  ! give --color white or --color black
+  > repertoire check mine.pgn duel.pgn --color white && repertoire check mine.pgn duel.pgn --color black
+repertoire check mine.pgn --color white
+  ! give the file of the repertoire, then the files of games
+  > repertoire check mine.pgn duel.pgn --color white
+moves --index duel.idx --sort score --max-elo x
+  ! use a whole number, 0 or larger
+  > moves --index duel.idx --sort score --max-elo 3000
+convert s.obs.db3 f1.epd --plies 1 --min-game 1 --eval 0.8 --evals e.evals
+  ! use a range of pawns with the lower number first, such as 0.8..1.2
+  > convert s.obs.db3 f1.epd --plies 1 --min-game 1 --eval 0.1..1.2 --evals e.evals
+make-book badtag.pgn --min-game 1 --bin f4.bin
+  ! use 1-0, 0-1, 1/2-1/2 or *
+  > make-book en.pgn --min-game 1 --bin f4b.bin
+make-book en.pgn --min-game 1 --bin f5.bin --force --replace
+  ! see polybook make-book --help
+  > make-book --help
+openings --index full.idx --sort points
+  ! needs --player
+  > openings --index full.idx --sort points --player A
+moves --index full.idx --result win
+  ! needs --player
+  > moves --index full.idx --result win --player A --color white
+make-book big.pgn --suite g1.epd --plies 1 --from long.epd --memory 64KiB --min-game 1
+  ! times the size of the text
+  > make-book big.pgn --suite g1.epd --plies 1 --from long.epd --memory 64MiB --min-game 1
+suite-report start.epd big.pgn --memory 64KiB
+  ! use a larger --memory
+  > suite-report start.epd big.pgn --memory 64MiB
+make-book sample.pgn --min-game 1 --bin g2.bin --minimax --memory 64KiB
+  ! use a larger --memory or a larger --min-game
+  > make-book sample.pgn --min-game 1 --bin g2.bin --minimax --memory 64MiB && make-book sample.pgn --min-game 2 --bin g2b.bin --minimax --memory 64KiB
+repertoire build sample.pgn --color white --out g3.pgn --reach 1e9 --memory 64KiB
+  ! use a larger --memory or a smaller --max-ply
+  > repertoire build sample.pgn --color white --out g3.pgn --reach 1e9 --memory 64MiB
+repertoire gaps sample.pgn --color white --against sample.pgn --memory 64KiB
+  ! use a larger --memory or a smaller --max-ply
+  > repertoire gaps sample.pgn --color white --against sample.pgn --memory 64MiB
+make-book classes.counts classes.counts --counts g4.counts --memory 64KiB
+  ! use a larger --memory
+  > make-book classes.counts classes.counts --counts g4.counts --memory 64MiB
+convert sample.bin g6.epd --plies 40 --limit 5
+  ! use fewer half-moves
+  > convert sample.bin g6.epd --plies 4 --limit 5
+"#;
+
+/// Advice about requests to the server.
+pub const SERVER: &str = r#"
+/book.bin?minGame=1&player=Ann&opponent=Bob&source=duel
+  ! add the parameter color
+  > /book.bin?minGame=1&player=Ann&opponent=Bob&color=white&source=duel
+/book.bin?minGame=1&player=Ann&result=win&source=duel
+  ! add the parameter color
+  > /book.bin?minGame=1&player=Ann&result=win&color=white&source=duel
+/book.bin?minGame=1&event=Cup&source=duel
+  ! a book cannot be made with this filter: remove the parameter
+  > /book.bin?minGame=1&source=duel
+/book.bin?minGame=1&speeds=bullet,rapid&source=duel
+  ! use adjacent speeds
+  > /book.bin?minGame=1&speeds=bullet,blitz,rapid&source=duel
+/book.bin?minGame=1&speeds=classical&source=duel
+  ! only by the speeds from ultraBullet to rapid
+  > /book.bin?minGame=1&speeds=blitz&source=duel
+/book.bin?source=duel
+  ! minGame=1 keeps them
+  > /book.bin?minGame=1&source=duel
+/prepare?player=Ann&me=Bob&color=white&edits=e2e4&source=duel
+  ! give the repertoire with the parameter repertoire
+  > /prepare?player=Bob&me=Ann&color=black&edits=e2e4&repertoire=mine&source=duel
+/scores
+  ! use by=rating
+  > /scores?by=rating
+/player?player=Ann
+  ! the parameter color is missing: use white, black or both
+  > /player?player=Ann&color=both&source=duel
+/lichess?opponentRating=2000-&source=duel
+  ! add the parameter player
+  > /lichess?opponentRating=2000-&player=Ann&source=duel
+/lichess?result=win&source=duel
+  ! add the parameter player
+  > /lichess?result=win&player=Ann&source=duel
+/lichess?color=white&opponent=Bob&source=duel
+  ! add the parameter player, or remove color
+  > /lichess?color=white&opponent=Bob&player=Ann&source=duel
+/lichess?player=
+  ! is empty: give the name of a player
+  > /lichess?player=Ann&source=duel
+/lichess?since=x
+  ! use a date of the form YYYY-MM or YYYY
+  > /lichess?since=2020-01
+/lichess?player=Ann
+  ! use an index that make-book --explorer made from games
+  > /lichess?player=Ann&source=duel
+/games?source=li
+  ! use an index that make-book --explorer made from games
+  > /games?source=duel
+/suggest
+  ! the parameter field is missing: use player, event or opening
+  > /suggest?field=player
+/gaps?side=white&source=duel
+  ! the parameter repertoire is missing: for white, use one of mine
+  > /gaps?side=white&repertoire=mine&source=duel
+/gaps?side=white&repertoire=x&source=duel
+  ! no repertoire for white is called "x": use one of mine
+  > /gaps?side=white&repertoire=mine&source=duel
+/gaps?repertoire=mine&source=duel
+  ! the parameter side is missing: use white or black
+  > /gaps?side=white&repertoire=mine&source=duel
+/gaps?side=white&repertoire=mine&frob=1
+  ! this address accepts only the parameters variant, source,
+  > /gaps?side=white&repertoire=mine&source=duel
+/suggest?field=event&duplicates=once&source=duel
+  ! apply only to players: use field=player
+  > /suggest?field=player&duplicates=once&source=duel
+/suggest?field=player&duplicates=x
+  ! use once or all
+  > /suggest?field=player&duplicates=all&source=duel
+/lichess?source=x
+  ! see the address /about
+  > /about
+/book.bin?minGame=1&speeds=&source=duel
+  ! the parameter speeds is empty: give at least one speed
+  > /book.bin?minGame=1&speeds=blitz&source=duel
+/book.bin?minGame=1&modes=rated&source=duel
+  ! a book cannot be made with this filter: remove the parameter
+  > /book.bin?minGame=1&source=duel
+/book.bin?minGame=1&depth=9999&source=duel
+  ! use a number from 1 to 600
+  > /book.bin?minGame=1&depth=600&source=duel
+/games?limit=x&source=duel
+  ! use a number from 0 to 200
+  > /games?limit=200&source=duel
+/games?skip=10001&source=duel
+  ! use filters to reduce the number of games
+  > /games?player=Ann&source=duel
+/lichess?play=e2e4&play=d2d4
+  ! is given twice: give the parameter once
+  > /lichess?play=e2e4
+/prepare?player=Bob&color=black&source=duel
+  ! the parameter me is missing: give the name of the player who prepares
+  > /prepare?player=Bob&color=black&me=Ann&source=duel
+/prepare?player=Bob&me=Ann&color=both&source=duel
+  ! the parameter color must be white or black, the color of the opponent
+  > /prepare?player=Bob&me=Ann&color=white&source=duel
+/lichess?since=2020-01&until=2019-01&source=duel
+  ! exchange the two dates
+  > /lichess?since=2019-01&until=2020-01&source=duel
+/lichess?ratings=x
+  ! use ratings from 0 to 4000, or unknown
+  > /lichess?ratings=unknown
+/book.bin?minGame=1&source=li
+  ! use an index that make-book --explorer made from games
+  > /book.bin?minGame=1&source=duel
+/game/99?source=duel
+  ! no game has this id: see the list of games
+  > /games?source=duel
+/frob
+  ! the page of the explorer is at /
+  > /
+"#;
+
+/// Parts of messages with advice that no test follows, each with the reason.
+pub const NOT_FOLLOWED: &[(&str, &str)] = &[
+    (
+        "copy the data that you need to a file",
+        "needs a device with more than 256 MiB",
+    ),
+    (
+        "save the book as a file, and give that file",
+        "needs a pipe with more than 256 MiB",
+    ),
+    (
+        "remove the damaged part of the file",
+        "needs megabytes of text without a game",
+    ),
+    (
+        "choose fewer of these with --by",
+        "needs a move in very many combinations",
+    ),
+    (
+        "make the counts with fewer of speed, rating and month",
+        "needs half a million rows of a position",
+    ),
+    (
+        "choose fewer of speed, rating and month with --by",
+        "needs millions of rows of a key",
+    ),
+    (
+        "count fewer files at a time",
+        "needs inputs with millions of names",
+    ),
+    (
+        "add fewer inputs at a time",
+        "needs evaluations of 257 programs",
+    ),
+    (
+        "write the file with larger row groups",
+        "needs a Parquet file with gigabytes of metadata",
+    ),
+    ("make several indexes", "needs billions of games or names"),
+    ("merge fewer indexes", "needs billions of games"),
+    (
+        "or distribute the games over several databases",
+        "needs billions of games of a move",
+    ),
+    (
+        "choose a directory with more space",
+        "needs a disk that is nearly full; tests/disk.rs fills one",
+    ),
+    (
+        "free some space, or give a file on another disk",
+        "needs a full disk; tests/disk.rs fills one",
+    ),
+    (
+        "use that version, or make the store again",
+        "needs another version of polybook",
+    ),
+    (
+        "make the index again with make-book --explorer",
+        "needs an index of another version of polybook",
+    ),
+    ("use a newer polybook", "needs a newer version of polybook"),
+    (
+        "reads only uncompressed PGN: unpack the file",
+        "needs a build without decompression",
+    ),
+    (
+        "keeps no cache of indexes: make an index",
+        "needs a build without the server",
+    ),
+    (
+        "so polybook cannot keep an index of the games: make an index",
+        "needs a system without cache directories",
+    ),
+    (
+        "run the command again when no other program",
+        "needs a program that writes at a certain moment",
+    ),
+    (
+        "was replaced while it was read: run the command again",
+        "needs a program that writes at a certain moment",
+    ),
+    (
+        "while it was open: open the index again",
+        "needs a program that writes at a certain moment",
+    ),
+    (
+        "while it was open: open the database again",
+        "needs a program that writes at a certain moment",
+    ),
+    (
+        "check the disk, or use another directory",
+        "needs a disk that changes data",
+    ),
+    (
+        "close that program and rename the finished output",
+        "needs Windows",
+    ),
+    (
+        "open {page} yourself",
+        "needs a browser that does not start",
+    ),
+    (
+        "try again later",
+        "needs many requests at once; tests/serve_hostile.rs makes them",
+    ),
+    (
+        "request fewer games, or serve an uncompressed PGN file",
+        "needs a request that takes a minute",
+    ),
+    (
+        "save the edited repertoire, and start the server with it",
+        "needs a request that takes a minute",
+    ),
+    (
+        "see the log of the server",
+        "the log is standard error, for people",
+    ),
+    (
+        "use an index made with --leveldb",
+        "only callers of the library can cause this error",
+    ),
+    (
+        "no index is given: give the indexes to merge",
+        "only callers of the library can cause this error",
+    ),
+    (
+        "no database is given: give the databases to merge",
+        "only callers of the library can cause this error",
+    ),
+    (
+        "contains a null character: remove this character",
+        "an argument cannot contain a null character",
+    ),
+    (
+        "unpack the archive with its password",
+        "needs an encrypted archive",
+    ),
+    (
+        "or choose the rows of a class with DuckDB",
+        "tests/scale.rs has the query",
+    ),
+    (
+        "or unpack the file first",
+        "needs a zstd file with a window of gigabytes",
+    ),
+];
