@@ -27,7 +27,7 @@ use thiserror::Error;
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 use crate::{
-    pgn::EcoRange,
+    pgn::{EcoRange, NearestNames, did_you_mean},
     position::{BookMove, Variant, identity, read_move, standard_identities},
 };
 
@@ -179,17 +179,44 @@ impl fmt::Debug for OpeningFilter {
 
 /// The error for a text that matches no opening.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error(
-    "no opening is called \"{0}\": give a part of an English name, such as Najdorf, or ECO codes, such as B20-B99"
-)]
-pub struct UnknownOpening(String);
+#[error("no opening is called \"{text}\"{}", advice(.nearest))]
+pub struct UnknownOpening {
+    text: String,
+    /// Similar names of families of openings or, if there are none, of openings.
+    nearest: Vec<String>,
+}
+
+/// Returns the end of the message about an unknown opening. `nearest` contains similar names.
+fn advice(nearest: &[String]) -> String {
+    match did_you_mean(nearest) {
+        empty if empty.is_empty() => {
+            ": give a part of an English name, such as Najdorf, or ECO codes, such as B20-B99"
+                .to_owned()
+        }
+        meant => meant,
+    }
+}
 
 impl FromStr for OpeningFilter {
     type Err = UnknownOpening;
 
     fn from_str(text: &str) -> Result<OpeningFilter, UnknownOpening> {
         let wanted = plain(text);
-        let unknown = || UnknownOpening(text.trim().to_owned());
+        let unknown = || {
+            let nearest = |name: fn(&Opening) -> &'static str| {
+                let mut nearest = NearestNames::new(text);
+                OpeningNumber::all().for_each(|(_, opening)| nearest.offer(name(&opening)));
+                nearest.names()
+            };
+            let families = nearest(Opening::family);
+            UnknownOpening {
+                text: text.trim().to_owned(),
+                nearest: match families.is_empty() {
+                    true => nearest(|opening| opening.name),
+                    false => families,
+                },
+            }
+        };
         if wanted.is_empty() {
             return Err(unknown());
         }

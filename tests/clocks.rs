@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use serde_json::{Value, json};
 
-use crate::common::{ok, ok_json, refused, served::Served, temp};
+use crate::common::{ok, ok_json, refused, run, served::Served, temp};
 
 fn game(white: &str, date: &str, control: &str, moves: &str) -> String {
     format!(
@@ -229,4 +229,17 @@ fn decimals_of_clocks_and_controls() {
         let mean = answer["moves"][0]["clock"]["mean"].as_f64().unwrap();
         assert!((mean - seconds).abs() < 0.051, "{moves}: {answer}");
     }
+}
+
+#[test]
+fn games_without_clock_times_are_told() {
+    let dir = temp();
+    fs::write(dir.path().join("games.pgn"), "1. e4 e5 *\n\n1. d4 d5 *\n").unwrap();
+    ok(dir.path(), "make-book -q games.pgn --explorer games.idx");
+    let output = run(dir.path(), "moves --index games.idx --clocks");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        said,
+        "no mean times: none of 2 games contains clock times ([%clk] or [%emt]) of these moves\n"
+    );
 }

@@ -456,7 +456,10 @@ fn documents_are_as_documented() {
 
     let key = ok_json(dir.path(), "key --json");
     let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
-    assert_eq!(key, json!({"key": "463b96181691fc9c", "fen": start}));
+    assert_eq!(
+        key,
+        json!({"key": "463b96181691fc9c", "signed_key": "5060803636482931868", "fen": start})
+    );
 
     let verified = ok_json(dir.path(), "verify --json book.bin");
     assert_eq!(verified["faults"], json!([]));
@@ -728,4 +731,13 @@ fn positions_that_books_leave_out_have_no_key() {
     assert!(error.contains("no Polyglot key"), "{error}");
     let error = fails(dir.path(), args!["key", "--fen", fen], 1);
     assert!(error.contains("--variant fischerandom"), "{error}");
+}
+
+#[test]
+fn helps_have_one_heading_for_options() {
+    let dir = temp();
+    for command in ["make-book", "convert", "suite-report", "verify", "prepare"] {
+        let help = ok(dir.path(), &[command, "--help"]);
+        assert_eq!(help.matches("\nOptions:\n").count(), 1, "{command}");
+    }
 }

@@ -204,7 +204,7 @@ fn tables_of_openings() {
         dir.path(),
         "openings --index idx --json --families --sort name",
     );
-    let names = families["openings"].as_array().unwrap().iter();
+    let names = families["families"].as_array().unwrap().iter();
     let names: Vec<&str> = names.map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["Queen's Gambit", "Ruy Lopez", "Sicilian Defense"]);
     let text = ok(dir.path(), "openings --index idx --player A");
@@ -238,12 +238,21 @@ fn tables_of_openings() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said, "1 more: --limit 3 lists all of them\n");
     let limited = ok_json(dir.path(), "openings --index idx --json -q --limit 2");
-    assert_eq!(limited["openings"].as_array().unwrap().len(), 2);
+    // The family and its only variation count as two.
+    let families = limited["families"].as_array().unwrap();
+    assert_eq!(families.len(), 1);
+    assert_eq!(families[0]["variations"].as_array().unwrap().len(), 1);
+    assert_eq!(families[0]["eco"], json!(["D06", "D06"]));
     assert_eq!(limited["games"], 4);
     for (options, status, expected) in [
         ("--sort points", 2, "--player"),
         ("--player Nobody", 1, "Nobody"),
         ("--player A --opening nonsense", 2, "no opening is called"),
+        (
+            "--opening sicillian",
+            2,
+            "no opening is called \"sicillian\": did you mean \"Sicilian Defense",
+        ),
     ] {
         let error = fails(
             dir.path(),

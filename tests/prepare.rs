@@ -199,12 +199,15 @@ fn preparations_over_http_are_those_of_the_command() {
 
     let served = Served::start(dir.path(), "-q idx --repertoire mine.pgn:black");
     let asked = "/prepare?player=Them&color=white&me=me&me=My+Name";
-    assert_eq!(
-        served.json(&format!("{asked}&lines=3")),
-        in_camel_case(&both)
-    );
+    // Only the command lists the names that the filters match.
+    let shared = |document: &Value| {
+        let mut document = document.as_object().unwrap().clone();
+        document.retain(|name, _| !name.starts_with("matched_"));
+        in_camel_case(&Value::Object(document))
+    };
+    assert_eq!(served.json(&format!("{asked}&lines=3")), shared(&both));
     let answer = served.json(&format!("{asked}&lines=3&repertoire=mine"));
-    assert_eq!(answer, in_camel_case(&answered));
+    assert_eq!(answer, shared(&answered));
     let edited = served.json(&format!(
         "{asked}&repertoire=mine&edits=e2e4,c7c6,d2d4,d7d5&play=e2e4,c7c6,d2d4"
     ));
@@ -388,4 +391,38 @@ fn games_are_filtered_by_the_rating_of_the_opponent() {
             reply.text()
         );
     }
+}
+
+#[test]
+fn one_person_as_both_players_and_filters_without_games_are_told() {
+    let dir = temp();
+    let dir = dir.path();
+    games_of_five(dir);
+    let said = |options: &str| {
+        let output = run(dir, &format!("prepare --index idx --color white {options}"));
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let both = said("--player carl --opponent carlo");
+    assert!(
+        both.contains("warning: --player and --opponent both match \"Carlo\""),
+        "{both}"
+    );
+    assert_eq!(said("--player dora --opponent carlo"), "");
+    let none = said("--player dora --opponent carlo --since 2030 --require-date");
+    for whose in ["the opponent", "you"] {
+        assert!(
+            none.contains(&format!("no game of {whose} with this color")),
+            "{none}"
+        );
+    }
+    let error = fails(
+        dir,
+        "prepare --index idx --color white --player Dorra --opponent Karlo",
+        1,
+    );
+    assert!(
+        error.contains("\"Dora\"") && error.contains("\"Carlo\""),
+        "{error}"
+    );
 }

@@ -53,6 +53,13 @@ const REFUSALS: &[Refusal] = &[
     ),
     ("make-book famous.pgn --exact", 2, "--player"),
     (
+        "make-book famous.pgn --bin bot.pgn",
+        2,
+        "--bin bot.pgn: the output is a Polyglot book, not PGN: choose a name that ends in .bin",
+    ),
+    ("merge-book book.bin --out a.epd", 2, "not EPD"),
+    ("filter book.bin --out a.PGN", 2, "not PGN"),
+    (
         "make-book famous.pgn --uniform --scale position",
         2,
         "--scale",

@@ -111,7 +111,7 @@ fn a_player_has_several_names() {
     assert_eq!(asked(&[&["games"], &at[..]].concat())["total"], 3);
     let openings = asked(&[&["openings"], &at[..]].concat());
     // The game belongs to the player with White, who lost it.
-    let row = &openings["openings"][0];
+    let row = &openings["families"][0];
     assert_eq!([&row["wins"], &row["losses"]], [2, 1]);
     let made = asked(&["make-book", "-q", "--json", "games.pgn", "--min-game=1"]);
     assert_eq!(made["games"]["counted"], 3);
@@ -273,4 +273,81 @@ fn results_are_asked_for_in_any_spelling() {
     }
     let error = fails(dir.path(), "make-book games.pgn --result 2-0", 2);
     assert!(error.contains("use 1-0, 0-1, 1/2-1/2 or *"), "{error}");
+}
+
+/// A part of a name can match several players. Each command says so, and suggests names if it matches none.
+#[test]
+fn names_that_match_several_players_are_listed() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), GAMES).unwrap();
+    ok(dir, "make-book -q games.pgn --explorer games.idx");
+    fs::write(dir.join("mine.pgn"), "1. e4 e5 *\n").unwrap();
+    for command in [
+        "moves --index games.idx --player tal",
+        "games --index games.idx --player tal",
+        "openings --index games.idx --player tal",
+        "prepare --index games.idx --player tal --opponent karpov --color white",
+        "make-book games.pgn --player tal --min-game 1 --json",
+        "repertoire build games.pgn --color white --white tal --white karpov --white talbot --white x --out - --json",
+        "repertoire build games.pgn --color white --player tal --out white.pgn",
+        "repertoire check --white mine.pgn --black mine.pgn games.pgn --player tal",
+    ] {
+        let output = run(dir, command);
+        let said = String::from_utf8(output.stderr).unwrap();
+        let names = match command {
+            command if command.contains("--white tal") => None,
+            command if command.contains("repertoire build") => Some(vec![]),
+            _ => Some(vec!["Tal, M", "Talbot"]),
+        };
+        let note =
+            "\"tal\" matches 2 names: \"Tal, M\", \"Talbot\"; --exact matches whole names only";
+        // Only one of the two has White.
+        let is_told = names.is_some_and(|names| !names.is_empty());
+        assert_eq!(said.contains(note), is_told, "{command}: {said}");
+    }
+    for (command, pointer) in [
+        (
+            "moves --index games.idx --player tal --json",
+            "/matched_players",
+        ),
+        (
+            "games --index games.idx --player tal --json",
+            "/matched_players",
+        ),
+        (
+            "openings --index games.idx --player tal --json",
+            "/matched_players",
+        ),
+        (
+            "prepare --index games.idx --player karpov --opponent tal --color white --json",
+            "/matched_opponents",
+        ),
+        (
+            "make-book games.pgn --player tal --min-game 1 --json",
+            "/matched_players",
+        ),
+        (
+            "repertoire check --white mine.pgn --black mine.pgn games.pgn --player tal --json",
+            "/summary/matched_players",
+        ),
+    ] {
+        let document = ok_json(dir, &format!("{command} -q"));
+        let names = document.pointer(pointer).unwrap();
+        assert_eq!(*names, serde_json::json!(["Tal, M", "Talbot"]), "{command}");
+    }
+    let said = run(dir, "moves --index games.idx --player talbot").stderr;
+    assert!(!String::from_utf8(said).unwrap().contains("matches"));
+    for command in [
+        "make-book games.pgn --player spasky",
+        "make-book games.pgn --black spasky --white fischer",
+        "repertoire build games.pgn --color black --player spasky --out black.pgn",
+        "repertoire gaps mine.pgn --color white --against games.pgn --black spasky",
+    ] {
+        let error = fails(dir, command, 1);
+        assert!(
+            error.contains("did you mean \"Spassky\"?"),
+            "{command}: {error}"
+        );
+    }
 }

@@ -905,6 +905,24 @@ fn pasted_text_is_read() {
     let fen = served.json("/read?text=4k3/8/8/8/8/8/8/R3K3%20w%20Q%20-%200%201");
     assert!(fen["start"].as_str().unwrap().starts_with("4k3/"));
     assert!(served.json("/read?text=hello")["problem"].is_string());
+    for address in ["https://lichess.org/abcdefgh", "lichess.org/abcdefgh/black"] {
+        let read = served.json(&format!("/read?text={address}"));
+        let problem = read["problem"].as_str().unwrap();
+        assert!(problem.starts_with("this is an address"), "{problem}");
+    }
+    let color = served.get("/games?color=white");
+    assert_eq!(color.status, 400);
+    assert!(
+        color.text().contains("add the parameter player"),
+        "{color:?}"
+    );
+    assert_eq!(served.get("/lichess?color=white").status, 200);
+    assert!(
+        served
+            .get("/game/999")
+            .text()
+            .contains("the address /games")
+    );
 }
 
 /// Returns the indexes in the cache of a server.

@@ -254,13 +254,13 @@ fn scores_say_how_many_games_have_no_result() {
         &(by("1-0").repeat(3) + &by("0-1") + &by("1/2-1/2") + &by("*").repeat(5)),
     );
     let table = ok_json(dir, "openings --index games.idx --player Ann --json");
-    for document in [&table, &table["openings"][0]] {
+    for document in [&table, &table["families"][0]] {
         assert_eq!(
             (&document["games"], &document["unfinished"]),
             (&json!(10), &json!(5))
         );
     }
-    assert_eq!(table["openings"][0]["score"], 70.0);
+    assert_eq!(table["families"][0]["score"], 70.0);
     let table = ok(dir, "openings --index games.idx --player Ann");
     assert!(
         table.starts_with("10 games, 5 without a result, average score 70.0 %\n"),

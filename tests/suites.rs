@@ -1224,3 +1224,30 @@ fn suites_of_variant_databases_are_those_of_their_games() {
         assert_eq!(read("games.epd").len(), lines.len());
     }
 }
+
+/// A PGN with variations is a repertoire, of which all variations are checked.
+#[test]
+fn a_repertoire_is_verified_with_its_variations() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |variation: &str| format!("[Result \"*\"]\n\n1. e4 e5 ({variation}) 2. Nf3 *\n\n");
+    fs::write(dir.join("good.pgn"), game("1... c5 2. Nf3").repeat(2)).unwrap();
+    fs::write(dir.join("bad.pgn"), game("1... c5 2. Nf6")).unwrap();
+    let said = String::from_utf8(run(dir, "verify good.pgn").stderr).unwrap();
+    assert_eq!(
+        said,
+        "good.pgn: a repertoire of 2 games without faults; all variations were checked\n"
+    );
+    let found = ok_json(dir, "verify good.pgn -q --json");
+    assert_eq!(
+        found,
+        serde_json::json!({"path": "good.pgn", "games": 2, "faults": []})
+    );
+    let error = fails(dir, "verify bad.pgn", 1);
+    assert!(
+        error.contains(
+            "bad.pgn: this repertoire contains faults: 1 variation contains an illegal move"
+        ),
+        "{error}"
+    );
+}

@@ -13,7 +13,7 @@ use polybook::{
     openings::OpeningFilter,
     position::{PieceLetters, VariantChoice},
 };
-use pyo3::{exceptions::PyOverflowError, prelude::*, types::PyDict};
+use pyo3::{exceptions::{PyOverflowError, PyValueError}, prelude::*, types::PyDict};
 use shakmaty::Color;
 
 use crate::{
@@ -77,10 +77,17 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
         pruning = 0;
         run = run.obs(path);
     }
-    if let Some(path) = options.take::<PathBuf>("counts")? {
-        run = run.counts(path).prune_counts(pruning);
+    let by = options.parse::<Grouping>("by")?;
+    match options.take::<PathBuf>("counts")? {
+        Some(path) => run = run.counts(path).prune_counts(pruning),
+        None if by.is_some() => {
+            return Err(PyValueError::new_err(
+                "by divides the output counts: also give counts",
+            ));
+        }
+        None => (),
     }
-    if let Some(by) = options.parse::<Grouping>("by")? {
+    if let Some(by) = by {
         run = run.by(by);
     }
     if let Some(path) = options.take::<PathBuf>("temp_dir")? {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum as _;
 use polybook::{
-    FileKind,
+    Error, FileKind,
     book::{Book, begin_book_over},
     convert::{Convert, ConvertBook, Converted, SuiteFormat, TableFormat},
     counts::MoveFilter,
@@ -63,9 +63,14 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<TargetFormat>,
 
-    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
+    /// Replace any file OUT. Without this option, convert replaces only a book by a book, and a suite in PGN that nobody
+    /// changed after polybook wrote it
     #[arg(long)]
     force: bool,
+
+    /// Print the answer as a JSON document
+    #[arg(long)]
+    json: bool,
 
     #[command(flatten)]
     suite: SuiteArgs,
@@ -89,10 +94,6 @@ pub struct Args {
 
     #[command(flatten)]
     resources: ResourceArgs,
-
-    /// Print the answer as a JSON document
-    #[arg(long, help_heading = "Options")]
-    json: bool,
 }
 
 /// The phrase that names opening suites and their file extensions in error messages. An opening suite is a list of
@@ -125,6 +126,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         TargetFormat::Bin => begin_book_over(&args.out, args.force)?,
         _ => begin_text(&args.out, args.force)?,
     };
+    if matches!(FileKind::of(&args.input), Ok(FileKind::Counts)) {
+        let problem = "this is a directory of counts: make a database from the counts with polybook make-book --obs, and \
+                       convert the database";
+        return Err(Error::file(&args.input, problem).into());
+    }
     let file = file_of(&args.input)?;
     let converted = match FileKind::of(&file)? {
         FileKind::Sqlite => database(args, format, &file, out, context)?,

@@ -131,9 +131,9 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     );
     if summary.inexact > 0 {
         text.push_str(&format!(
-            "{path}: {} of a move differs from the requested percentage by more than 1 %, because the largest weight \
-             is 65535\n",
-            counted(summary.inexact, "share")
+            "{path}: the share of {} differs from the requested percentage by more than 1 %, because the largest \
+             weight is 65535\n",
+            counted(summary.inexact, "move")
         ));
     }
     let document = json!({

@@ -7,12 +7,16 @@ use std::{
 
 use clap::ArgGroup;
 use polybook::{
-    explorer::{Explorer, Filters, NameMatch, Page, Query, RatingGroup, RatingRange, Sort, Speed},
+    explorer::{
+        Explorer, Filters, MatchedNames, NameMatch, Page, Query, RatingGroup, RatingRange, Sort,
+        Speed,
+    },
     index::Index,
     make_book::Totals,
     openings::OpeningFilter,
     pgn::{Date, EcoRange, GameFilter, GameResult, TagText, TimeControlRange},
 };
+use serde_json::{Value, json};
 use shakmaty::Color;
 
 use super::{Context, index_cache::index_of, input::may_have_games, usage::Usage};
@@ -368,23 +372,41 @@ impl ExplorerFilterArgs {
 /// Reports the names in `filters` that occur in no game of `explorer`. `has_games` is `true` if at least one game
 /// passes the filters.
 ///
-/// If no game passes, and all names of a player, opponent or event are unknown, returns an error. Otherwise, if the
+/// If no game passes, and all names of a player, opponent or event are unknown, returns an error that lists
+/// all unknown names. Otherwise, if the
 /// filters contain several names of a player or opponent, prints a warning for each unknown name.
+///
+/// Prints a note if a name matches several players. Returns the names that the filters match.
 pub fn check_names(
     explorer: &Explorer,
     filters: &Filters,
     has_games: bool,
     context: Context,
-) -> anyhow::Result<()> {
-    if !has_games && let Some(unknown) = explorer.unknown_name(filters)? {
-        return Err(anyhow::anyhow!("{unknown}"));
+) -> anyhow::Result<MatchedNames> {
+    if !has_games && explorer.unknown_name(filters)?.is_some() {
+        let unknown = explorer.unknown_names(filters)?;
+        let unknown: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+        return Err(anyhow::anyhow!("{}", unknown.join("; ")));
     }
     if filters.players.len() > 1 || filters.opponents.len() > 1 {
         for unknown in explorer.unknown_names(filters)? {
             context.say(&format!("warning: {unknown}\n"));
         }
     }
-    Ok(())
+    let matched = explorer.matched_names(filters)?;
+    context.warn(&matched.notes);
+    Ok(matched)
+}
+
+/// Adds the names of players that the filters match to a JSON document. Adds no field for a filter that the user did not
+/// give.
+pub fn add_matched(document: &mut Value, matched: &MatchedNames) {
+    if !matched.players.is_empty() {
+        document["matched_players"] = json!(matched.players);
+    }
+    if !matched.opponents.is_empty() {
+        document["matched_opponents"] = json!(matched.opponents);
+    }
 }
 
 /// Returns warnings about games that pass a filter of `query` only because a value is unknown. Games without a known

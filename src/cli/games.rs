@@ -16,7 +16,9 @@ use shakmaty::Color;
 
 use super::{
     Context, counted,
-    filters::{ExplorerFilterArgs, check_names, explorer_of, needs_explorer, passed_unknown},
+    filters::{
+        ExplorerFilterArgs, add_matched, check_names, explorer_of, needs_explorer, passed_unknown,
+    },
     input::may_have_games,
     key,
     position::{PositionArgs, Searched, refuse_other_of_index},
@@ -111,7 +113,9 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
             file: index.path_of_game(id)?,
         })
     });
-    print_list(args, key, ids.len() as u64, games)
+    let total = ids.len() as u64;
+    let head = json!({ "key": key::text(key), "total": total });
+    print_list(args, &head, total, games)
 }
 
 /// Prints the games that reached a position and pass the filters. The indexes were made with `make-book --explorer`.
@@ -128,7 +132,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         fold_matches: false,
     };
     let (total, numbers) = explorer.game_numbers(&query, &page)?;
-    check_names(&explorer, &query.filters, total > 0, context)?;
+    let matched = check_names(&explorer, &query.filters, total > 0, context)?;
     context.warn(&passed_unknown(&explorer, &query)?);
     if args.pgn {
         return print_texts(numbers.map(|number| explorer.text(number?)));
@@ -141,7 +145,9 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
             file: explorer.path_of_game(number)?,
         })
     });
-    print_list(args, key, total, games)
+    let mut head = json!({ "key": key::text(key), "total": total });
+    add_matched(&mut head, &matched);
+    print_list(args, &head, total, games)
 }
 
 /// A game in the printed list, with its number in the index.
@@ -170,19 +176,18 @@ fn print_texts(mut texts: impl Iterator<Item = polybook::Result<Vec<u8>>>) -> an
     texts.try_for_each(|text| print_bytes(&text?))
 }
 
-/// Prints a list of games that reached the position with the key `key`, as lines of text or as JSON. `total` is the
-/// number of all such games, before `--skip` and `--limit` are applied. Each game is read just before it is printed, so
-/// the list need not fit into memory.
+/// Prints a list of games that reached a position, as lines of text or as JSON. `head` contains the fields of the JSON
+/// document before the games. `total` is the number of all such games, before `--skip` and `--limit` are applied. Each
+/// game is read just before it is printed, so the list need not fit into memory.
 fn print_list<'a>(
     args: &Args,
-    key: u64,
+    head: &Value,
     total: u64,
     games: impl Iterator<Item = polybook::Result<FoundGame<'a>>>,
 ) -> anyhow::Result<()> {
     if args.json {
-        let head = json!({ "key": key::text(key), "total": total });
         let games = games.map(|game| Ok(document(&game?).to_string()));
-        return print_json_list(&head, "games", games);
+        return print_json_list(head, "games", games);
     }
     let head = format!("{}\n", counted(total, "game"));
     let lines = games.map(|game| game.map(|game| line(game.id, &game.header)));

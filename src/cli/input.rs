@@ -406,6 +406,20 @@ pub fn check_output(
     Ok(refuse_document_beside(has_document, out)?)
 }
 
+/// Returns an error if the name of a book ends in `.pgn` or `.epd`, because other programs would take the book for a text.
+/// `option` is the option that names the book.
+pub fn refuse_text_name(option: &str, book: &Path) -> Result<(), Usage> {
+    let end = ending(book);
+    if !matches!(&*end, "pgn" | "epd") {
+        return Ok(());
+    }
+    Err(Usage(format!(
+        "{option} {}: the output is a Polyglot book, not {}: choose a name that ends in .bin",
+        book.display(),
+        end.to_ascii_uppercase()
+    )))
+}
+
 /// Returns an error if the output `out` and a JSON document would both go to standard output. `has_document` is `true`
 /// if the command prints a JSON document.
 pub fn refuse_document_beside(has_document: bool, out: &Path) -> Result<(), Usage> {

@@ -1,6 +1,6 @@
 //! `polybook key`: prints the Polyglot key of a position.
 
-use polybook::position::{fen_of, has_inner_castling_rook, key};
+use polybook::position::{self, fen_of, has_inner_castling_rook};
 use serde_json::json;
 use shakmaty::{Position, variant::VariantPosition};
 
@@ -12,6 +12,8 @@ use super::{
 /// Print the Polyglot key of a position
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
+The field signed_key of --json is the key as a signed decimal number, as counts in Parquet contain it.
+
 Examples:
   polybook key                                463b96181691fc9c, the starting position
   polybook key --moves \"1. e4 d5 2. e5\"
@@ -29,7 +31,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let pos = args.position.position_of(args.position.variant_of(None))?;
     let key = book_key(&pos)?;
     if args.json {
-        print_json(&json!({ "key": key, "fen": fen_of(&pos) }))
+        // Many readers of JSON round a number of 64 bits, so the signed key is a text.
+        let signed = position::key(&pos).cast_signed().to_string();
+        print_json(&json!({ "key": key, "signed_key": signed, "fen": fen_of(&pos) }))
     } else {
         print(&format!("{key}\n"))
     }
@@ -43,7 +47,7 @@ pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
         "{}: this position has no Polyglot key and cannot be in a book, because a rook that is not the outermost one may castle",
         fen_of(pos)
     );
-    Ok(text(key(pos)))
+    Ok(text(position::key(pos)))
 }
 
 /// Formats a position key as 16 hexadecimal digits.

@@ -12,7 +12,8 @@ use super::{
     evals::{self, MaxLossArgs},
     filters::{GAMES, GameFilterArgs},
     input::{
-        self, DEFAULT_BOOK, output_name, pgn_inputs, refuse_document_beside, refuse_standard_output,
+        self, DEFAULT_BOOK, output_name, pgn_inputs, refuse_document_beside,
+        refuse_standard_output, refuse_text_name,
     },
     position::{self, UntaggedArg},
     progress::Bar,
@@ -115,14 +116,18 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     suite: Option<PathBuf>,
 
-    /// Replace existing outputs: an index, an OOBS database, counts, or a file of a book or suite that polybook did not
-    /// write
+    /// Replace existing outputs of any kind. Without this option, make-book replaces only a book, and a suite in PGN
+    /// that nobody changed after polybook wrote it
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 
     /// Write empty outputs if no game passes the filters or no move is kept
     #[arg(long)]
     allow_empty: bool,
+
+    /// Print the answer as a JSON document
+    #[arg(long)]
+    json: bool,
 
     /// Count the first N half-moves of each game (a half-move is one move of one side)
     #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = MOVES)]
@@ -185,10 +190,6 @@ pub struct Args {
     #[command(flatten)]
     resources: ResourceArgs,
 
-    /// Print the answer as a JSON document
-    #[arg(long, help_heading = "Options")]
-    json: bool,
-
     #[command(flatten)]
     filters: GameFilterArgs,
 }
@@ -244,6 +245,9 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         args.bin = Some(DEFAULT_BOOK.into());
     }
     check_standard_output(&args)?;
+    args.bin
+        .iter()
+        .try_for_each(|bin| refuse_text_name("--bin", bin))?;
     refuse_unused(&args)?;
     let pruning = args.weighting.min_game();
     let pruning = pruning.filter(|least| *least > 1 && prunes_counts(&args));

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{
     Context, counted,
-    input::{check_output, files_of, is_copied, output_name},
+    input::{check_output, files_of, is_copied, output_name, refuse_text_name},
     resources::MemoryArgs,
     usage::Usage,
     weighting::one_of,
@@ -111,6 +111,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let writer = ObsWriter::create(out, args.force)?;
         merge_databases(args, &of_inputs()?, writer, context)
     } else {
+        refuse_text_name("--out", out)?;
         let file = begin_book(out)?;
         merge_books(args, &of_inputs()?, file, context)
     }

@@ -17,9 +17,11 @@ use serde_json::{Value, json};
 use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};
 
 use super::{
-    Context,
+    Context, counted,
     evals::{self, EvalsArg},
-    filters::{ExplorerFilterArgs, check_names, explorer_of, passed_unknown, plain_index},
+    filters::{
+        ExplorerFilterArgs, add_matched, check_names, explorer_of, passed_unknown, plain_index,
+    },
     key,
     position::{PositionArgs, Searched, refuse_other_of_index},
     terminal::{print, print_json},
@@ -138,7 +140,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     query.player_scores = !query.filters.players.is_empty();
     let mut answer = explorer.answer(&query)?;
     let has_games = !answer.moves.is_empty();
-    check_names(&explorer, &query.filters, has_games, context)?;
+    let matched = check_names(&explorer, &query.filters, has_games, context)?;
     if !query.filters.players.is_empty() && query.filters.color.is_none() && has_games {
         context.say(
             "the table shows the moves of the player and of the opponents together: --color white or --color black \
@@ -155,10 +157,20 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         .clocks
         .map(|most| explorer.times(&query, most as usize, &|| true));
     let times = times.transpose()?;
+    if let Some(times) = &times
+        && times.read > 0
+        && times.moves.is_empty()
+    {
+        context.say(&format!(
+            "no mean times: none of {} contains clock times ([%clk] or [%emt]) of these moves\n",
+            counted(times.read, "game")
+        ));
+    }
     if args.json {
         // Counts have games without a result as draws.
         let counts = explorer.needs_all_games(query.filters.source.as_deref(), "results");
         let mut document = document(&answer, &pos, &evals, times.as_ref(), counts.is_none());
+        add_matched(&mut document, &matched);
         if let Some(fewest) = explorer.min_game(&query.filters) {
             document["min_game"] = json!(fewest);
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Context, counted,
-    filters::{ExplorerFilterArgs, check_names, explorer_of},
+    filters::{ExplorerFilterArgs, add_matched, check_names, explorer_of},
     position::PositionArgs,
     terminal::{print, print_json},
     usage::Usage,
@@ -95,30 +95,15 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index, context)?;
     let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
     let table = explorer.openings(&Line::at(variant, pos), &filters)?;
-    check_names(&explorer, &filters, table.results.games > 0, context)?;
+    let matched = check_names(&explorer, &filters, table.results.games > 0, context)?;
     let mut families = table.families.clone();
     sort(&mut families, order);
-    if args.json {
-        let mut rows: Vec<(&str, &OpeningRow)> = Vec::new();
-        for family in &families {
-            match args.families {
-                true => rows.push((family.name, family)),
-                false => rows.extend(family.variations.iter().map(|row| (family.name, row))),
-            }
-        }
-        rows.retain(|(_, row)| row.games >= args.min_games);
-        if !args.families {
-            rows.sort_by(|(_, a), (_, b)| compare(a, b, order));
-        }
-        truncate(&mut rows, args, context);
-        return print_json(&document(&table, &rows, of_player));
-    }
     let mut rows: Vec<(&OpeningRow, bool)> = Vec::new();
     for family in families.iter().filter(|row| row.games >= args.min_games) {
         rows.push((family, false));
         // If the only opening of a family has the name of the family, a second row would repeat the first one.
         let is_alone = matches!(&family.variations[..], [only] if only.name == family.name);
-        if !args.families && !is_alone {
+        if !args.families && (args.json || !is_alone) {
             let variations = family.variations.iter();
             let variations = variations.filter(|row| row.games >= args.min_games);
             rows.extend(variations.map(|row| (row, true)));
@@ -130,20 +115,21 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             counted(args.min_games, "game")
         ));
     }
-    truncate(&mut rows, args, context);
-    print(&text(&table, &rows, of_player))
-}
-
-/// Shortens `rows`, the rows of a table, to the length that `--limit` allows. Prints how many rows were dropped, if
-/// any.
-fn truncate<T>(rows: &mut Vec<T>, args: &Args, context: Context) {
-    let limit = args.limit.unwrap_or(usize::MAX);
-    let more = rows.len().saturating_sub(limit);
-    rows.truncate(limit);
-    if more > 0 {
-        let all = limit + more;
+    let all = rows.len();
+    rows.truncate(args.limit.unwrap_or(usize::MAX));
+    match args.json {
+        true => {
+            let mut document = document(&table, &rows, of_player)?;
+            add_matched(&mut document, &matched);
+            print_json(&document)?;
+        }
+        false => print(&text(&table, &rows, of_player))?,
+    }
+    if rows.len() < all {
+        let more = all - rows.len();
         context.say(&format!("{more} more: --limit {all} lists all of them\n"));
     }
+    Ok(())
 }
 
 /// Sorts the rows of a table of openings. Within each row, also sorts the variations of the opening.
@@ -196,48 +182,37 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
     }
 }
 
-/// Converts a table of openings to a JSON document. Each element of `rows` contains a row of the table and the name of
-/// the opening family to which the row belongs. `of_player` is `true` if all games are those of one player. The
-/// document then also contains the results of this player.
-fn document(table: &OpeningTable, rows: &[(&str, &OpeningRow)], of_player: bool) -> Value {
-    let of_row = |(family, row): &(&str, &OpeningRow)| {
-        let mut document = json!({
-            "eco": codes(row),
-            "name": row.name,
-            "family": family,
-            "games": row.games,
-            "white": row.white,
-            "draws": row.draws,
-            "black": row.black,
-            "unfinished": row.unfinished,
-            "score": row.score,
-            "score_range": row.score_range,
-            "last_played": row.last_played,
-            "line": row.line,
-            "line_games": row.line_games,
-        });
+/// Returns a table of openings as a JSON document. Each element of `rows` contains a row, and `true` if the row is a
+/// variation of the last family before it. `of_player` is `true` if all games are those of one player. The results are
+/// then the player's.
+fn document(
+    table: &OpeningTable,
+    rows: &[(&OpeningRow, bool)],
+    of_player: bool,
+) -> anyhow::Result<Value> {
+    let mut families: Vec<Value> = Vec::new();
+    for (row, is_variation) in rows {
+        let mut shown = serde_json::to_value(OpeningRow {
+            variations: Vec::new(),
+            ..(*row).clone()
+        })?;
         if of_player {
-            document["wins"] = json!(row.wins);
-            document["losses"] = json!(row.losses);
-            document["points"] = json!(row.points);
-            document["performance"] = json!(row.performance);
-            document["opponent_rating"] = json!(row.opponent_rating);
-            document["likely"] = json!(likely(row));
-        } else {
-            document["rating"] = json!(row.rating);
+            shown["likely"] = json!(likely(row));
         }
-        document
-    };
-    json!({
-        "games": table.results.games,
-        "unnamed": table.unnamed,
-        "white": table.results.white,
-        "draws": table.results.draws,
-        "black": table.results.black,
-        "unfinished": table.results.unfinished,
-        "average_score": table.average_score,
-        "openings": rows.iter().map(of_row).collect::<Value>(),
-    })
+        match families.last_mut().filter(|_| *is_variation) {
+            None => families.push(shown),
+            Some(family) => match &mut family["variations"] {
+                Value::Array(variations) => variations.push(shown),
+                missing => *missing = json!([shown]),
+            },
+        }
+    }
+    let mut document = serde_json::to_value(OpeningTable {
+        families: Vec::new(),
+        ..table.clone()
+    })?;
+    document["families"] = families.into();
+    Ok(document)
 }
 
 /// Formats a table of openings as text. Each element of `rows` contains a row, and `true` if the row is a variation,

@@ -14,7 +14,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     Context, counted,
-    filters::{ExplorerFilterArgs, check_names, explorer_of},
+    filters::{ExplorerFilterArgs, add_matched, check_names, explorer_of},
     input::check_output,
     position::{PositionArgs, UntaggedArg},
     repertoire::{Opener, pgn_output},
@@ -135,7 +135,22 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         lines: args.lines,
     })?;
     let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
-    check_names(&explorer, &filters, has_games, context)?;
+    let matched = check_names(&explorer, &filters, has_games, context)?;
+    let both = matched.players.iter();
+    let mut both = both.filter(|name| matched.opponents.contains(name));
+    if let Some(name) = both.next() {
+        context.say(&format!(
+            "warning: --player and --opponent both match \"{name}\": give more of the names, or the whole names with \
+             --exact\n"
+        ));
+    }
+    for (games, whose) in [(&prepared.theirs, "the opponent"), (&prepared.yours, "you")] {
+        if games.results.games == 0 {
+            context.say(&format!(
+                "no game of {whose} with this color reaches the position and passes the filters\n"
+            ));
+        }
+    }
     let lines = prepared.lines.as_deref().unwrap_or_default();
     let names = PlayerNames {
         theirs: filters.opponents.join(" or "),
@@ -147,7 +162,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         out.commit()?;
     }
     if args.json {
-        return print_json(&serde_json::to_value(&prepared)?);
+        let mut document = serde_json::to_value(&prepared)?;
+        add_matched(&mut document, &matched);
+        return print_json(&document);
     }
     print(&text(&prepared, &pos, &names))?;
     if let Some(out) = &args.out {

@@ -87,8 +87,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE:COLOR", value_parser = with_side)]
     repertoire: Vec<(PathBuf, Color)>,
 
-    /// Use this name for the button "Me" of the page, which shows your games; can be given several times if you have
-    /// several names
+    /// Use this name for the button "Me" of the page, which shows your games. Give the whole name as the games spell
+    /// it, in capital or small letters; can be given several times if you have several names
     #[arg(long, value_name = "NAME", value_parser = filters::name)]
     me: Vec<String>,
 

@@ -67,7 +67,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "drop_one_sided")]
     out: Option<PathBuf>,
 
-    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
+    /// Replace any file --out. Without this option, suite-report replaces only a suite in PGN that nobody changed after
+    /// polybook wrote it
     #[arg(long, requires = "out")]
     force: bool,
 
@@ -75,15 +76,15 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = position::variant())]
     variant: Variant,
 
+    /// Print the answer as a JSON document
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     untagged: UntaggedArg,
 
     #[command(flatten)]
     resources: ResourceArgs,
-
-    /// Print the answer as a JSON document
-    #[arg(long, help_heading = "Options")]
-    json: bool,
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {

@@ -72,7 +72,7 @@ pub struct Args {
     )]
     out: PathBuf,
 
-    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
+    /// Replace any file --out. Without this option, tree replaces only a PGN that nobody changed after polybook wrote it
     #[arg(long, requires = "out")]
     force: bool,
 

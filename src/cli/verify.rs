@@ -1,4 +1,4 @@
-//! `polybook verify`: checks books, databases, indexes, stores of evaluations and opening suites for faults.
+//! `polybook verify`: checks books, databases, indexes, stores of evaluations, opening suites and repertoires for faults.
 
 use std::{
     io,
@@ -12,6 +12,7 @@ use polybook::{
     counts::Memory,
     evals::Evals,
     index, obs,
+    pgn::{GameReader, Token},
     position::Variant,
     storage::output::is_directory,
     suite::{SuiteFile, SuiteFormat},
@@ -22,12 +23,14 @@ use super::{
     Context, counted,
     errors::{ExitOne, report_and_continue},
     input::{self, check_output, file_or_index, output_name, refuse_twice},
-    position, suite_report,
+    position::{self, UntaggedArg},
+    repertoire::Opener,
+    suite_report,
     terminal::print_json,
     usage::Usage,
 };
 
-/// Check a book, an OOBS database, an index, a store of evaluations or a suite for faults
+/// Check a book, an OOBS database, an index, a store of evaluations, a suite or a repertoire for faults
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The exit status is 1 if a file has faults, unless --fix writes a copy without them. If several files are given, each has its own
@@ -40,7 +43,8 @@ move. In a book, it does not check whether moves are legal in their positions; s
 In an index, verify reads every block and every value, and compares them with what the crate rusty-leveldb reads. It does not
 detect a changed name of the variant, or a PGN file that is missing or was changed.
 
-In a suite (EPD, FEN or PGN), verify finds illegal positions and moves, positions in which the game is over, and entries that
+In a repertoire (PGN with variations and without results), verify reads the moves of all games and variations. In a suite (EPD,
+FEN, or PGN without variations), verify finds illegal positions and moves, positions in which the game is over, and entries that
 occur twice. It prints the lengths of the lines, the number of lines that transpose to an earlier one, and the evaluations, if
 every position has one.
 
@@ -52,7 +56,7 @@ Examples:
   polybook verify white.bin black.bin
   polybook verify old.bin --fix new.bin")]
 pub struct Args {
-    /// The books, databases, indexes, stores or suites; - is standard input
+    /// The books, databases, indexes, stores, suites or repertoires; - is standard input
     #[arg(value_name = "BOOK", required = true)]
     books: Vec<PathBuf>,
 
@@ -172,6 +176,64 @@ fn has_results(pgn: &str) -> bool {
         .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
 }
 
+/// Returns the number of games of a PGN text if it is a repertoire: at least one game has variations. The games of an
+/// opening suite have none. Returns `None` for other texts.
+fn games_of_repertoire(pgn: &str) -> Option<u64> {
+    let mut reader = GameReader::new(pgn.as_bytes()).with_variations(true);
+    let (mut games, mut has_variations) = (0, false);
+    while reader.next_game() {
+        games += 1;
+        loop {
+            match reader.next_token() {
+                Token::BeginVariation => has_variations = true,
+                Token::End(_) => break,
+                _ => (),
+            }
+        }
+    }
+    has_variations.then_some(games)
+}
+
+/// Checks the moves of all games and variations of a repertoire in PGN, and prints a report. `file` is the path to open.
+/// `shown` contains the name for messages and the number of games.
+fn verify_repertoire(
+    args: &Args,
+    file: &Path,
+    shown: (&str, u64),
+    context: Context,
+) -> anyhow::Result<()> {
+    let (name, games) = shown;
+    let untagged = UntaggedArg {
+        untagged_variant: args.variant,
+    };
+    // The error message contains the faults, so the opener need not print them.
+    let faults = Opener::with_defaults(&untagged, Context { quiet: true })?.faults(file)?;
+    if args.json {
+        print_json(&json!({ "path": name, "games": games, "faults": faults }))?;
+    }
+    refuse_faults(name, "repertoire contains faults", &faults, "moves")?;
+    context.say(&format!(
+        "{name}: a repertoire of {} without faults; all variations were checked\n",
+        counted(games, "game")
+    ));
+    Ok(())
+}
+
+/// Returns an error that lists `faults`, if there are any. `thing` says what contains the faults, and `parts` what the
+/// user should correct.
+fn refuse_faults(name: &str, thing: &str, faults: &[String], parts: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        faults.is_empty(),
+        "{name}: this {thing}: {}{}; remove these {parts}",
+        faults[..faults.len().min(MAX_LISTED_FAULTS)].join("; "),
+        match faults.len().saturating_sub(MAX_LISTED_FAULTS) {
+            0 => String::new(),
+            more => format!("; and {}", counted(more as u64, "more fault")),
+        }
+    );
+    Ok(())
+}
+
 /// Checks a file as an opening suite, and prints a report. If the file is not a suite, returns `refusal`, the error
 /// that says why it is not a book. `book` is the path that the user gave, and `file` is the path to open. They differ
 /// if the user named a pipe.
@@ -191,6 +253,9 @@ fn verify_suite(
         Err(err) if is_system_error(&err) => return Err(err),
         _ => return Err(refusal.into()),
     };
+    if is_pgn && let Some(games) = games_of_repertoire(&text) {
+        return verify_repertoire(args, file, (&name, games), context);
+    }
     let found = SuiteFile::read(name.as_ref(), text, args.variant)?.check();
     let faults = texts(&found.faults);
     if args.json {
@@ -204,15 +269,7 @@ fn verify_suite(
             "evaluations": found.evaluations.as_ref().map(|range| [*range.start(), *range.end()]),
         }))?;
     }
-    anyhow::ensure!(
-        faults.is_empty(),
-        "{name}: this suite contains invalid entries: {}{}; remove these entries",
-        faults[..faults.len().min(MAX_LISTED_FAULTS)].join("; "),
-        match faults.len().saturating_sub(MAX_LISTED_FAULTS) {
-            0 => String::new(),
-            more => format!("; and {}", counted(more as u64, "more fault")),
-        }
-    );
+    refuse_faults(&name, "suite contains invalid entries", &faults, "entries")?;
     let lengths = match &found.plies {
         Some(plies) if plies.start() == plies.end() => {
             format!(" of {}", counted(*plies.start() as u64, "half-move"))

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     error::{At, Error, Result},
     position::BookMove,
-    storage::output::{FileId, open_again_if_replaced},
+    storage::output::{FileId, canonical, open_again_if_replaced},
     task,
 };
 
@@ -73,7 +73,7 @@ impl CountsDirectory {
         // The name of `.` is that of the current directory. The index must be next to the counts, not in them.
         let named = match path.file_name() {
             Some(_) => path.to_owned(),
-            None => path.canonicalize().ok()?,
+            None => canonical(path).ok()?,
         };
         let mut index = named.file_stem().unwrap_or_default().to_owned();
         index.push(".idx");

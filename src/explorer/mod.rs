@@ -88,12 +88,11 @@ pub use self::{
     suggest::{SuggestField, Suggestion},
     tally::GameResults,
     times::{MoveTime, Times},
-    unknown_name::UnknownName,
+    unknown_name::{MatchedNames, UnknownName},
 };
 pub(crate) use self::{
     first_seen::{FirstSeen, Probe, Visits, first_day, last_departure},
     query::check_names,
-    unknown_name::{NearestNames, did_you_mean},
 };
 pub use crate::{
     openings::{Opening, OpeningFilter},
@@ -112,7 +111,7 @@ use self::{
     suggest::Suggestions,
     tally::{count_games, count_games_of_players},
     times::times,
-    unknown_name::{unknown_name, unknown_names},
+    unknown_name::{matched_names, unknown_name, unknown_names},
 };
 use crate::{
     error::{Error, Result},
@@ -623,6 +622,16 @@ impl Explorer {
     /// Returns an error if the index is damaged.
     pub fn unknown_names(&self, filters: &Filters) -> Result<Vec<UnknownName>> {
         unknown_names(&self.sources, filters)
+    }
+
+    /// Returns the names of players that the filters by player and by opponent match, in all games of the selected
+    /// sources. The other filters have no influence.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index is damaged.
+    pub fn matched_names(&self, filters: &Filters) -> Result<MatchedNames> {
+        matched_names(&self.sources, filters)
     }
 
     /// Returns the number of the game with the id `id`, which is a Lichess id, or the game's number with or without

@@ -1,23 +1,15 @@
 //! Names in filters that occur in no game, and similar names that do occur.
 
-use std::{cell::OnceCell, cmp::Reverse, fmt};
+use std::{cell::OnceCell, fmt};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{open_index::OpenIndex, query::Filters, sources::Sources};
 use crate::{
     error::{Error, Result},
-    pgn::{NameMatch, folded},
+    pgn::{NameMatch, NearestNames, PlayerNames, did_you_mean, folded},
 };
 
-/// The maximum number of similar names in a message.
-const MAX_SUGGESTIONS: usize = 3;
-/// The minimum similarity in thousandths between an unknown name and a name that a message suggests. See
-/// [`likeness`].
-const MIN_LIKENESS: u32 = 600;
-/// The maximum number of letters of a name that are compared. It limits how long a comparison takes, because this time
-/// grows with the square of the length.
-const MAX_COMPARED_LETTERS: usize = 64;
 /// The number of names after which a search checks whether it was cancelled.
 const NAMES_PER_CANCEL_CHECK: u32 = 1024;
 
@@ -41,6 +33,17 @@ enum NameRole {
     Event,
 }
 
+/// The names of players that the names in [`Filters`] match, the names with the most games first.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct MatchedNames {
+    /// The names that the filter by player matches, at most 100. Empty if there is no such filter.
+    pub players: Vec<String>,
+    /// The names that the filter by opponent matches, at most 100. Empty if there is no such filter.
+    pub opponents: Vec<String>,
+    /// Messages about filters that match more names than they contain. Each message is a single line of text.
+    pub notes: Vec<String>,
+}
+
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whose = match self.role {
@@ -52,15 +55,6 @@ impl fmt::Display for UnknownName {
             NameMatch::Whole => write!(f, "no {whose} has exactly the name \"{}\"", self.name)?,
         }
         f.write_str(&did_you_mean(&self.nearest))
-    }
-}
-
-/// Returns the end of a message about an unknown name, such as `: did you mean "Tal"?`. Returns an empty string
-/// if `names` is empty.
-pub(crate) fn did_you_mean(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        names => format!(": did you mean \"{}\"?", names.join("\" or \"")),
     }
 }
 
@@ -95,6 +89,40 @@ pub(super) fn unknown_names(sources: &Sources, filters: &Filters) -> Result<Vec<
         }
     }
     Ok(unknown)
+}
+
+/// Returns the names of players that the filters by player and by opponent match. Implements
+/// [`Explorer::matched_names`](super::Explorer::matched_names).
+pub(super) fn matched_names(sources: &Sources, filters: &Filters) -> Result<MatchedNames> {
+    let matched = |wanted: &[String]| {
+        let mut names = PlayerNames::new(wanted.to_vec(), filters.names);
+        if wanted.is_empty() {
+            return Result::Ok(names);
+        }
+        for source in sources.selected(filters.source.as_deref()) {
+            let mut games: FxHashMap<u32, u64> = FxHashMap::default();
+            for name in wanted {
+                let numbers = source.numbers_of(name, filters.names)?;
+                games.extend(numbers.into_iter().map(|number| (number, 0)));
+            }
+            for number in numbers_in(source, NameRole::Player) {
+                if let Some(games) = games.get_mut(&number) {
+                    *games += 1;
+                }
+            }
+            for (number, games) in games.into_iter().filter(|(_, games)| *games > 0) {
+                names.add_matched(&source.name(number)?, games);
+            }
+        }
+        Ok(names)
+    };
+    let (players, opponents) = (matched(&filters.players)?, matched(&filters.opponents)?);
+    let notes = players.note().into_iter().chain(opponents.note());
+    Ok(MatchedNames {
+        notes: notes.collect(),
+        players: players.matched(),
+        opponents: opponents.matched(),
+    })
 }
 
 /// Returns the names in the filters by player, opponent and event, in this order. Each group of names comes with its
@@ -233,78 +261,9 @@ fn numbers_in(source: &OpenIndex, role: NameRole) -> impl Iterator<Item = u32> {
     players.iter().flatten().chain(events).copied()
 }
 
-/// Collects the names that are most similar to an unknown name.
-#[derive(Debug)]
-pub(crate) struct NearestNames {
-    wanted: String,
-    best: Vec<(Reverse<u32>, String)>,
-}
-
-impl NearestNames {
-    pub(crate) fn new(wanted: &str) -> NearestNames {
-        NearestNames {
-            wanted: beginning(&folded(wanted)).to_owned(),
-            best: Vec::new(),
-        }
-    }
-
-    pub(crate) fn offer(&mut self, name: &str) {
-        let likeness = Reverse(likeness(&self.wanted, &folded(beginning(name))));
-        let found = (likeness, name.to_owned());
-        if likeness.0 >= MIN_LIKENESS && !self.best.contains(&found) {
-            self.best.push(found);
-            self.best.sort();
-            self.best.truncate(MAX_SUGGESTIONS);
-        }
-    }
-
-    pub(crate) fn names(self) -> Vec<String> {
-        self.best.into_iter().map(|(_, name)| name).collect()
-    }
-}
-
-/// Returns the prefix of `name` that is compared: its first [`MAX_COMPARED_LETTERS`] letters.
-fn beginning(name: &str) -> &str {
-    let end = name.char_indices().nth(MAX_COMPARED_LETTERS);
-    end.map_or(name, |(end, _)| &name[..end])
-}
-
-/// Compares each word of `wanted` with the most similar word of `name`, and returns the mean similarity in thousandths.
-/// Only the first [`MAX_COMPARED_LETTERS`] letters are compared.
-fn likeness(wanted: &str, name: &str) -> u32 {
-    let (wanted, name) = (beginning(wanted), beginning(name));
-    let words =
-        |text| str::split(text, |c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let best = |word: &str| {
-        let alike = words(name).map(|other| strsim::normalized_damerau_levenshtein(word, other));
-        alike.fold(0.0, f64::max)
-    };
-    let of_words: Vec<f64> = words(wanted).map(best).collect();
-    let mean = of_words.iter().sum::<f64>() / of_words.len().max(1) as f64;
-    (1000.0 * mean) as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_alike_by_their_words() {
-        let fischer = "fischer, robert james";
-        assert_eq!(likeness("fischer", fischer), 1000);
-        assert!(likeness("fischr", fischer) > likeness("fischr", "fine, reuben"));
-        assert!(likeness("bobby fischer", fischer) >= MIN_LIKENESS);
-        assert!(likeness("karpov", fischer) < MIN_LIKENESS);
-        assert_eq!(likeness("", fischer), 0);
-    }
-
-    #[test]
-    fn only_the_beginnings_of_long_names_are_compared() {
-        let long = |end: &str| "é".repeat(MAX_COMPARED_LETTERS) + &end.repeat(100_000);
-        assert_eq!(likeness(&long("a"), &long("b")), 1000);
-        assert_eq!(beginning(&long("a")), "é".repeat(MAX_COMPARED_LETTERS));
-        assert_eq!(beginning("Tal"), "Tal");
-    }
 
     #[test]
     fn what_is_not_found_is_said_with_what_may_be_meant() {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{Chess, Color};
 
 use super::{
@@ -132,7 +133,9 @@ impl<'a> Replayer<'a> {
         for collector in &mut self.outcome.collectors {
             collector.next_game(games, self.batch_offset);
         }
-        match self.admitted(games.tags(), tag_result) {
+        let admitted = self.admitted(games.tags(), tag_result);
+        self.note_names(games.tags(), admitted.err());
+        match admitted {
             Ok(variant) => self.play_from_start(games, variant, tag_result),
             Err(condition) => {
                 self.skip(games);
@@ -168,6 +171,32 @@ impl<'a> Replayer<'a> {
                 Err(Condition::Result)
             }
             None => Ok(variant),
+        }
+    }
+
+    /// Collects the names of the players of a game, if the run filters games by names. `unmet` is the condition that
+    /// the tags do not meet. From games that meet all conditions, collects the names that the filter matches. From games
+    /// that fail because of their players, collects the other names.
+    fn note_names(&mut self, tags: &Tags<'_>, unmet: Option<Condition>) {
+        let filter = &self.options.game_filter;
+        if !filter.has_names() || unmet.is_some_and(|unmet| unmet != Condition::Player) {
+            return;
+        }
+        let outcome = &mut self.outcome;
+        for (value, is_match) in filter.player_tags(tags) {
+            match unmet {
+                None if is_match => match outcome.matched_names.get_mut(value) {
+                    Some(games) => *games += 1,
+                    None => _ = outcome.matched_names.insert(value.into(), 1),
+                },
+                // After a match, names are not compared with the filter.
+                Some(_)
+                    if outcome.matched_names.is_empty() && !outcome.other_names.contains(value) =>
+                {
+                    outcome.other_names.insert(value.into());
+                }
+                _ => (),
+            }
         }
     }
 
@@ -471,6 +500,10 @@ pub(super) struct Outcome<'a> {
     pub has_text: bool,
     /// The parts of the input that were not read.
     pub skipped: SkippedParts,
+    /// The names of players that the filter by names matches, with their numbers of games.
+    pub matched_names: FxHashMap<Box<[u8]>, u64>,
+    /// Names of players that the filter by names does not match.
+    pub other_names: FxHashSet<Box<[u8]>>,
     /// The data that each sink that uses games has collected from the batch.
     pub collectors: Vec<Box<dyn BatchSink + 'a>>,
     /// All counted games of the batch, in their order, if duplicates are dropped. The totals of these games are stored

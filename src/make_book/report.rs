@@ -190,9 +190,17 @@ pub struct Report {
     /// these games.
     #[serde(skip_serializing_if = "is_false")]
     pub has_unknown_games: bool,
+    /// The names of players that the filters by names match, at most 100, those with the most games first. Empty if there
+    /// are no such filters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub matched_players: Vec<String>,
     /// Warnings about the inputs, one line each.
     #[serde(skip)]
     pub warnings: Vec<String>,
+    /// The end of the message that no game was counted, such as `: did you mean "Tal"?`. Empty if no name in the filters is
+    /// similar to a player's name.
+    #[serde(skip)]
+    pub(super) meant: String,
 }
 
 impl Report {
@@ -224,6 +232,7 @@ impl Report {
                 reasons.join(", ")
             ),
         };
+        reason.push_str(&self.meant);
         let is_of_variant = |warning: &&String| warning.contains(VARIANT_WARNING_MARK);
         if let Some(warning) = self.warnings.iter().find(is_of_variant) {
             reason.push_str(&format!("; {warning}"));

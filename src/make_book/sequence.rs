@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    pgn::{Condition, Input, NAMED_VARIANTS, NO_GAME, SkippedParts},
+    pgn::{Condition, Input, NAMED_VARIANTS, NO_GAME, PlayerNames, SkippedParts, tag_text},
     position::MoveError,
     storage::sort::SpillingSet,
     task,
@@ -43,6 +43,7 @@ pub(super) struct Sequencer<'a> {
     report: Report,
     starts: Starts,
     filtered_variants: BTreeMap<VariantRejection, u64>,
+    names: PlayerNames,
     /// The fingerprints of the games counted so far, if duplicates are dropped.
     seen: Option<SpillingSet>,
 }
@@ -74,6 +75,10 @@ impl<'a> Sequencer<'a> {
             report: Report::default(),
             starts: Starts::new(&budget.starts),
             filtered_variants: BTreeMap::new(),
+            names: PlayerNames::new(
+                options.game_filter.names(),
+                options.game_filter.name_match(),
+            ),
             seen: options
                 .drop_duplicates
                 .then(|| SpillingSet::new(budget.duplicates.clone())),
@@ -125,6 +130,12 @@ impl<'a> Sequencer<'a> {
             self.starts.add(epd, *games)?;
         }
         self.filter_variants(std::mem::take(&mut outcome.filtered_variants));
+        for (name, games) in std::mem::take(&mut outcome.matched_names) {
+            self.names.add_matched(&tag_text(&name), games);
+        }
+        for name in std::mem::take(&mut outcome.other_names) {
+            self.names.add_other(&tag_text(&name));
+        }
         Ok(outcome)
     }
 
@@ -211,6 +222,9 @@ impl<'a> Sequencer<'a> {
         for (variant, games) in &self.filtered_variants {
             self.report.warnings.push(variant.warning(*games));
         }
+        self.report.warnings.extend(self.names.note());
+        self.report.matched_players = self.names.matched();
+        self.report.meant = self.names.did_you_mean();
         let first_games = self
             .inputs
             .iter()

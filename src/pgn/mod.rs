@@ -35,6 +35,7 @@ mod filter;
 mod game;
 mod input;
 mod movetext;
+mod names;
 mod play;
 mod result;
 mod skip;
@@ -47,6 +48,7 @@ pub(crate) use self::{
     class::doubled_mean,
     clock::{Clocks, CommentTimes},
     filter::{HIGHEST_RATING, folded, rating},
+    names::{NearestNames, PlayerNames, did_you_mean},
     play::{NO_GAME, commented, play, play_from_start, start_of},
     skipped::{NAMED_VARIANTS, SkippedParts, UnknownVariants, unknown_variant},
     tags::tag_text,

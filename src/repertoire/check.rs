@@ -1,8 +1,6 @@
 //! Checking games against repertoires: at which move each game leaves the repertoire, and which side leaves it.
 
-use std::hash::BuildHasher;
-
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
@@ -10,10 +8,9 @@ use super::{MoveSource, Side, line_text, position_after, san};
 use crate::{
     counts::Wdl,
     error::{Error, Result},
-    explorer::{NearestNames, did_you_mean},
     pgn::{
-        GameReader, GameResult, Games, NameMatch, Tags, commented, play_from_start, start_of,
-        tag_text,
+        GameReader, GameResult, Games, NameMatch, PlayerNames, Tags, commented, play_from_start,
+        start_of, tag_text,
     },
     position::{BookMove, Keyed, Variant, fen_of},
     tree::{LinesOf, Source, move_number},
@@ -169,7 +166,11 @@ pub struct CheckSummary {
     pub contradictions: u64,
     /// The deviations, sorted by the number of games in descending order.
     pub deviations: Vec<Deviation>,
-    /// Warnings about games of unknown variants, one line each.
+    /// The names of players that [`Check::players`] matched in checked games, at most 100, those with the most games
+    /// first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub matched_players: Vec<String>,
+    /// Warnings about games of unknown variants and about names that match several players, one line each.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
@@ -190,28 +191,23 @@ pub fn check(
     mut take: impl FnMut(&CheckedGame) -> Result<()>,
 ) -> Result<CheckSummary> {
     let mut found = CheckTotals::default();
-    // Until a game with a matching name is found, collects similar names for the error message.
-    let nearest = check.players.iter().map(|name| NearestNames::new(name));
-    let nearest: Vec<NearestNames> = nearest.collect();
-    let mut unknown = (!nearest.is_empty()).then(|| (nearest, FxHashSet::default()));
+    let mut names = PlayerNames::new(check.players.to_vec(), check.name_match());
+    let mut is_known = check.players.is_empty();
     let read = games.for_each(
         |text, reader| check.game(text, reader),
         |number, checked| {
             let checked = match checked {
                 Checked::Lines(checked) => checked,
-                Checked::OtherPlayers(names) => {
-                    for name in names {
-                        if let Some((nearest, seen)) = &mut unknown
-                            && seen.insert(FxBuildHasher.hash_one(&name))
-                        {
-                            nearest.iter_mut().for_each(|nearest| nearest.offer(&name));
-                        }
-                    }
+                Checked::OtherPlayers(others) => {
+                    others.iter().for_each(|name| names.add_other(name));
                     return Ok(());
                 }
             };
-            unknown = None;
+            is_known = true;
             for mut game in checked {
+                if !check.players.is_empty() {
+                    names.add_matched(game.color.fold_wb(&game.white, &game.black), 1);
+                }
                 game.game = number;
                 found.add(&mut game);
                 take(&game)?;
@@ -219,19 +215,18 @@ pub fn check(
             Ok(())
         },
     )?;
-    if let Some((nearest, _)) = unknown
-        && read.games > 0
-    {
-        let meant: Vec<String> = nearest.into_iter().flat_map(NearestNames::names).collect();
-        let (names, meant) = (check.players.join("\" or \""), did_you_mean(&meant));
+    if !is_known && read.games > 0 {
+        let (names, meant) = (check.players.join("\" or \""), names.did_you_mean());
         let unknown = read.unknown_variants.in_error();
         let problem =
             format!("no game has a player whose name contains \"{names}\"{meant}{unknown}");
         return Err(Error::file("--player", problem));
     }
     let summary = found.summary(read.games);
+    let warnings = read.warnings().into_iter().chain(names.note());
     Ok(CheckSummary {
-        warnings: read.warnings(),
+        matched_players: names.matched(),
+        warnings: warnings.collect(),
         ..summary
     })
 }
@@ -302,16 +297,20 @@ impl GameState<'_> {
 }
 
 impl Check<'_> {
+    fn name_match(&self) -> NameMatch {
+        match self.exact {
+            true => NameMatch::Whole,
+            false => NameMatch::Part,
+        }
+    }
+
     /// Checks the current game of `reader` against the repertoires. `text` is the whole text that the reader reads.
     /// Returns an error only if a repertoire cannot be read.
     ///
     /// Returns [`Checked::OtherPlayers`] if none of the wanted players played a side that has a repertoire.
     fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Checked> {
         let tags = reader.tags().clone();
-        let how = match self.exact {
-            true => NameMatch::Whole,
-            false => NameMatch::Part,
-        };
+        let how = self.name_match();
         let sides = Color::ALL.into_iter();
         let sides = sides.filter(|color| self.repertoires.get(*color).is_some());
         let named = sides

@@ -34,7 +34,9 @@ impl Edits {
         for edit in text.split(';') {
             let removed = edit.strip_prefix('-');
             let line = Line::parse(variant, None, removed.unwrap_or(edit));
-            let line = line.map_err(|err| err.to_string())?;
+            let line = line.map_err(|err| {
+                format!("{edit}: {err}; a line contains the moves of both sides, with the replies")
+            })?;
             let Some((last, before)) = line.moves().split_last() else {
                 return Err("a line is empty".to_owned());
             };
@@ -121,6 +123,11 @@ mod tests {
         for (text, problem) in [
             ("e2e4;", "a line is empty"),
             ("-", "a line is empty"),
+            (
+                "e2e4,g1f3",
+                "e2e4,g1f3: move 2 of the line, \"g1f3\", is not possible: illegal move in \
+                 rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1; a line contains the moves of both sides, with the replies",
+            ),
             (
                 "-e2e4,c7c5",
                 "-e2e4,c7c5: the last move does not belong to the side of the repertoire",

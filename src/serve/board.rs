@@ -205,6 +205,10 @@ impl Board {
 const MOST_MOVES: usize = 2000;
 
 /// The error message for a pasted text that is neither a position nor moves.
+/// The advice for a pasted text that is an address.
+const ADDRESS: &str = "this is an address, and polybook loads nothing from the Internet: paste the moves, the FEN or the PGN \
+                       of the game";
+
 const NEITHER: &str = "this is neither a FEN nor moves from the start";
 
 /// Returns `true` if a text that cannot be read was probably meant as a FEN: its first word contains a slash, but
@@ -288,6 +292,13 @@ impl Moves {
             variant,
             ..Moves::default()
         };
+        if ["https://", "http://", "lichess.org/"]
+            .iter()
+            .any(|start| text.starts_with(start))
+        {
+            moves.problem = Some(ADDRESS.to_owned());
+            return moves;
+        }
         match variant.parse_position(text) {
             Ok(pos) => moves.start = Some(fen_of(&pos)),
             Err(err) if begins_like_fen(text) => moves.problem = Some(err.to_string()),

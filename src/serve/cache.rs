@@ -14,7 +14,7 @@ use crate::{
     index::{is_index, remove, remove_unfinished},
     pgn::Input,
     position::{Variant, VariantChoice},
-    storage::output::{FileId, TemporaryDir, claim_abandoned, is_absent},
+    storage::output::{FileId, TemporaryDir, canonical, claim_abandoned, is_absent},
 };
 
 /// The version of the content of cached indexes. It must be increased when this content changes, so that polybook
@@ -100,7 +100,7 @@ impl Cache {
 impl CachedIndex {
     /// Returns the location of the index of a PGN file in the cache `directory`. Implements [`Cache::of`].
     fn in_directory(directory: &Path, pgn: &Path, untagged: Variant) -> Result<CachedIndex> {
-        let pgn = fs::canonicalize(pgn).at(pgn, "open")?;
+        let pgn = canonical(pgn).at(pgn, "open")?;
         let metadata = pgn.metadata().at(&pgn, "open")?;
         // If the file system stores no times, only a change of the size is detected.
         let state = (

@@ -61,7 +61,7 @@ impl Refusal {
 
     /// Creates a refusal with status 404, for the id of a game that does not exist.
     pub(super) fn no_such_game() -> Refusal {
-        Refusal::unknown("no game has this id: see the list of games")
+        Refusal::unknown("no game has this id: the address /games lists the games with their ids")
     }
 
     /// Creates a refusal with status 406, for a client whose `Accept-Encoding` header excludes all encodings of the

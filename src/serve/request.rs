@@ -335,7 +335,11 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
         }
     }
     filters.opponents = names(parameters, "opponent")?;
-    if filters.color.is_some() && filters.players.is_empty() && !filters.opponents.is_empty() {
+    // Clients of Lichess's API may send parameters of other routes.
+    if filters.color.is_some()
+        && filters.players.is_empty()
+        && (route.parameters().is_some() || !filters.opponents.is_empty())
+    {
         let problem = "the parameter color is the color of the player, but no player is given: add the parameter \
                        player, or remove color";
         return Err(Refusal::bad(problem));

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -29,7 +29,7 @@ use crate::{
     error::{At, Error, Result},
     evals::Evals,
     explorer::{Answer, Explorer, Filters, Overview, UnknownName},
-    storage::output::FileState,
+    storage::output::{FileState, canonical},
     task,
 };
 
@@ -77,7 +77,7 @@ pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
 /// Returns the state of a file: its identity in the file system, its size and its modification time. Returns `None` if
 /// the file is a pipe or a device. Follows symbolic links.
 fn state_of(path: &Path) -> Result<Option<FileState>> {
-    let path = fs::canonicalize(path).at(path, "open")?;
+    let path = canonical(path).at(path, "open")?;
     if !path.metadata().at(&path, "open")?.is_file() {
         return Ok(None);
     }

@@ -38,7 +38,8 @@ Examples:
   polybook repertoire build 2024.pgn 2025.pgn --color white --comments none --out white.pgn
   polybook repertoire build games.idx --color black --from \"1. e4\" --reach 50 --max-ply 20 --out black.bin
   polybook repertoire build games.idx --color white --keep mine.pgn --by games --out more.pgn
-  polybook repertoire build mine.pgn --color white --player \"my name\" --out white.pgn",
+  polybook repertoire build mine.pgn --color white --player \"my name\" --by games --reach 50 --max-ply 20 --comments short --out white.pgn
+      what you play yourself, from some hundred games",
     mut_arg("player", |arg| arg.help(PLAYER).long_help(PLAYER))
 )]
 pub struct Args {

@@ -83,7 +83,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "add")]
     out: Option<PathBuf>,
 
-    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
+    /// Replace any file --out. Without this option, gaps replaces only a book by a book
     #[arg(long, requires = "out")]
     force: bool,
 

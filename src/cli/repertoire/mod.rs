@@ -172,6 +172,13 @@ impl Opener {
         Ok(known)
     }
 
+    /// Reads the moves of all games and variations of the repertoire `path`, a PGN file. Returns descriptions of the parts
+    /// that could not be read. Also prints them, unless the opener is quiet.
+    pub fn faults(&self, path: &Path) -> anyhow::Result<Vec<String>> {
+        let repertoire = self.open(path, None, MoveSource::repertoire)?;
+        Ok(repertoire.warnings().to_vec())
+    }
+
     /// Opens files as one source of moves. A single file can be of any kind, but several files must all be PGN.
     /// `filter` selects the games to use.
     pub fn sources(

@@ -251,12 +251,43 @@ impl GameFilter {
             && self.until.is_none_or(|until| !until.is_before(date))
     }
 
+    /// Returns `true` if the filter has a condition on the names of players.
+    pub(crate) fn has_names(&self) -> bool {
+        !(self.players.is_empty() && self.white.is_empty() && self.black.is_empty())
+    }
+
+    /// Returns the names of players in the filter.
+    pub(crate) fn names(&self) -> Vec<String> {
+        [&self.players[..], &self.white, &self.black].concat()
+    }
+
+    /// Returns the values of the tags `White` and `Black` to which a condition of the filter applies. Each value comes
+    /// with `true` if it matches a name in the filter.
+    pub(crate) fn player_tags<'t>(
+        &self,
+        tags: &'t Tags<'_>,
+    ) -> impl Iterator<Item = (&'t [u8], bool)> {
+        let sides: [(&[u8], _); 2] = [(b"White", &self.white), (b"Black", &self.black)];
+        sides.into_iter().filter_map(|(tag, names)| {
+            let value = tags
+                .get(tag)
+                .filter(|_| !(self.players.is_empty() && names.is_empty()))?;
+            let how = self.name_match();
+            let is_match = how.matches_any(value, names) || how.matches_any(value, &self.players);
+            Some((value, is_match))
+        })
+    }
+
+    /// Returns how the filter compares names.
+    pub(crate) fn name_match(&self) -> NameMatch {
+        match self.exact {
+            true => NameMatch::Whole,
+            false => NameMatch::Part,
+        }
+    }
+
     fn admits_names(&self, tags: &Tags<'_>) -> bool {
-        let how = if self.exact {
-            NameMatch::Whole
-        } else {
-            NameMatch::Part
-        };
+        let how = self.name_match();
         let matches = |tag: &[u8], names: &[String]| {
             tags.get(tag)
                 .is_some_and(|value| how.matches_any(value, names))

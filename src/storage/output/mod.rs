@@ -49,7 +49,7 @@ pub(crate) use self::{
         read_again_if_replaced,
     },
     in_use::{check_not_in_use, side_file},
-    target::{is_special, parent, refuse_append_only},
+    target::{canonical, is_special, parent, refuse_append_only},
     temporary::{RemovedAtEnd, claim_abandoned, own_files, shortened},
 };
 pub use self::{

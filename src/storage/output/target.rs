@@ -311,7 +311,7 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
 /// Returns `path` with symbolic links resolved. Removes the prefix `\\?\` that Windows adds to resolved paths,
 /// because many programs do not accept it.
 #[cfg(windows)]
-fn canonical(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
     use std::path::{Component, Prefix};
     let found = dunce::canonicalize(path)?;
     let mut components = found.components();
@@ -329,7 +329,7 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
 }
 
 #[cfg(unix)]
-fn canonical(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn canonical(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 

@@ -1,0 +1,235 @@
+//! Names of players in filters: the names in games that they match, and similar names if they match none.
+
+use std::{cmp::Reverse, collections::BTreeMap, hash::BuildHasher};
+
+use rustc_hash::{FxBuildHasher, FxHashSet};
+
+use super::{NameMatch, folded};
+
+/// The maximum number of similar names in a message.
+const MAX_SUGGESTIONS: usize = 3;
+/// The minimum similarity in thousandths between an unknown name and a name that a message suggests. See
+/// [`likeness`].
+const MIN_LIKENESS: u32 = 600;
+/// The maximum number of letters of a name that are compared. It limits how long a comparison takes, because this time
+/// grows with the square of the length.
+const MAX_COMPARED_LETTERS: usize = 64;
+/// The maximum number of matched names that [`PlayerNames`] collects.
+const MAX_MATCHED: usize = 100;
+/// The maximum number of matched names in a message.
+const MAX_LISTED: usize = 4;
+
+/// Returns the end of a message about an unknown name, such as `: did you mean "Tal"?`. Returns an empty string
+/// if `names` is empty.
+pub(crate) fn did_you_mean(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        names => format!(": did you mean \"{}\"?", names.join("\" or \"")),
+    }
+}
+
+/// Collects the names that are most similar to an unknown name.
+#[derive(Debug)]
+pub(crate) struct NearestNames {
+    wanted: String,
+    best: Vec<(Reverse<u32>, String)>,
+}
+
+impl NearestNames {
+    pub(crate) fn new(wanted: &str) -> NearestNames {
+        NearestNames {
+            wanted: beginning(&folded(wanted)).to_owned(),
+            best: Vec::new(),
+        }
+    }
+
+    pub(crate) fn offer(&mut self, name: &str) {
+        let likeness = Reverse(likeness(&self.wanted, &folded(beginning(name))));
+        let found = (likeness, name.to_owned());
+        if likeness.0 >= MIN_LIKENESS && !self.best.contains(&found) {
+            self.best.push(found);
+            self.best.sort();
+            self.best.truncate(MAX_SUGGESTIONS);
+        }
+    }
+
+    pub(crate) fn names(self) -> Vec<String> {
+        self.best.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
+/// Returns the prefix of `name` that is compared: its first [`MAX_COMPARED_LETTERS`] letters.
+fn beginning(name: &str) -> &str {
+    let end = name.char_indices().nth(MAX_COMPARED_LETTERS);
+    end.map_or(name, |(end, _)| &name[..end])
+}
+
+/// Compares each word of `wanted` with the most similar word of `name`, and returns the mean similarity in thousandths.
+/// Only the first [`MAX_COMPARED_LETTERS`] letters are compared.
+fn likeness(wanted: &str, name: &str) -> u32 {
+    let (wanted, name) = (beginning(wanted), beginning(name));
+    let words =
+        |text| str::split(text, |c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let best = |word: &str| {
+        let alike = words(name).map(|other| strsim::normalized_damerau_levenshtein(word, other));
+        alike.fold(0.0, f64::max)
+    };
+    let of_words: Vec<f64> = words(wanted).map(best).collect();
+    let mean = of_words.iter().sum::<f64>() / of_words.len().max(1) as f64;
+    (1000.0 * mean) as u32
+}
+
+/// Collects the names of players that the names in a filter match. Until the first match, also collects names that are
+/// similar to those in the filter.
+#[derive(Debug)]
+pub(crate) struct PlayerNames {
+    /// The names in the filter.
+    wanted: Vec<String>,
+    how: NameMatch,
+    /// For each matched name, folded: one of its spellings and the number of its games.
+    matched: BTreeMap<String, (String, u64)>,
+    nearest: Vec<NearestNames>,
+    /// The hashes of the names that were compared with the names in the filter.
+    seen: FxHashSet<u64>,
+}
+
+impl PlayerNames {
+    /// Creates a collection without matches for the names `wanted` of a filter. `how` says how the filter compares names.
+    pub(crate) fn new(wanted: Vec<String>, how: NameMatch) -> PlayerNames {
+        PlayerNames {
+            how,
+            nearest: wanted.iter().map(|name| NearestNames::new(name)).collect(),
+            wanted,
+            matched: BTreeMap::new(),
+            seen: FxHashSet::default(),
+        }
+    }
+
+    /// Adds `games` games of a player whose name matches the filter. Ignores further names if [`MAX_MATCHED`] names
+    /// have been added.
+    pub(crate) fn add_matched(&mut self, name: &str, games: u64) {
+        let key = folded(name);
+        if self.matched.len() < MAX_MATCHED || self.matched.contains_key(&key) {
+            let (spelling, sum) = self
+                .matched
+                .entry(key)
+                .or_insert_with(|| (name.to_owned(), 0));
+            if name < spelling.as_str() {
+                name.clone_into(spelling);
+            }
+            *sum += games;
+        }
+    }
+
+    /// Adds the name of a player that does not match the filter. Has no effect after the first match.
+    pub(crate) fn add_other(&mut self, name: &str) {
+        if self.matched.is_empty() && self.seen.insert(FxBuildHasher.hash_one(name)) {
+            self.nearest
+                .iter_mut()
+                .for_each(|nearest| nearest.offer(name));
+        }
+    }
+
+    /// Returns the matched names, those with the most games first.
+    pub(crate) fn matched(&self) -> Vec<String> {
+        let mut names = Vec::from_iter(self.matched.values());
+        names.sort_by_key(|(_, games)| Reverse(*games));
+        names.into_iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Returns a line of text that lists the matched names, if the filter matches more names than it contains.
+    pub(crate) fn note(&self) -> Option<String> {
+        let names = self.matched();
+        if names.len() <= self.wanted.len() {
+            return None;
+        }
+        let several = if names.len() < MAX_MATCHED {
+            ""
+        } else {
+            " or more"
+        };
+        let (listed, more) = names.split_at(names.len().min(MAX_LISTED));
+        let more = match more.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!(
+            "\"{}\" matches {}{several} names: \"{}\"{more}; --exact matches whole names only",
+            self.wanted.join("\" or \""),
+            names.len(),
+            listed.join("\", \""),
+        ))
+    }
+
+    /// Returns the end of a message that no game passes the filter, such as `: did you mean "Tal"?`. Returns an empty
+    /// text if a name matched or no name is similar.
+    pub(crate) fn did_you_mean(self) -> String {
+        if !self.matched.is_empty() {
+            return String::new();
+        }
+        // If a filter has names for both colors, each of these names may occur in games.
+        let is_known = |wanted: &str, names: &[String]| {
+            let wanted = folded(wanted);
+            let mut names = names.iter();
+            names.any(|name| self.how.matches(&folded(name), &wanted))
+        };
+        let nearest = self.nearest.into_iter().map(NearestNames::names);
+        let nearest = self.wanted.iter().zip(nearest);
+        let unknown = nearest.filter(|(wanted, names)| !is_known(wanted, names));
+        did_you_mean(&unknown.flat_map(|(_, names)| names).collect::<Vec<_>>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_alike_by_their_words() {
+        let fischer = "fischer, robert james";
+        assert_eq!(likeness("fischer", fischer), 1000);
+        assert!(likeness("fischr", fischer) > likeness("fischr", "fine, reuben"));
+        assert!(likeness("bobby fischer", fischer) >= MIN_LIKENESS);
+        assert!(likeness("karpov", fischer) < MIN_LIKENESS);
+        assert_eq!(likeness("", fischer), 0);
+    }
+
+    #[test]
+    fn only_the_beginnings_of_long_names_are_compared() {
+        let long = |end: &str| "é".repeat(MAX_COMPARED_LETTERS) + &end.repeat(100_000);
+        assert_eq!(likeness(&long("a"), &long("b")), 1000);
+        assert_eq!(beginning(&long("a")), "é".repeat(MAX_COMPARED_LETTERS));
+        assert_eq!(beginning("Tal"), "Tal");
+    }
+
+    #[test]
+    fn several_matched_names_are_listed() {
+        let mut names = PlayerNames::new(vec!["tal".to_owned()], NameMatch::Part);
+        names.add_matched("Tal,M", 1);
+        names.add_matched("TAL,M", 1);
+        assert_eq!(names.note(), None);
+        names.add_matched("Tal, Mikhail", 3);
+        assert_eq!(names.matched(), ["Tal, Mikhail", "TAL,M"]);
+        assert_eq!(
+            names.note().unwrap(),
+            "\"tal\" matches 2 names: \"Tal, Mikhail\", \"TAL,M\"; --exact matches whole names only"
+        );
+        (0..2 * MAX_MATCHED).for_each(|i| names.add_matched(&format!("Tal {i}"), 1));
+        let note = names.note().unwrap();
+        assert!(note.contains("matches 100 or more names"), "{note}");
+        assert!(note.contains(" and 96 more;"), "{note}");
+        assert_eq!(names.did_you_mean(), "");
+    }
+
+    #[test]
+    fn similar_names_are_suggested_for_unknown_names_only() {
+        let mut names = PlayerNames::new(
+            vec!["Kasparow".to_owned(), "Tal".to_owned()],
+            NameMatch::Part,
+        );
+        for name in ["Kasparov, Garry", "Tal, Mikhail", "Tal, Mikhail"] {
+            names.add_other(name);
+        }
+        assert_eq!(names.did_you_mean(), ": did you mean \"Kasparov, Garry\"?");
+    }
+}
