@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    ClassCounts, ClassRecord, Counts, Finder, Grouping, KeyedIdentity, LookUpBuffers, Ratings, Wdl,
+    ClassCounts, ClassRecord, Counts, Finder, Grouping, KeyedIdentity, LookUpBuffers,
     directory::CountsDirectory,
     error::CountsError,
     layout::ClassRow,
@@ -345,8 +345,7 @@ fn add_up(rows: &mut Vec<ClassRow>) {
     rows.dedup_by(|later, first| {
         let is_same = later.class == first.class;
         if is_same {
-            first.row.stats += later.row.stats;
-            first.ratings += later.ratings;
+            first.add(later.row.stats, later.ratings);
         }
         is_same
     });
@@ -421,36 +420,24 @@ pub(super) fn for_each_class_row(
     shards: Range<usize>,
     mut f: impl FnMut(&ClassRow) -> Result<()>,
 ) -> Result<()> {
-    let mut open: Option<(ClassRecord, Wdl, Ratings)> = None;
+    let mut open: Option<(ClassRecord, ClassRow)> = None;
     let mut result = Ok(());
-    let row_of = |(first, stats, ratings): (ClassRecord, _, _)| ClassRow {
-        row: Row {
-            key: first.key(),
-            identity: first.key(),
-            mv: first.book_move(),
-            turn: first.turn(),
-            stats,
-        },
-        class: first.class(),
-        ratings,
-    };
     for shard in shards {
         let read = counts.records.for_each(shard, |record| match &mut open {
             _ if result.is_err() => {}
-            Some((first, stats, ratings)) if first.has_class_of(record) => {
-                *stats += record.stats();
-                *ratings += record.ratings();
+            Some((first, row)) if first.has_class_of(record) => {
+                row.add(record.stats(), record.ratings());
             }
             _ => {
-                if let Some(ended) = open.replace((record, record.stats(), record.ratings())) {
-                    result = f(&row_of(ended));
+                if let Some((_, ended)) = open.replace((record, class_row(record.key(), record))) {
+                    result = f(&ended);
                 }
             }
         });
         mem::replace(&mut result, Ok(()))?;
         read?;
     }
-    open.map_or(Ok(()), |last| f(&row_of(last)))
+    open.map_or(Ok(()), |(_, last)| f(&last))
 }
 
 /// Returns an iterator over the rows in `shards`, sorted by position key, move and identity. Several rows may have the
@@ -478,8 +465,7 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
             let read =
                 counts.for_each_of_identity(pair.identity(), |record| match rows.last_mut() {
                     Some(row) if before.is_some_and(|of| record.has_class_of(of)) => {
-                        row.row.stats += record.stats();
-                        row.ratings += record.ratings();
+                        row.add(record.stats(), record.ratings());
                     }
                     _ => {
                         before = Some(record);

@@ -164,6 +164,12 @@ impl From<Row> for ClassRow {
 }
 
 impl ClassRow {
+    /// Adds the results and ratings of other games with the same move and class to the row.
+    pub(super) fn add(&mut self, stats: Wdl, ratings: Ratings) {
+        self.row.stats += stats;
+        self.ratings += ratings;
+    }
+
     /// Returns the values by which rows are sorted: the position key as a signed number, the move, and the identity.
     /// The identity is a hash that distinguishes positions with equal keys.
     pub(super) fn sort_key(&self) -> (i64, BookMove, u64) {

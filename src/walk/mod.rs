@@ -226,6 +226,10 @@ impl<S: Source> Source for UntilDone<'_, S> {
     fn lacks(&self, key: u64) -> bool {
         self.source.lacks(key)
     }
+
+    fn refuse_changed(&self) -> Result<()> {
+        self.source.refuse_changed()
+    }
 }
 
 /// Returns the legal moves of `pos` that lead to a position with moves of `source`, sorted for display. `known`
@@ -452,7 +456,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::position::{Variant, read_move};
+    use crate::{
+        Error,
+        position::{Variant, read_move},
+    };
 
     /// The moves of White in a game, by Polyglot key, and the number of positions in which a walk requested them.
     struct OneSide {
@@ -527,6 +534,31 @@ mod tests {
             let [with, without] = [&with, &without].map(|pos| union.position_id(pos));
             assert_eq!(with != without, differ, "{first} {second}");
         }
+    }
+
+    /// A source whose file was changed after it was opened.
+    struct Changed;
+
+    impl Source for Changed {
+        fn moves(&self, _: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+            Ok(Vec::new())
+        }
+
+        fn refuse_changed(&self) -> Result<()> {
+            Err(Error::changed("games.obs.db3", "changed while it was read"))
+        }
+    }
+
+    #[test]
+    fn finding_positions_fails_if_the_file_of_the_source_was_changed() {
+        let visited = each_position(
+            &Changed,
+            [Ok(Variant::Standard.start())],
+            Memory::default(),
+            &Meter::default(),
+            &mut |_| Ok(true),
+        );
+        assert!(visited.unwrap_err().to_string().contains("changed"));
     }
 
     /// A walk through the moves of one side asks the source which replies of the other side lead to further moves.
