@@ -172,36 +172,55 @@ impl GameFilter {
 
     /// Returns the command-line options that set the conditions of the filter, such as `--min-elo 2000`.
     pub(crate) fn option_text(&self) -> String {
-        let plies = self.min_plies;
+        // All fields are named, so that a new condition cannot be forgotten here.
+        let GameFilter {
+            min_elo,
+            max_elo,
+            require_elo,
+            require_date,
+            min_plies,
+            since,
+            until,
+            results,
+            players,
+            white,
+            black,
+            exact,
+            eco,
+            tags,
+            not_tags,
+            rated,
+            time_control,
+        } = self;
         let mut options = vec![
-            valued("min-elo", self.min_elo),
-            valued("max-elo", self.max_elo),
-            valued("min-plies", (plies > 0).then_some(plies)),
-            valued("since", self.since),
-            valued("until", self.until),
+            valued("min-elo", *min_elo),
+            valued("max-elo", *max_elo),
+            valued("min-plies", Some(min_plies).filter(|plies| **plies > 0)),
+            valued("since", *since),
+            valued("until", *until),
         ];
         let mut each = |name: &str, values: &mut dyn Iterator<Item = String>| {
             options.extend(values.map(|value| valued(name, Some(value))));
         };
         let quoted = |name: &String| format!("{name:?}");
         let condition = |text: &TagText| format!("{:?}", text.to_string());
-        let results = self.results.iter();
+        let results = results.iter();
         each(
             "result",
             &mut results.map(|result| result.token().to_owned()),
         );
-        each("player", &mut self.players.iter().map(quoted));
-        each("white", &mut self.white.iter().map(quoted));
-        each("black", &mut self.black.iter().map(quoted));
-        each("eco", &mut self.eco.iter().map(ToString::to_string));
-        each("tag", &mut self.tags.iter().map(condition));
-        each("not-tag", &mut self.not_tags.iter().map(condition));
+        each("player", &mut players.iter().map(quoted));
+        each("white", &mut white.iter().map(quoted));
+        each("black", &mut black.iter().map(quoted));
+        each("eco", &mut eco.iter().map(ToString::to_string));
+        each("tag", &mut tags.iter().map(condition));
+        each("not-tag", &mut not_tags.iter().map(condition));
         options.extend([
-            valued("time-control", self.time_control),
-            switch("require-elo", self.require_elo),
-            switch("require-date", self.require_date),
-            switch("exact", self.exact),
-            switch("rated", self.rated),
+            valued("time-control", *time_control),
+            switch("require-elo", *require_elo),
+            switch("require-date", *require_date),
+            switch("exact", *exact),
+            switch("rated", *rated),
         ]);
         option_text(options)
     }
