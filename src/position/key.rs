@@ -582,7 +582,28 @@ mod tests {
                     fields[2] = rest;
                     variant.parse_fen(&fields.join(" ")).unwrap()
                 });
-                for pos in others.chain(fewer).chain([here.clone()]).map(Keyed::new) {
+                // Positions with the same key: other checks were given, another rook may castle, a piece is promoted.
+                let fields: Vec<&str> = text.split(' ').collect();
+                let with = |at: usize, field: &str| {
+                    let mut fields = fields.clone();
+                    fields[at] = field;
+                    variant.parse_fen(&fields.join(" ")).ok()
+                };
+                let checks = ["3+3", "2+3", "3+1"].into_iter().filter(|_| fields[4].contains('+'));
+                let checks = checks.filter_map(|checks| with(4, checks));
+                let rooks = ('A'..='H').chain('a'..='h').filter_map(|rook| {
+                    let of_side = castling.find(|right: char| right.is_uppercase() == rook.is_uppercase())?;
+                    let (before, after) = castling.split_at(of_side);
+                    with(2, &format!("{before}{rook}{}", &after[1..]))
+                });
+                let promoted = fields[0].find(['Q', 'R', 'B', 'N', 'q', 'r', 'b', 'n']);
+                let promoted = promoted.filter(|_| variant == Variant::Crazyhouse);
+                let promoted = promoted.and_then(|at| {
+                    let (before, after) = fields[0].split_at(at + 1);
+                    with(0, &format!("{before}~{}", after.trim_start_matches('~')))
+                });
+                let hidden = checks.chain(rooks).chain(promoted);
+                for pos in others.chain(fewer).chain(hidden).chain([here.clone()]).map(Keyed::new) {
                     let fen = Fen::from_position(pos.position(), EnPassantMode::Legal).to_string();
                     let fields = fen.split(' ').enumerate();
                     let fields = fields.filter(|(field, word)| [0, 1, 2].contains(field) || word.contains('+'));
