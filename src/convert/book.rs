@@ -148,7 +148,8 @@ impl<'a> ConvertBook<'a> {
         })
     }
 
-    /// Returns the positions in `given`. If `given` is empty, returns only the starting position of the variant.
+    /// Returns the starting positions in `given`. If `given` is empty, returns only the starting position of the
+    /// variant.
     fn starts(&self, given: &[VariantPosition]) -> Vec<VariantPosition> {
         match given {
             [] => vec![self.variant.start()],
@@ -156,8 +157,9 @@ impl<'a> ConvertBook<'a> {
         }
     }
 
-    /// Converts the book to an opening suite, like [`Convert::to_suite`](super::Convert::to_suite), and writes it to
-    /// `out`. The weight of a move is used in place of its number of games.
+    /// Converts the book to an opening suite, and writes it to `out`. The suite is chosen and written like that of a
+    /// database ([`Convert::to_suite`](super::Convert::to_suite)), except that the weight of a move takes the place of
+    /// its number of games.
     ///
     /// # Errors
     ///

@@ -202,10 +202,14 @@ impl Convert {
 
     /// Converts the database to an opening suite, a list of lines or positions from which engine games start.
     ///
-    /// Lines are written as games without a result, each line only once. The database does not tell how many games
-    /// played a whole line, but at most as many as played its rarest move. Lines with a larger limit come first.
-    /// Positions are written as EPDs, one in each line of the file. Positions that more games reached come first. A
-    /// comment in a game, or the operation `c0` in an EPD, states how many games reached the final position by any
+    /// A suite of lines is written as games without a result, each line only once. The database does not tell how many
+    /// games played a whole line. The lines are therefore sorted by the number of games of their rarest move, in
+    /// descending order.
+    ///
+    /// A suite of positions is written as EPDs, one in each line of the file, sorted by the number of games that
+    /// reached the position, in descending order.
+    ///
+    /// A comment in a game, or the operation `c0` in an EPD, states how many games reached the final position by any
     /// moves, and White's score in these games.
     ///
     /// A line contains only moves that a book made from the database would contain. It repeats no position. In
@@ -264,8 +268,8 @@ impl Convert {
         })
     }
 
-    /// Returns the variant of the positions: the one that the caller chose, or the variant that the database names if
-    /// the caller chose none.
+    /// Returns the variant of the positions: the one that the caller chose, or, if the caller chose none, the one that
+    /// the database names.
     ///
     /// # Errors
     ///
@@ -283,7 +287,7 @@ impl Convert {
         })
     }
 
-    /// Returns a filter that selects the moves that both of two filters select: the filter of this conversion (or
+    /// Returns a filter for moves that is as strict as two filters together: the filter of this conversion (or
     /// `default` if `self.move_filter` is `None`), and the filter with which the database was made.
     fn combined_filter(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
@@ -292,7 +296,8 @@ impl Convert {
     }
 }
 
-/// A source of moves that reads a database. It returns the moves that a [`MoveFilter`] selects, with their results.
+/// A source of moves that looks up positions in the counts of a database. It returns the moves that a [`MoveFilter`]
+/// selects, with their results.
 struct CountedMoves<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,
@@ -341,8 +346,8 @@ const ROWS_PER_BATCH: usize = 1 << 16;
 /// The number of bytes that end a batch of database rows, even if it contains fewer than [`ROWS_PER_BATCH`] rows.
 const BYTES_PER_BATCH: usize = 1 << 24;
 
-/// The result of reading an OOBS database: how many games played each move of each position with which result, and the
-/// starting positions that the database contains.
+/// The result of reading an OOBS database: the counts of its moves, its starting positions, and a summary of the rows
+/// that were skipped.
 pub(super) struct DatabaseCounts {
     pub counts: Counts,
     /// The distinct Chess960 starting positions that the database contains.
@@ -364,13 +369,13 @@ struct RowCounts {
 }
 
 impl Convert {
-    /// Reads all active rows of the database, and counts the games of each move. The calling thread reads the rows, and
-    /// the threads of `pool` count them. `memory` is the memory budget.
+    /// Reads all active rows of the database, and adds up the results of each move. The calling thread reads the rows,
+    /// and the threads of `pool` count them. `memory` is the memory budget for the counts.
     ///
-    /// If `arrivals` is `false`, each position is represented by its Polyglot key. If `arrivals` is `true`, each
-    /// position is represented by its identity. The function then also counts the games that reached each position.
-    /// These games are stored as the results of the move [`BookMove::NONE`], from the point of view of the side that
-    /// moved last.
+    /// If `arrivals` is `false`, the counts identify each position by its Polyglot key, as books do. If `arrivals` is
+    /// `true`, the counts identify each position by its identity hash, as suites do, and also contain the results of
+    /// all games that reached the position. These results are stored under the special move [`BookMove::NONE`], from
+    /// the point of view of the side that moved last.
     pub(super) fn count(
         &self,
         variant: Variant,
@@ -487,21 +492,23 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     found
 }
 
-/// The number of positions whose counts [`add_uncertain`] collects before it adds them to the tally at once.
+/// The number of positions that [`add_uncertain`] adds to the tally at a time.
 const POSITIONS_PER_BATCH: u64 = 1 << 14;
 
-/// Returns the en passant square of a position if a pawn attacks the square but pins make every capture there illegal.
-/// Returns `None` if a capture is legal, or if no pawn attacks the square.
+/// Returns the en passant square of a position if a pawn attacks the square, but every capture there is illegal,
+/// because the capturing pawn is pinned. Returns `None` if a capture is legal, or if no pawn attacks the square.
 pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
     let is_legal = pos.ep_square(EnPassantMode::Legal).is_some();
     (!is_legal && pos.pockets().is_none()).then_some(square)
 }
 
-/// Adds a note to `notes` if `mv` is a double step of a pawn that only pinned pawns could capture en passant. The
-/// Polyglot key of the resulting position includes the en passant file, but its EPD in the database may lack the
-/// square. [`add_uncertain`] uses the note to correct keys made from such EPDs. The note belongs to the uncorrected
-/// key, and its move encodes the square.
+/// Adds a note to `notes` if `mv` is a double step of a pawn in `pos`, and pins make every en passant capture of this
+/// pawn illegal. Does nothing for any other move.
+///
+/// After such a move, the Polyglot key includes the en passant file, but the EPD in the database may lack the en
+/// passant square. A key that is computed from the EPD then lacks the file. [`add_uncertain`] finds the note by this
+/// incomplete key, and adds the file. The move in the note encodes the square.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -525,15 +532,15 @@ pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBa
     }
 }
 
-/// Encodes an en passant square for a note of [`note_step`], as a move from this square to itself. No real move has
-/// this form.
+/// Encodes the en passant square of a note by [`note_step`] as a move from this square to itself. No real move has this
+/// form, so notes cannot be mistaken for counts of moves.
 fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
-/// Adds the counts in `uncertain` to `tally`. The keys in `uncertain` were made from EPDs that may lack an en passant
-/// square. If [`note_step`] left a note for a key, the en passant file is added to the key. The notes themselves are
-/// not added to `tally`.
+/// Corrects the keys in `uncertain`, and adds the counts to `tally`. The keys were computed from EPDs that may lack an
+/// en passant square. If `uncertain` contains a note by [`note_step`] for a key, the en passant file is added to the
+/// key. The notes themselves are not added to `tally`.
 ///
 /// If `exact` is `true`, no key is changed, because the EPDs of this database contain all en passant squares.
 pub(super) fn add_uncertain(uncertain: &Counts, exact: bool, tally: &Tally) -> Result<()> {

@@ -23,7 +23,7 @@ const TEXTS: [&str; 3] = ["fen", "san", "uci"];
 /// files of counts, because polars and Arrow can join only columns of the same type.
 const MOVE: &str = "move";
 
-/// The values of a column in the current row group.
+/// The values of one column that have been collected for the current row group of a Parquet file.
 enum ColumnValues {
     Numbers(Vec<i64>),
     Moves(Vec<i32>),

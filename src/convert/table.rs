@@ -34,7 +34,8 @@ pub enum TableFormat {
     Parquet,
 }
 
-/// A table that is being written, in one of the formats. The file replaces its target when the table is complete.
+/// A table that is being written to a file in one of the [formats](TableFormat). The file replaces its target when the
+/// table is complete.
 pub(super) struct TableOutput {
     path: PathBuf,
     rows: RowWriter,
@@ -48,8 +49,8 @@ enum RowWriter {
 }
 
 impl TableOutput {
-    /// Begins a table in `file`. `columns` contains the names of the columns, separated by commas. JSON lines ignore
-    /// these names.
+    /// Begins a table in `file`. `columns` contains the names of the columns, separated by commas. In the format JSON
+    /// lines, these names are not used, because each row contains the names of its fields.
     pub(super) fn begin(
         file: AtomicFile,
         format: TableFormat,
@@ -107,7 +108,8 @@ impl TableOutput {
     }
 }
 
-/// Extracts the I/O error from an error of the `csv` crate, so that the caller can recognize a closed pipe.
+/// Extracts the I/O error from an error of the `csv` crate. The caller needs it to recognize that the reader of a pipe
+/// has closed the pipe.
 fn io_error(err: csv::Error) -> io::Error {
     match err.into_kind() {
         csv::ErrorKind::Io(err) => err,
@@ -149,12 +151,12 @@ impl Convert {
     /// sorted by EPD. The moves of a position are sorted by number of games in descending order.
     ///
     /// Comma-separated values have columns for the EPD, the move, the wins, draws and losses of the side to move, and
-    /// the weight. The weight is the one that a book made from the database would contain. It is 0 if such a book would
-    /// not contain the move.
+    /// the weight that the move would have in a book made from the database. The weight is 0 if such a book would not
+    /// contain the move.
     ///
     /// JSON documents and Parquet files contain the FEN instead of the EPD, and the move in SAN and in UCI notation.
-    /// Parquet files also contain the position key and the 16-bit number of the move. These have the same types as in
-    /// directories of [counts](crate::counts), so the tables can be joined.
+    /// Parquet files also contain the position key and the 16-bit number of the move. These two columns have the same
+    /// types as in counts directories (see [`counts`](crate::counts)), so the tables can be joined.
     ///
     /// # Errors
     ///
@@ -203,10 +205,11 @@ impl Convert {
         Ok(table.converted)
     }
 
-    /// Returns the scaling that fits all weights of a table into 16 bits. Reads all rows to find the largest weight of
-    /// the moves that `filter` selects.
+    /// Returns the scaling that makes all weights of a table fit into 16 bits. To find the largest weight, reads all
+    /// rows of the database, and considers the moves that `filter` selects.
     ///
-    /// If each position is scaled separately, reads no rows and returns a scaling that leaves weights unchanged.
+    /// If each position is scaled separately, there is no common scaling: reads no rows, and returns a scaling that
+    /// leaves weights unchanged.
     fn global_scaling(&self, filter: &MoveFilter) -> Result<Scaling> {
         let mut largest = 0;
         if self.weights.scale == Scale::Global {

@@ -26,7 +26,8 @@ pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: 
     });
 }
 
-/// Sorts moves from best to worst: by the lower bound of their score, or by weight if they have no results.
+/// Sorts moves from best to worst. A move with results is ranked by the lower bound of the confidence interval of its
+/// score, and a move without results by its weight.
 pub(super) fn rank(moves: &mut [TreeMove]) {
     moves.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
 }
@@ -35,8 +36,9 @@ fn merit(mv: &TreeMove) -> f64 {
     mv.stats.map_or(mv.weight as f64, Wdl::lower_bound)
 }
 
-/// Returns the index of the move to play, or 0 if `moves` is empty. `moves` must be sorted from best to worst. `random`
-/// is a random number from 0 (inclusive) to 1 (exclusive). It determines the choice unless `play` is [`Play::Best`].
+/// Chooses one of `moves`, which must be sorted from best to worst, by the rule `play`. Returns the index of the chosen
+/// move, or 0 if `moves` is empty. `random` is a random number from 0 (inclusive) to 1 (exclusive), which
+/// [`Play::Best`] does not use.
 pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     let weight = |mv: &TreeMove| match (play, mv.stats) {
         (Play::Uniform, _) => 1.0,
@@ -56,18 +58,19 @@ pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     chosen.unwrap_or(0)
 }
 
-/// Converts results to a score in centipawns. The score is the logarithm of the odds of winning: 400 centipawns mean
-/// odds of ten to one. The odds are calculated from the center of the confidence interval of the results.
+/// Converts the results of a move to a score in centipawns. The score is the logarithm of the odds of winning: 400
+/// centipawns mean odds of ten to one. The odds are calculated from the center of the confidence interval of the move's
+/// score.
 ///
-/// The lower bound, by which moves are ranked, is not suitable here. After a single lost game, it would indicate a
-/// lost position, and programs might resign in the opening.
+/// The lower bound of this interval, by which moves are ranked, is not suitable here. After a single lost game, it
+/// would indicate a lost position, and programs might resign in the opening.
 pub(super) fn centipawns(stats: Wdl) -> i64 {
     let share = stats.interval_center().clamp(0.001, 0.999);
     (400.0 * (share / (1.0 - share)).log10()).round() as i64
 }
 
-/// Returns the shares of wins, draws and losses in thousandths, in this order. They add up to 1000, because the
-/// rounding error is added to the largest share.
+/// Returns the shares of wins, draws and losses in thousandths, in this order. The shares are rounded down, and the
+/// remainder is added to the largest share, so that they add up to 1000.
 pub(super) fn wdl(stats: Wdl) -> [u64; 3] {
     let share = |part: u64| (u128::from(part) * 1000 / u128::from(stats.games().max(1))) as u64;
     let mut shares = [stats.wins, stats.draws, stats.losses].map(share);

@@ -70,8 +70,8 @@ pub(super) struct Go<'a> {
 }
 
 impl<'a> Go<'a> {
-    /// Parses the arguments of the UCI command `go`. Unknown words are kept, because the arguments may be passed on to
-    /// another engine.
+    /// Parses the arguments of the UCI command `go`. Unknown words are stored with the limits of the search, because
+    /// the arguments may be passed on to another engine.
     pub(super) fn read(text: &'a str) -> Go<'a> {
         let mut go = Go::default();
         let mut is_move = false;
@@ -95,8 +95,8 @@ impl<'a> Go<'a> {
         go
     }
 
-    /// Returns the command `go` for the second engine: all arguments except `searchmoves`, for which the caller can add
-    /// other moves.
+    /// Returns the command `go` that is sent to the second engine. It contains all arguments except `searchmoves` and
+    /// its moves, because the caller appends its own `searchmoves`.
     pub(super) fn command(&self) -> String {
         format!("go {}", self.limits.join(" "))
             .trim_end()

@@ -12,8 +12,8 @@ use crate::{
     uci::{EngineProcess, option_name},
 };
 
-/// An event in a UCI session: input from the user interface, or output of the second engine. The second engine plays in
-/// positions that no source contains.
+/// An event in a UCI session: input from the user interface, or output of the second engine, which plays in positions
+/// that no source contains.
 pub(super) enum Event {
     /// The user interface sent this command.
     Command(String),
@@ -51,7 +51,8 @@ pub(super) struct SecondEngine {
 
 impl SecondEngine {
     /// Starts the program `program` with the arguments `args`, and waits until it has answered `uci`. A new thread
-    /// reads the engine's output and sends each line to `feeder`. `events` receives what is sent to `feeder`.
+    /// reads the engine's output, and sends each line to `feeder`. `events` must be the receiver of `feeder`. The
+    /// function reads the answer to `uci` from it.
     ///
     /// # Errors
     ///

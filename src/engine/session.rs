@@ -39,7 +39,7 @@ struct Search {
     shown: Option<usize>,
 }
 
-/// A source of moves for the engine.
+/// A source of moves for the engine, such as a book or an index.
 pub enum EngineSource {
     /// A source whose moves are not filtered, for example a book.
     Moves(Box<dyn Source>),
@@ -120,7 +120,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Returns `true` if the command `word` can be handled now, and `false` if it must wait for the end of the current
-    /// search. If `stop` has already arrived, another `stop` must wait, because it belongs to the next search.
+    /// search. After `stop` has arrived, `stop` and `ponderhit` must wait too, because they belong to the next search.
     fn can_obey(&self, word: &str) -> bool {
         let Some(search) = &self.search else {
             return true;
@@ -255,7 +255,7 @@ impl<W: Write> Session<W> {
         let mut commands = Vec::new();
         let mut refused = Vec::new();
         let known = match self.pos.clone() {
-            Some(pos) => self.list(&pos, &go, &mut refused)?,
+            Some(pos) => self.choose_and_show(&pos, &go, &mut refused)?,
             None => None,
         };
         if let Some((answer, already_shown, others)) = known {
@@ -285,14 +285,14 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Chooses the move to play in `pos`: a move that a source contains and that `go` allows. Shows the best of these
-    /// moves to the user, each in an `info` line. A move whose score is below the minimum in the settings is added to
-    /// `refused`.
+    /// Chooses the move to play in `pos`: a move that a source contains and that the command `go` allows. Shows the
+    /// best of these moves to the user, each in an `info` line. A move whose score is below the minimum in the settings
+    /// is added to `refused`.
     ///
-    /// Returns the `bestmove` line, the number of moves shown, and the legal moves that the second engine should
-    /// search, because the user wants to see more moves than the source contains. Returns `None` if the sources contain
-    /// no allowed move.
-    fn list(
+    /// Returns three values: the `bestmove` line, the number of moves shown, and further moves that the second engine
+    /// should search. The last list is empty unless the user wants to see more moves than were shown. Returns `None` if
+    /// the sources contain no allowed move.
+    fn choose_and_show(
         &mut self,
         pos: &VariantPosition,
         go: &Go<'_>,
@@ -350,8 +350,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Handles the command `word`, which is `stop` or `ponderhit`. If the second engine is searching, passes the
-    /// command on to it. Otherwise, sends the result of the search, unless the search must still wait for another
-    /// command.
+    /// command on to it. Otherwise, sends the result of the search, unless the result must wait for another command.
     fn end_wait(&mut self, word: &str) -> Result<()> {
         let Some(search) = &mut self.search else {
             return Ok(());
@@ -447,9 +446,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Returns the moves that the engine may play in `pos`, best first. All moves come from one source, the first that
-    /// contains such moves. A move whose score in a source is too low is added to `refused`, and later sources cannot
-    /// contribute it either.
+    /// Returns the moves that the engine may play in `pos`, best first. All moves come from the first source that
+    /// contains such moves. A move whose score in a source is below the minimum is added to `refused`, and is then not
+    /// taken from later sources either.
     fn choices(&mut self, pos: &VariantPosition, refused: &mut Vec<Move>) -> Result<Vec<TreeMove>> {
         self.first_known(pos, |settings, moves| {
             restrict(moves, settings, refused);
@@ -459,7 +458,7 @@ impl<W: Write> Session<W> {
 
     /// Asks the sources for their moves in `pos`, one source after the other. `select` removes unwanted moves from the
     /// moves of each source. Returns the remaining moves of the first source that still has any, best first. Returns no
-    /// moves if there is no such source, or if the game has reached the maximum ply of the settings.
+    /// moves if there is no such source, or if `pos` lies beyond the maximum ply in the settings.
     fn first_known(
         &mut self,
         pos: &VariantPosition,
@@ -513,9 +512,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Returns a variation, a sequence of moves in UCI notation, to show to the user. It begins with the move `mv` in
+    /// Returns a variation to show to the user: a sequence of moves in UCI notation. It begins with the move `mv` in
     /// the position `pos`, and continues with the most frequent moves of the sources. It ends after [`MAX_SHOWN_PLIES`]
-    /// half-moves, or at a position that no source contains.
+    /// half-moves, or at a position for which the sources have no suitable move.
     ///
     /// # Errors
     ///
@@ -574,8 +573,9 @@ impl<W: Write> Session<W> {
     }
 }
 
-/// Renumbers a move in an `info` line of the second engine: adds `already_shown`, the number of moves shown before, to
-/// the value of `multipv`. A missing value counts as 1. Returns any other line unchanged.
+/// Changes the number of a move (`multipv`) in an `info` line of the second engine, so that its moves are numbered
+/// after the moves that were shown before. Adds `already_shown`, the number of these moves, to the number in the line.
+/// A missing number counts as 1 if the line describes a move. Returns any other line unchanged.
 fn renumbered(line: &str, already_shown: usize) -> String {
     let mut words: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
     let of = |name: &str| words.iter().position(|word| word == name);

@@ -64,8 +64,8 @@ const VARIANTS: [(&str, Variant); 10] = [
     ("racingkings", Variant::RacingKings),
 ];
 
-/// The values of the UCI option `Color`. Only games that the player played with this color are used. `None` admits both
-/// colors.
+/// The values of the UCI option `Color`. If a color is set, only the games count in which the player of the option
+/// `Player` had this color. `None` admits both colors.
 const COLORS: [(&str, Option<Color>); 3] = [
     ("any", None),
     ("white", Some(Color::White)),
@@ -131,13 +131,13 @@ impl Settings {
     }
 }
 
-/// Access to one value in [`Settings`], which a UCI option reads and sets as a string. The empty string means that the
-/// option has no value.
+/// A value in [`Settings`] that a UCI option reads and sets as a string. The empty string means that the option has no
+/// value.
 trait OptionValue {
     fn text(&self) -> String;
 
-    /// Parses `text` and sets the value. If `text` is invalid, leaves the value unchanged and returns a message for the
-    /// user.
+    /// Parses `text`, the string that the user interface has sent, and sets the value. If `text` is invalid, leaves the
+    /// value unchanged and returns a message for the user.
     fn set_from_text(&mut self, text: &str) -> Result<(), String>;
 
     /// Returns the possible values in the form of a UCI option declaration, for example `var best var uniform`. Returns
@@ -147,8 +147,8 @@ trait OptionValue {
     }
 }
 
-/// A UCI option whose value is one of several named values. The fields are the variable that stores the value, and the
-/// list of names and values.
+/// A UCI option whose value is one of several named values. The first field refers to the value in [`Settings`], and
+/// the second field is a table of all values and their names.
 struct Choice<'a, T: 'static>(&'a mut T, &'static [(&'static str, T)]);
 
 impl<T: Copy + PartialEq> OptionValue for Choice<'_, T> {
@@ -171,7 +171,7 @@ impl<T: Copy + PartialEq> OptionValue for Choice<'_, T> {
     }
 }
 
-/// A UCI option that always has a value, such as a number. The field is the variable that stores the value.
+/// A UCI option that always has a value, such as a number. The field refers to the value in [`Settings`].
 struct Always<'a, T>(&'a mut T);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
@@ -185,8 +185,8 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
     }
 }
 
-/// A UCI option that may have no value. The fields are the variable that stores the value, and the string that means
-/// "no value".
+/// A UCI option that may have no value. The first field refers to the value in [`Settings`], and the second field is
+/// the string that means "no value".
 struct Maybe<'a, T>(&'a mut Option<T>, &'static str);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
@@ -202,8 +202,8 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
     }
 }
 
-/// A UCI option whose value is a list, separated by commas or spaces. The field is the variable that stores the list.
-/// An empty list means "no restriction".
+/// A UCI option whose value is a list, separated by commas or spaces. The field refers to the list in [`Settings`]. An
+/// empty list means "no restriction".
 struct ListOption<'a, T>(&'a mut Option<Vec<T>>);
 
 impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
@@ -217,8 +217,8 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
     }
 }
 
-/// A UCI option whose value is a list of names of one player. The field is the variable that stores the list.
-/// Semicolons separate the names, because a name may contain commas.
+/// A UCI option whose value is a list of names of one player. The field refers to the list in [`Settings`]. Semicolons
+/// separate the names, because a name may contain commas.
 struct NamesOption<'a>(&'a mut Vec<String>);
 
 impl OptionValue for NamesOption<'_> {
@@ -236,8 +236,8 @@ impl OptionValue for NamesOption<'_> {
     }
 }
 
-/// A UCI option whose value is a list of rating groups. The field is the set of filters in which the groups are stored.
-/// The word `unknown` in the list admits games without a known rating.
+/// A UCI option whose value is a list of rating groups, which are stored in the filters of [`Settings`]. The word
+/// `unknown` in the list admits games without a known rating.
 struct RatingsOption<'a>(&'a mut Filters);
 
 impl RatingsOption<'_> {
@@ -295,10 +295,11 @@ macro_rules! options {
     };
 }
 
-/// All UCI options of polybook. A second engine, which plays outside the book, may have the same options. The first
-/// [`RULES`] options choose the rules of the game. If there is a second engine, they exist only if it declares them
-/// too, because both engines must play the same variant. If the second engine declares one of the first [`SHARED`]
-/// options, both engines get the same value.
+/// All UCI options of polybook. A second engine, which plays outside the book, may declare options with the same names.
+///
+/// The first [`RULES`] options choose the rules of the game. If there is a second engine, polybook declares these
+/// options only if the second engine has them too, because both engines must play the same variant. If the second
+/// engine has one of the first [`SHARED`] options, both engines get the same value.
 static OPTIONS: [Definition; 24] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
@@ -329,11 +330,11 @@ static OPTIONS: [Definition; 24] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// A prefix for the names of polybook's UCI options. It avoids conflicts with the second engine, which plays outside
-/// the book. An option gets the prefix if the second engine has another option with the same name.
+/// The prefix that distinguishes a UCI option of polybook from an option of the second engine with the same name and a
+/// different meaning. The second engine plays outside the book.
 const PREFIX: &str = "Book ";
 
-/// The value that represents an empty string in UCI options.
+/// The string by which UCI represents an empty string as the value of an option.
 const EMPTY: &str = "<empty>";
 
 /// A UCI option of polybook in a session. Its name has a prefix if the second engine, which plays outside the book, has
@@ -375,9 +376,9 @@ impl SessionOption {
         self.definition.name == "Seed"
     }
 
-    /// Returns the UCI line `option name ...`, which declares the option to the user interface. The declared default is
-    /// the current value in `settings`, because a user interface may set all options to their defaults. Returns `None`
-    /// if the second engine declares the same option. The second engine plays outside the book.
+    /// Returns the UCI line `option name ...`, which declares the option to the user interface. Its default is the
+    /// current value in `settings`, because a user interface may reset all options to their defaults. Returns `None` if
+    /// the second engine, which plays outside the book, declares the same option.
     pub(super) fn declaration(&self, settings: &Settings) -> Option<String> {
         let Definition { kind, range, .. } = self.definition;
         let mut settings = settings.clone();

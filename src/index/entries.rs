@@ -27,7 +27,7 @@ pub(super) struct SpilledValue {
     pub len: u64,
 }
 
-/// The value of a buffered entry: its bytes if they are in memory, otherwise its location in the temporary file.
+/// The value of an entry in [`Entries`]: its bytes if they are in memory, otherwise its location in the temporary file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Value<'a> {
     Held(&'a [u8]),
@@ -148,8 +148,7 @@ impl Entries {
         Ok(())
     }
 
-    /// Returns the offset in the buffer at which the value of the last complete entry ends. Returns 0 if no entry is
-    /// complete.
+    /// Returns the offset in the buffer at which the last complete entry ends. Returns 0 if no entry is complete.
     fn value_end(&self) -> usize {
         self.ends.last().map_or(0, |ends| ends.1)
     }
@@ -172,9 +171,9 @@ impl Entries {
         Value::Held(&self.bytes[key_end..value_end])
     }
 
-    /// Finds the entry in `range` at which the total size of the keys and values, added up from the start of `range`,
-    /// reaches `size` bytes. Returns the number of this entry as `Ok`. If the total size of all entries in `range` is
-    /// less than `size`, returns the total size as `Err`.
+    /// Adds up the sizes of the keys and values in `range`, entry by entry, until the sum reaches `size` bytes. Returns
+    /// the number of the entry that reaches `size` as `Ok`. If the total size of all entries in `range` is less than
+    /// `size`, returns this total as `Err`.
     pub(super) fn find_at_size(&self, range: Range<usize>, size: usize) -> Result<usize, usize> {
         let mut sum = 0;
         for number in range {

@@ -33,18 +33,21 @@ pub(super) struct EntryBatch {
     pub steps: u64,
 }
 
-/// The statistics of a position that must wait before they are written to an index, which is sorted by key. For
-/// example, the statistics of the position key `12` have keys such as `12_draws`. These keys sort after all position
-/// keys that begin with `12`, so the entries of these positions must be written first.
+/// The statistics of a position that must wait before they are written to an index, because the entries of an index are
+/// sorted by key. For example, the statistics of the position key `12` have keys such as `12_draws`. These keys sort
+/// after all position keys that begin with `12`, such as `129`, so the entries of those positions must be written
+/// first.
 #[derive(Clone, Default, Debug)]
 pub(super) struct WaitingStats {
     pub key: u64,
     pub stats: PositionStats,
 }
 
-/// Removes the last statistics from `waiting` and writes them to `out`, if their LevelDB keys sort before `next`, the
-/// key of the entry that the caller will write next. Returns `true` if statistics were written. More may be due then,
-/// so the caller repeats the call.
+/// Writes the last statistics in `waiting` to `out` and removes them from `waiting`, if it is their turn. This is the
+/// case if their LevelDB keys sort before `next`, the key of the entry that the caller will write next.
+///
+/// Returns `true` if statistics were written. The caller then calls the function again, because it may be the turn of
+/// further statistics.
 pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut Entries) -> bool {
     let Some(last) = waiting.last() else {
         return false;
@@ -59,11 +62,11 @@ pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut 
     is_due
 }
 
-/// Runs `make` for each job, and returns the resulting batches in groups, in the order of the jobs. The jobs of a group
-/// run in parallel.
+/// Calls `make` with each job, and returns the resulting batches in groups, in the order of the jobs. The jobs of a
+/// group run in parallel.
 ///
-/// `size_of` returns the size of a job, in any unit. A group contains as many jobs as are needed for a total of at
-/// least `size`.
+/// `size_of` returns the size of a job, in any unit. A group contains as many jobs as are needed for a total size of at
+/// least `size`, in the same unit.
 pub(super) fn batches_of<J: Sync + Send>(
     jobs: impl IntoIterator<Item = J, IntoIter: Send>,
     size: usize,
@@ -83,8 +86,8 @@ pub(super) fn batches_of<J: Sync + Send>(
     })
 }
 
-/// Returns an iterator over batches of entries. Each item contains one batch, which one call of `fill` filled. The
-/// iterator ends when `fill` adds no entry.
+/// Returns an iterator over batches of entries. Each item is a group that consists of a single batch, which one call of
+/// `fill` has filled. The iterator ends when `fill` adds no entry.
 pub(super) fn filled_batches(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
 ) -> impl Iterator<Item = Result<Vec<EntryBatch>>> + Send {
@@ -97,8 +100,8 @@ pub(super) fn filled_batches(
     })
 }
 
-/// Creates a group of one batch. Its entries belong to no position; they contain, for example, game records. In the
-/// displayed progress, each entry counts as one step.
+/// Creates a group that consists of a single batch. `entries` must not contain entries of positions; they contain, for
+/// example, game records. In the displayed progress, each entry counts as one step.
 fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     vec![EntryBatch {
         steps: entries.len() as u64,
@@ -107,8 +110,8 @@ fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     }]
 }
 
-/// Creates the last entry of an explorer's index, which describes the whole index. Returns the key and the value of the
-/// entry. The value is the encoded `contents`, with the number of positions set to `positions`.
+/// Creates the last entry of an explorer's index, which describes the whole index. Returns its key and its value. The
+/// value is the encoded form of `contents`, with the number of positions replaced by `positions`.
 pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
     let contents = Contents {
         positions,

@@ -62,8 +62,8 @@ pub(in crate::index) const OFFSET_FIELD: usize = 9;
 pub(in crate::index) const FEN_FIELD: usize = 10;
 
 /// Appends the record of a game to `out`. The record contains the values of 13 tags, and the offset `place` at which
-/// the game begins in the PGN text. Vertical bars separate the fields. A missing tag is written as `*`, but a missing
-/// `FEN` tag is left empty. Vertical bars and line breaks in tags are replaced by slashes.
+/// the game begins in the PGN text. Vertical bars separate the fields. The value of a missing tag is `*`; if the tag
+/// `FEN` is missing, its field is empty. Vertical bars and line breaks in tags are replaced by slashes.
 pub fn write_game(out: &mut Vec<u8>, tags: &Tags<'_>, place: GameOffset) {
     for (i, (tag, _)) in FIELDS.iter().enumerate() {
         if i > 0 {
@@ -110,8 +110,9 @@ impl GameHeader {
         (bars + 1 >= FIELDS.len() && offset >= NO_OFFSET).then_some(header)
     }
 
-    /// Creates a header from the encoded record of a game. `place` is the offset at which the game begins. `result` is
-    /// the result with which polybook counted the game. It replaces a missing or unknown `Result` tag.
+    /// Creates a header from `record`, the encoded record of a game. `place` is the offset at which the game begins.
+    /// `result` is the result with which polybook counted the game. It replaces a `Result` tag that is missing or
+    /// unknown.
     pub(in crate::index) fn of_game(
         record: Vec<u8>,
         place: GameOffset,
@@ -146,8 +147,8 @@ impl GameHeader {
             .is_none_or(|tag| tag == GameResult::Unknown)
     }
 
-    /// Returns the offset at which the game begins in its PGN file. Returns `None` for a game without tags in an index
-    /// made by `make-book --leveldb`, because such an index does not store the offset.
+    /// Returns the offset at which the game begins in its PGN file. Returns `None` if the game has no tags and the
+    /// index was made by `make-book --leveldb`, because such an index does not store the offset of this game.
     pub(in crate::index) fn offset_of_text(&self) -> Option<GameOffset> {
         self.place
     }

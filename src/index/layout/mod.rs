@@ -98,8 +98,8 @@ pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Returns `true` if the LevelDB key `next` does not begin with `number`, the digits of a position key. If keys are
-/// read in ascending order from `number` on, this means that no later key begins with these digits either.
+/// Returns `true` if the LevelDB key `next` does not begin with `number`, the digits of a position key. For a caller
+/// that reads keys in ascending order, starting at `number`, no later key can then begin with these digits either.
 #[inline]
 pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)
@@ -113,7 +113,7 @@ pub const MAX_LIST_BYTES: u64 = u32::MAX as u64 - (1 << 16);
 pub const TOO_LONG: &str =
     "an index can list at most about 440 million games of one position: make several indexes";
 
-/// Returns the number of bytes that a game id takes in a list of game ids: its decimal digits and a comma.
+/// Returns the number of bytes that the game id `id` takes in a list of game ids, as its decimal digits and a comma.
 pub fn id_len(id: u32) -> u64 {
     u64::from(id.checked_ilog10().unwrap_or(0)) + 2
 }

@@ -54,8 +54,9 @@ impl PositionStats {
         u64::try_from((decided + i128::from(score)) / 2).unwrap_or(0)
     }
 
-    /// Parses one statistic of a position and stores it in `self`. `name` is the suffix of the statistic's LevelDB key,
-    /// such as `_draws`. Returns `None` if the value is malformed or the suffix is unknown.
+    /// Parses `value`, which contains one statistic of a position, and stores the statistic in `self`. `name` is the
+    /// suffix of the statistic's LevelDB key, such as `_draws`. Returns `None` if the value is malformed or the suffix
+    /// is unknown.
     pub(in crate::index) fn read(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         match name {
             DRAWS => self.draws = super::parse_number(value)?,
@@ -102,8 +103,8 @@ fn put_moves(value: &mut Vec<u8>, moves: &[BookMove]) {
 }
 
 /// Combines the values that several indexes store for one statistic of a position. Numbers are added up, and lists of
-/// moves are merged. `key` is the LevelDB key of the statistic. Returns `None` if `key` belongs to no statistic, or if
-/// a value is malformed.
+/// moves are merged. `key` is the LevelDB key of the statistic. Returns `None` if `key` does not end with the name of a
+/// statistic, or if a value is malformed.
 pub(in crate::index) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec<u8>> {
     let mut joined = Vec::new();
     if key.ends_with(MOVES) {

@@ -22,8 +22,9 @@ const END: &[u8] = b"game`";
 /// The greatest number of decimal digits of a 32-bit game id.
 const MAX_ID_DIGITS: usize = 10;
 
-/// The number of list records above which [`MergedGames::new`] moves them from memory to a sorted store. A list record
-/// adds the number of a player or event name to the list of all names that are equal to it after normalization.
+/// The number of list records that [`MergedGames::new`] collects in memory before it moves them to a sorted store. Each
+/// of these records adds the number of a player or event name to a list. Such a list contains the numbers of all names
+/// that are equal after normalization.
 const NAME_RECORDS_PER_SORT: usize = 1 << 16;
 
 /// Reads the game records of all indexes in `plan`, and returns them in ascending order of the game ids in the merged
@@ -70,8 +71,8 @@ pub(super) fn merged_records(
     Ok(merged)
 }
 
-/// The games and names of the merged index, which were read from all inputs of the merge. In the rows of games, players
-/// and events are numbers of names in the merged index.
+/// The games and the player and event names of a merged index, read from all inputs of the merge. The row of a game
+/// contains the numbers that the names of its players and of its event have in the merged index.
 pub(super) struct MergedGames {
     pub games: StoredGames,
     /// The list records of the names that the base input does not contain.
@@ -79,7 +80,8 @@ pub(super) struct MergedGames {
 }
 
 impl MergedGames {
-    /// Reads the games and names of all indexes in `plan`, and assigns the numbers that names have in the merged index.
+    /// Reads the games and names of all indexes in `plan`, and assigns the numbers that the names get in the merged
+    /// index.
     ///
     /// # Errors
     ///
@@ -131,11 +133,12 @@ impl MergedGames {
         })
     }
 
-    /// Returns the list records of new names. A new name occurs only in inputs after the base index, which is the first
-    /// index with games. Its list record adds the number of the name to the list of equal names.
+    /// Returns the list records of new names, which are names that the base index does not contain. The base index is
+    /// the first index with games. A list record adds the number of a name to the list of all names that are equal
+    /// after normalization.
     ///
-    /// Only records whose list keys are at least `from` and less than `until` are returned. If `until` is `None`, there
-    /// is no upper limit.
+    /// Returns only records whose list keys are at least `from` and less than `until`. If `until` is `None`, there is
+    /// no upper limit.
     ///
     /// # Errors
     ///

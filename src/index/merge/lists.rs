@@ -34,8 +34,8 @@ const START: &[u8] = b"xp";
 /// The upper limit (exclusive) of the LevelDB keys of lists in an explorer's index.
 const END: &[u8] = b"xq";
 
-/// A merge of the lists of several indexes of the explorer. Most lists contain the games of one position, one player or
-/// one Lichess id. The other lists contain the numbers of player and event names; the names of one list are equal after
+/// A merge of the lists of several explorer's indexes. Most lists contain the games of one position, one player or one
+/// Lichess id. The other lists contain numbers of player and event names: all names in such a list are equal after
 /// normalization.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
@@ -47,9 +47,9 @@ pub(super) struct ListMerge<'a> {
 }
 
 impl<'a> ListMerge<'a> {
-    /// Creates a merge of the lists of all indexes in `plan`. `contents` contains the descriptions of these indexes.
-    /// `merged` contains the games of the merged index. `items` is the total number of list items in all inputs, which
-    /// determines how many lists a page of the merged index contains.
+    /// Creates a merge of the lists of all indexes in `plan`. `contents` contains the descriptions of these indexes,
+    /// and `merged` the games of the merged index. `items` is the total number of list items in all indexes. It
+    /// determines how the merged index groups lists in pages (entries with several lists).
     pub(super) fn new(
         plan: &'a MergePlan<'a>,
         contents: &[Contents],
@@ -102,7 +102,7 @@ impl<'a> ListMerge<'a> {
     }
 }
 
-/// The merge of the lists in one key range. Each range is merged by one thread.
+/// The merge of all lists whose keys lie in one range. Each range is merged by one thread.
 struct RangeMerge<'p> {
     base: usize,
     /// Whether the base input assigns lists to pages in the same way as the output, so that its pages can be copied.
@@ -150,11 +150,12 @@ impl RangeMerge<'_> {
         }
     }
 
-    /// Copies pages of the base index to the merged index, up to the first page in which another index has lists. A
-    /// page is an entry that contains several lists. The base index is the first index with games. Its game ids do not
-    /// change, so its pages can be copied.
+    /// Copies pages of the base index to the merged index without changes. A page is an entry that contains several
+    /// lists. The base index is the first index with games. Its game ids are the same in the merged index, so its pages
+    /// can be copied.
     ///
-    /// `other` is the smallest list key of the other indexes, or `None` if they have no more lists.
+    /// Stops before the page of `other`, the smallest key of a list that another index contributes. If `other` is
+    /// `None`, copies all remaining pages.
     fn copy_pages(&mut self, other: Option<ListKey>) -> Result<()> {
         let base = &mut self.inputs[self.base];
         while base.subject().is_none()
@@ -174,9 +175,9 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Concatenates the lists that all inputs have for the list key `subject`, and adds the resulting list to the
-    /// merged index. A list of name numbers is merged in this way only if the merge added no names to it. Otherwise,
-    /// [`add_named`](Self::add_named) merges it.
+    /// Concatenates the lists that the inputs have for the list key `subject`, and adds the resulting list to the
+    /// merged index. [`add_named`](Self::add_named) must be called instead if `subject` is the key of a list of name
+    /// numbers to which the merge adds new names.
     fn add(&mut self, subject: ListKey) -> Result<()> {
         // The new ids of each input follow those of the previous one, so concatenation keeps the order.
         for input in &mut self.inputs {
@@ -187,9 +188,9 @@ impl RangeMerge<'_> {
         Ok(())
     }
 
-    /// Merges the lists that all inputs have for the list key `subject`, and adds the resulting list to the merged
-    /// index. It also contains the new names with this key in `self.names`. These are names that the base index, which
-    /// is the first index with games, does not contain. The result is sorted by id.
+    /// Merges the lists of name numbers that the inputs have for the list key `subject`, and adds the resulting list to
+    /// the merged index. The list also gets the new names in `self.names` that have this key. A new name is a name that
+    /// the base index (the first index with games) does not contain. The list is sorted by number.
     fn add_named(&mut self, subject: ListKey) -> Result<()> {
         let named = self.names.partition_point(|name| name.subject() == subject);
         let (named, rest) = self.names.split_at(named);
