@@ -43,8 +43,8 @@ const MONTH_VALUES: u32 = 13;
 /// than 2^16. A record can thus store their sum in 16 bits.
 const MAX_GAMES_PER_RECORD: u64 = 16;
 
-/// A bit mask for the fields that two records must share to be added up: all fields except the number of games and the
-/// sum of the ratings.
+/// A bit mask for the fields in which records must be equal to be added up: all fields except the number of games and
+/// the sum of the ratings.
 const SAME_CLASS_MASK: u128 = !0 << 20;
 
 /// The class of a half-move: the speed, rating group and month of its game. A property is 0 if counts are not grouped
@@ -64,7 +64,7 @@ pub struct CountClass {
     pub book_only: bool,
 }
 
-/// The known ratings of the players who played a move. Only their sum and their number are stored.
+/// The sum and the number of the ratings of the players who played a move. Unknown ratings are left out.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Ratings {
     /// The sum of the ratings.
@@ -227,9 +227,9 @@ impl Fold for AddGames {
         }
     }
 
-    /// Ends the current group of equal records, and passes the sum of the group to `out`. A record can count at most 16
-    /// games, so a larger sum is split into several records in ascending order. Each of these records gets a share of
-    /// the ratings in proportion to its games.
+    /// Ends the current group of records, which differ only in their numbers of games and their ratings, and passes the
+    /// sum of the group to `out`. A record can count at most 16 games, so a larger sum is split into several records in
+    /// ascending order. Each of these records gets a share of the ratings in proportion to its games.
     #[inline]
     fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
         let Some((shared, games, sum)) = self.open.take() else {
@@ -270,7 +270,7 @@ pub(crate) struct ClassCounts {
 impl ClassTally {
     /// Creates an empty store for records of half-moves. If `with_identities` is `true`, the store also collects the
     /// key and the identity of each position as a pair. An identity is a hash that distinguishes positions with equal
-    /// keys. The records may take as much memory as `memory` permits, and so may the pairs. The rest is written to
+    /// keys. The records and the pairs each get the memory budget `memory`. If they exceed it, they are written to
     /// temporary files.
     pub(crate) fn new(memory: &Memory, with_identities: bool) -> ClassTally {
         ClassTally {

@@ -28,21 +28,22 @@ use crate::{
     storage::sort::{Merge, Sealed},
 };
 
-/// The number of buffered rows of one move above which a merge adds up the rows of the same class (speed, rating group
-/// and month). This bounds the memory for a move with very many rows.
+/// The number of rows of one move that a merge buffers before it adds up the rows of the same class (speed, rating
+/// group and month). This bounds the memory for a move with very many rows.
 const MAX_BUFFERED_ROWS: usize = 1 << 16;
 
 /// The maximum number of classes of one move. A class is a combination of speed, rating group and month. The limit
 /// bounds the memory. The games of fifty years have fewer than 80,000 classes.
 const MAX_CLASSES_PER_MOVE: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
-/// The maximum number of rows of a directory of counts that may lack rows for the last positions of games. A small
-/// directory may lack such rows by chance. A larger directory without them was written by a program that does not count
-/// the ends of games, and cannot be merged with directories that contain such rows.
+/// The maximum number of rows in a counts directory that may lack rows for the ends of games although other inputs have
+/// such rows. A small directory may lack them by chance. A larger directory without them was written by a program that
+/// does not count the ends of games, so its counts cannot be merged with the others.
 const MAX_ROWS_WITHOUT_ENDS: u64 = 10_000;
 
-/// Several directories of counts that are merged while they are read. Counts are the results of moves in positions.
-/// The merge adds up rows with the same position, move and class (speed, rating group and month).
+/// Several counts directories, which are merged while they are read. Each contains Parquet files with the results of
+/// each move in each position. The merge adds up rows with the same position, move and class (speed, rating group and
+/// month).
 #[derive(Debug)]
 pub(crate) struct ClassedCounts {
     /// The properties of games by which the sums are grouped. Each directory is grouped by at least these properties.
@@ -83,9 +84,9 @@ impl Ord for MergeRow {
 }
 
 impl ClassedCounts {
-    /// Opens directories of counts, which are merged while they are read. Rows of the same move in the same position
-    /// are added up if they agree in all properties in `by`: any of speed, rating group and month. Each directory must
-    /// be grouped by at least the properties in `by`.
+    /// Opens counts directories, which are merged while they are read. Rows of the same move in the same position are
+    /// added up if they agree in all properties in `by`: any of speed, rating group and month. Each directory must be
+    /// grouped by at least the properties in `by`.
     ///
     /// # Errors
     ///
@@ -223,8 +224,8 @@ impl ClassedCounts {
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
     }
 
-    /// Checks that a move has at most [`MAX_CLASSES_PER_MOVE`] classes. `classes` is the number of its classes, which
-    /// are combinations of speed, rating group and month.
+    /// Returns an error if a move has more than [`MAX_CLASSES_PER_MOVE`] classes, which are combinations of speed,
+    /// rating group and month. `classes` is the number of the move's classes.
     fn check_classes(&self, classes: usize) -> Result<()> {
         if classes <= MAX_CLASSES_PER_MOVE {
             return Ok(());
@@ -236,8 +237,8 @@ impl ClassedCounts {
         Err(Error::too_large(self.path(), problem))
     }
 
-    /// Returns an iterator over the rows that `rows` reads from one directory. The iterator sets `has_ends` to `true`
-    /// when it reads a row without a move, which counts games that ended in a position.
+    /// Returns an iterator over the rows that the reader `rows` reads from one counts directory. The iterator sets
+    /// `has_ends` to `true` when it finds a row without a move, which counts games that ended in a position.
     fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {
@@ -355,7 +356,7 @@ fn add_up(rows: &mut Vec<ClassRow>) {
 /// rating group and a month.
 pub(super) type ClassedRows<'a> = Box<dyn Iterator<Item = Result<ClassRow>> + 'a>;
 
-/// The sorted counts whose rows will be written to a directory of counts. They are in memory or in temporary files.
+/// The source of the rows of a new counts directory: sorted counts in memory or in temporary files.
 pub(crate) enum RowSource<'a> {
     /// Counts of standard chess, in which the key identifies the position.
     Keys(&'a Counts),
@@ -503,9 +504,9 @@ fn class_row(key: u64, record: ClassRecord) -> ClassRow {
 }
 
 /// Calls `f` with each row in one shard of counts of a variant, sorted by position key, move and identity. An identity
-/// is a hash that distinguishes positions with equal keys. `finder` finds the moves of an identity, and `keys` contains
-/// the position key that belongs to each identity. `shard` is the index of the shard, which is a 256th of the range of
-/// keys.
+/// is a hash that distinguishes positions with equal keys. `finder` finds the moves of the position with a given
+/// identity, and `keys` pairs each identity with its position key. `shard` is the index of the shard, which is a 256th
+/// of the range of keys.
 ///
 /// # Errors
 ///

@@ -21,8 +21,8 @@ use crate::{
     task,
 };
 
-/// An open directory of counts. Its Parquet files contain the results of each move in each position. The optional
-/// file `counts.json` describes the counts.
+/// An open counts directory. Its Parquet files contain the results of each move in each position. The optional file
+/// `counts.json` describes the counts.
 #[derive(Clone, Debug)]
 pub struct CountsDirectory {
     path: PathBuf,
@@ -31,7 +31,7 @@ pub struct CountsDirectory {
     starts: Option<Part>,
 }
 
-/// A Parquet file in a directory of counts.
+/// A Parquet file in a counts directory.
 #[derive(Clone, Debug)]
 pub struct Part {
     path: PathBuf,
@@ -43,7 +43,7 @@ pub struct Part {
 }
 
 impl CountsDirectory {
-    /// Opens a directory of counts that was written by polybook or another program. Reads no rows.
+    /// Opens a counts directory that was written by polybook or another program. Reads no rows.
     ///
     /// If the directory contains `counts.json`, this file must list exactly the Parquet files that exist, with their
     /// sizes. Otherwise, all Parquet files in the directory are opened. Files whose names begin with a dot or an
@@ -58,8 +58,8 @@ impl CountsDirectory {
         open_again_if_replaced(&path, || CountsDirectory::open_once(&path))
     }
 
-    /// Returns an error message for a user who gave a directory of counts, `path`, in place of an index. The message
-    /// contains the command that makes an index from the counts. Returns `None` if `path` is not a directory of counts.
+    /// Returns a message for a user who passed the counts directory `path` where an index is expected. The message
+    /// contains the command that makes an index from the counts. Returns `None` if `path` is not a counts directory.
     /// Such a directory contains `counts.json`, or only Parquet files that have the columns of counts.
     #[doc(hidden)]
     pub fn index_advice(path: &Path) -> Option<String> {
@@ -86,8 +86,8 @@ impl CountsDirectory {
         })
     }
 
-    /// Opens the directory without a second attempt. [`CountsDirectory::open`] calls this function again if another
-    /// program replaced the directory in the meantime.
+    /// Makes one attempt to open the directory. [`CountsDirectory::open`] calls this function again if another program
+    /// replaced the directory in the meantime.
     fn open_once(path: &Path) -> Result<CountsDirectory> {
         let path = path.to_owned();
         let directory = FileId::of(&path).at(&path, "open")?;
@@ -215,7 +215,7 @@ impl CountsDirectory {
 
 /// Returns the Parquet files in `directory`, sorted by path. Skips files whose names begin with a dot or an underscore,
 /// because query engines use such names for their own files. `id` identifies the directory. Each returned [`Part`]
-/// stores it, to detect later that another program has replaced the directory.
+/// stores `id`, to detect later that another program has replaced the directory.
 fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -236,8 +236,9 @@ fn parquet_files(directory: &Path, id: Option<FileId>) -> Result<Vec<Part>> {
 }
 
 impl Part {
-    /// Creates a [`Part`] for the file that `listed`, an entry of `counts.json`, describes. `id` identifies the
-    /// directory. The result stores it, to detect later that another program has replaced the directory.
+    /// Creates a [`Part`] for a file in `directory`. `listed` is the entry of the file in `counts.json`. `id`
+    /// identifies the directory. The [`Part`] stores it, to detect later that another program has replaced the
+    /// directory.
     ///
     /// # Errors
     ///
@@ -304,8 +305,8 @@ impl Part {
     ///
     /// # Errors
     ///
-    /// Returns the error of `f`, an error if the file cannot be read, and a [`CountsError`] if a row is invalid or if
-    /// the file does not match `counts.json`.
+    /// Returns the error of `f`, or an error if the file cannot be read, contains an invalid row, or does not match
+    /// `counts.json`.
     pub fn read(&self, f: &mut dyn FnMut(&[Row]) -> Result<()>) -> Result<u64> {
         self.read_rows(Grouping::default(), ColumnBatch::row, |row| *row, false, f)
     }
@@ -328,7 +329,7 @@ impl Part {
 
     /// Decodes the rows of the file, and calls `f` with them in batches. `by` contains the properties of games (speed,
     /// rating group, month) to read. `read_row` decodes one row of a batch: its second argument is the index of the row
-    /// in the batch. `row_of` returns the results in a decoded row, without its class.
+    /// in the batch. `row_of` extracts the position, the move and the results from a decoded row, without the class.
     ///
     /// If `with_ends` is `false`, skips rows without a move, which count games that ended in a position. Returns the
     /// number of half-moves that the rows count.
@@ -371,8 +372,8 @@ impl Part {
         })
     }
 
-    /// Calls `f` with the positions in which games started, in batches of a few positions. Returns the total number of
-    /// these games.
+    /// Calls `f` with the positions in which games started and the number of games that started in each of them. Passes
+    /// a few positions at a time. Returns the total number of games.
     ///
     /// # Errors
     ///
@@ -383,9 +384,10 @@ impl Part {
         self.read_file(|file| read_starts(file, &mut f))
     }
 
-    /// Opens the file, passes it to `read`, and checks that it matches `counts.json`. `read` must return the numbers of
-    /// rows and games in the file. These numbers and the checksum are compared with `counts.json`. Returns the number
-    /// of games. If `read` returns an inner error, returns this error unchanged.
+    /// Opens the file, passes it to `read`, and checks that it matches its entry in `counts.json`. `read` must return
+    /// the number of rows, and the number of half-moves or, for the file of starting positions, of games. These two
+    /// numbers and the checksum are compared with the entry. Returns the second number. If `read` returns an inner
+    /// error, returns this error unchanged.
     fn read_file(
         &self,
         read: impl FnOnce(&ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,
@@ -413,9 +415,9 @@ impl Part {
         file.map_err(|err| self.unless_replaced(err))
     }
 
-    /// Returns an error of the kind [`Changed`](crate::ErrorKind::Changed) if another program has replaced the
-    /// directory since it was opened, and otherwise `err`. In a replaced directory, `err` would be misleading, because
-    /// it concerns a file of the new directory.
+    /// Returns `err`, unless another program has replaced the directory since it was opened. In that case, `err` would
+    /// be misleading, because it concerns a file of the new directory, so an error of the kind
+    /// [`Changed`](crate::ErrorKind::Changed) is returned instead.
     fn unless_replaced(&self, err: Error) -> Error {
         let directory = self.path.parent().unwrap_or(&self.path);
         match FileId::of(directory) {

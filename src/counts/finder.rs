@@ -56,8 +56,9 @@ pub(super) struct ShardBuckets {
     pub(super) positions: u64,
 }
 
-/// A range of the sorted records in one shard. If the position with the key `key` was counted, all of its records are
-/// in the range. A shard contains a 256th of the range of keys.
+/// A range of the sorted records in one shard, in which the records of the position with the key `key` are searched
+/// for. If the position was counted, the range contains all of its records. A shard contains a 256th of the range of
+/// keys.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RecordRange {
     key: u64,
@@ -74,7 +75,7 @@ pub(crate) struct RecordLocation {
     pub(super) record: usize,
 }
 
-/// A position that was found in the counts. Contains the moves that were played in it and their results.
+/// A position that was found in the counts, with the moves that were played in it and their results.
 #[derive(Debug)]
 pub(crate) struct FinderMatch<'a> {
     /// The location of the first record of the position.
@@ -184,9 +185,9 @@ impl Finder<'_> {
         self.to_records(self.bucket_range(key))
     }
 
-    /// Finds the bucket that contains all records of `key`, if there are any. A bucket contains the records of a shard
-    /// whose keys have the same leading bits. Returns a range that contains only the number of this bucket.
-    /// [`to_records`](Finder::to_records) converts the range to a range of records.
+    /// Returns the number of the bucket that contains all records of `key`, if there are any, as a range with one
+    /// element. A bucket contains the records of a shard whose keys have the same leading bits.
+    /// [`to_records`](Finder::to_records) converts the returned range to the range of the records in the bucket.
     #[inline]
     pub(super) fn bucket_range(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;
@@ -212,9 +213,10 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the moves that were played in a position and their results, in ascending order of the moves. Adds up
-    /// the games of all [exact identities](Keyed::exact_identities) of the position. Returns an empty vector if the
-    /// position was not counted. Overwrites the buffers in `scratch`.
+    /// Returns the moves that were played in a position and their results, in ascending order of the moves. Adds up the
+    /// games of all [exact identities](Keyed::exact_identities) of the position, which are the keys under which the
+    /// position may have been counted. Returns an empty vector if the position was not counted. Overwrites the buffers
+    /// in `scratch`.
     ///
     /// # Errors
     ///

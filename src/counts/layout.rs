@@ -48,10 +48,10 @@ pub const STARTS: &str = "starts.parquet";
 /// The file name extension of Parquet files, including the dot.
 pub const ENDING: &str = kind::ENDING;
 
-/// The current version of the format of a directory of counts. It is written to `counts.json`.
+/// The current version of the format of a counts directory. It is written to `counts.json`.
 pub const VERSION: u32 = 2;
 
-/// The name that identifies the format of a directory of counts. It is written to `counts.json`.
+/// The name that identifies the format of a counts directory. It is written to `counts.json`.
 pub const FORMAT: &str = "polybook counts";
 
 pub(super) const KEY: &str = "key";
@@ -109,11 +109,11 @@ pub(super) fn rating_groups() -> impl Iterator<Item = i32> {
 pub(super) const STARTS_SCHEMA: &str =
     "message starts { required binary epd (UTF8); required int64 games; }";
 
-/// The intended number of rows in a Parquet file of counts. This number is part of the format, because it determines
-/// into how many files the same counts are divided.
+/// The intended number of rows in a Parquet file of counts. This number is part of the format, because the number of
+/// files into which counts are divided depends on it.
 const ROWS_PER_PART: u64 = 1 << 21;
 
-/// A row of a directory of counts, which contains the results of one move in one position.
+/// A row of a counts directory. It contains the results of one move in one position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Row {
     /// The key of the position, or 0 if no book can contain it.
@@ -153,7 +153,7 @@ pub struct ClassRow {
 }
 
 impl From<Row> for ClassRow {
-    /// Converts a row of counts without classes. The class and the ratings of the new row are 0.
+    /// Converts a row without a class to a row of counts by class. Sets the class and the ratings to 0.
     fn from(row: Row) -> ClassRow {
         ClassRow {
             row,
@@ -177,7 +177,7 @@ impl ClassRow {
     }
 }
 
-/// Returns the name of the Parquet file of counts with the number `number`, such as `part-007.parquet`.
+/// Returns the name of a Parquet file of counts, such as `part-007.parquet` for the number 7.
 pub(super) fn part_name(number: usize) -> String {
     format!("part-{number:03}{ENDING}")
 }
@@ -191,8 +191,8 @@ pub(super) fn is_part_name(name: &OsStr) -> bool {
         .is_some_and(|number| number.len() >= 3 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns the number of Parquet files into which about `rows` rows of counts are divided. It is a power of two, and at
-/// most [`SHARDS`].
+/// Returns the number of Parquet files into which counts with about `rows` rows are divided. The result is a power of
+/// two, and at most [`SHARDS`].
 pub(super) fn part_count(rows: u64) -> usize {
     let parts = rows.div_ceil(ROWS_PER_PART).max(1).next_power_of_two();
     usize::try_from(parts).map_or(SHARDS, |parts| parts.min(SHARDS))

@@ -66,15 +66,16 @@ impl MoveFilter {
         self.only = self.only.or(other.only);
     }
 
-    /// Extends the filter, so that it selects at least the moves that `self` or `other` selects.
+    /// Extends the filter, so that it selects every move that `self` or `other` selects. It may also select further
+    /// moves.
     pub fn widen(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.min(other.min_game);
         self.min_score = self.min_score.min(other.min_score);
         self.only = self.only.filter(|_| self.only == other.only);
     }
 
-    /// Returns the command-line options that set this filter, such as `--min-game 3`. Returns `None` if the filter
-    /// selects every move.
+    /// Returns the command-line options that set this filter, or `None` if the filter selects every move. Unlike
+    /// [`option_text`](MoveFilter::option_text), returns `--min-game 3` for the default filter.
     pub fn pruning_text(&self) -> Option<String> {
         if *self == MoveFilter::every_move() {
             return None;

@@ -24,16 +24,16 @@ use super::{
 };
 use crate::{error::Result, storage::sort::SHARDS};
 
-/// The maximum number of rows in a Parquet row group, if the file is read by ranges of keys. One row group of each
-/// directory is in memory at a time, so the limit bounds the memory.
+/// The maximum number of rows in a Parquet row group of a file that is read by ranges of keys. Such a reader keeps one
+/// row group of each directory in memory, so the limit bounds the memory.
 const MAX_ROWS_PER_GROUP: u64 = 1 << 17;
 
-/// The Parquet files of a directory of counts, in ascending order of position keys. The rows of each file are sorted,
-/// and the ranges of keys of the files do not overlap.
+/// The Parquet files of a counts directory, in ascending order of position keys. The rows of each file are sorted, and
+/// the ranges of keys of the files do not overlap.
 #[derive(Debug)]
 pub(crate) struct OrderedParts(Vec<OrderedPart>);
 
-/// A Parquet file of counts whose rows are sorted, and the numbers of its rows and half-moves that have been read.
+/// A Parquet file of counts whose rows are sorted, with the numbers of rows and half-moves that have been read from it.
 #[derive(Debug)]
 struct OrderedPart {
     part: Part,
@@ -53,9 +53,9 @@ struct Group {
 }
 
 impl CountsDirectory {
-    /// Returns the Parquet files of the directory in ascending order of keys, so that the rows of a range of keys can
-    /// be read. Returns `None` if the keys of two files overlap, or if a file cannot be read by ranges of keys, for
-    /// example because its metadata do not state that its rows are sorted.
+    /// Returns the Parquet files of the directory in ascending order of keys, which makes it possible to read only the
+    /// rows in a range of keys. Returns `None` if the keys of two files overlap, or if a file cannot be read by ranges
+    /// of keys, for example because its metadata do not state that its rows are sorted.
     ///
     /// # Errors
     ///
@@ -67,9 +67,9 @@ impl CountsDirectory {
         Ok(parts.filter(|parts| parts.first_out_of_order().is_none()))
     }
 
-    /// Returns the Parquet files of a directory of counts by class (speed, rating group and month), in ascending order
-    /// of keys. The rows of a range of keys can then be read. The rows must be sorted, which is checked when they are
-    /// read.
+    /// Returns the Parquet files of a counts directory by class (speed, rating group and month), in ascending order of
+    /// keys. This makes it possible to read only the rows in a range of keys. The rows must be sorted, which is checked
+    /// when they are read.
     ///
     /// # Errors
     ///
@@ -140,11 +140,11 @@ impl OrderedPart {
         }
     }
 
-    /// Adds `rows` and `games` to the numbers of rows and half-moves that have been read from the file.
+    /// Records that `rows` rows, which count `games` half-moves, have been read from the file.
     ///
     /// # Errors
     ///
-    /// Returns an error if the total number of games exceeds [`MAX_TOTAL_GAMES`].
+    /// Returns an error if the number of half-moves that have been read from the file exceeds [`MAX_TOTAL_GAMES`].
     fn add_read(&self, rows: u64, games: u64) -> Result<(), CountsError> {
         self.rows_read.fetch_add(rows, Ordering::Relaxed);
         let before = self.games_read.fetch_add(games, Ordering::Relaxed);
@@ -161,8 +161,8 @@ impl OrderedPart {
 }
 
 impl Group {
-    /// Returns the range of keys and the number of rows that the metadata of a row group state. Returns `None` if the
-    /// row group cannot be read by ranges of keys.
+    /// Returns the range of keys and the number of rows of a row group, according to its metadata. Returns `None` if
+    /// the row group cannot be read by ranges of keys.
     ///
     /// A row group can be read by ranges of keys if its metadata state its first and last key, and that its rows are
     /// sorted by key and move. It must have at least one row and at most [`MAX_ROWS_PER_GROUP`].
@@ -214,8 +214,8 @@ impl OrderedParts {
         rows.fold(0, u64::saturating_add)
     }
 
-    /// Returns a reader of the rows whose position keys are in `shards`. It does not read classes (speed, rating
-    /// group and month). A shard is a 256th of the range of keys.
+    /// Returns a reader of the rows whose position keys are in `shards`. The reader ignores the columns of classes
+    /// (speed, rating group and month). A shard is a 256th of the range of keys.
     ///
     /// Keys are sorted as signed numbers. Therefore `shards` must not contain both keys below 2^63 and keys from 2^63
     /// on.
@@ -223,8 +223,9 @@ impl OrderedParts {
         self.classed_rows_of(shards, Grouping::default())
     }
 
-    /// Returns a reader of the rows whose position keys are in `shards`, like [`rows_of`](OrderedParts::rows_of). It
-    /// also reads the properties of games in `by`: any of speed, rating group and month.
+    /// Returns a reader of the rows whose position keys are in `shards`. The reader also reads the properties of games
+    /// in `by`: any of speed, rating group and month. `shards` must not contain both keys below 2^63 and keys from 2^63
+    /// on.
     pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: Grouping) -> OrderedRows<'_> {
         let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
         let keys = first(shards.start).cast_signed()
@@ -284,8 +285,8 @@ impl OrderedParts {
     }
 }
 
-/// A reader of the rows in a range of position keys. It reads the sorted files of a directory of counts in ascending
-/// order of keys.
+/// A reader of the rows in a range of position keys. It reads the sorted files of a counts directory in ascending order
+/// of keys.
 pub(crate) struct OrderedRows<'a> {
     keys: RangeInclusive<i64>,
     by: Grouping,

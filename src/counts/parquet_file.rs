@@ -42,7 +42,7 @@ const MAX_METADATA_SIZE: u64 = 16 << 20;
 /// `PAR1`, with 4 bytes each.
 const FOOTER_SIZE: u64 = 8;
 
-/// The estimated number of bytes of memory that are needed to parse one byte of Parquet metadata.
+/// The estimated number of bytes of memory that parsing takes for each byte of Parquet metadata.
 const MEMORY_PER_METADATA_BYTE: u64 = 16;
 
 /// Calls `read`, and converts a panic to an error. This is necessary because the crate `parquet` panics on some
@@ -225,7 +225,7 @@ impl ChunkReader for PageBytes {
 }
 
 /// A reader of the header of a Parquet page. If the header states a decompressed size of more than [`MAX_PAGE_SIZE`],
-/// reading it returns an error, so the page is never decompressed.
+/// reading the header returns an error, so the page is never decompressed.
 struct PageHeader {
     bytes: PageBytes,
     /// The offset of the next read in the file.
@@ -276,9 +276,9 @@ fn check_page(bytes: u64) -> io::Result<()> {
     }))
 }
 
-/// Decodes the decompressed size of a page in bytes from the header of the page. The size is the second field of the
-/// header, in Thrift's compact encoding. Returns `None` if the header does not begin with two non-negative 32-bit
-/// integers.
+/// Returns the decompressed size of a page in bytes, which the header of the page states. `header` contains the first
+/// bytes of the header, in Thrift's compact encoding. The size is the second field. Returns `None` if the header does
+/// not begin with two non-negative 32-bit integers.
 fn unpacked_size(header: &[u8]) -> Option<u64> {
     /// The byte that precedes a 32-bit integer field in Thrift's compact encoding. It means that the id of the field
     /// is the previous id plus 1.
@@ -404,8 +404,8 @@ impl Column {
     }
 }
 
-/// Returns `true` if the column contains plain integers. Dates, times and decimal numbers are also stored as
-/// integers, but they are not plain.
+/// Returns `true` if the column contains plain integers. Returns `false` for dates, times and decimal numbers, although
+/// they are also stored as integers.
 fn is_plain_integer(column: &ColumnDescriptor) -> bool {
     use parquet::basic::ConvertedType;
     let is_integer = matches!(column.physical_type(), Type::INT32 | Type::INT64);

@@ -26,7 +26,7 @@ use crate::{
 const MAX_WINS: u64 = (1 << 15) - 1;
 const MAX_OTHER: u64 = (1 << 16) - 1;
 
-/// A bit mask for the position key, the move and the side to move in a record.
+/// A bit mask that selects the position key, the move and the side to move in a record.
 const SAME_MOVE_MASK: u128 = !0 << 47;
 
 /// The number of low bits of a record that store the wins, draws and losses.
@@ -234,8 +234,8 @@ impl Fold for SumUp {
 /// more records are stored in a separate list.
 const MAX_RECORDS_PER_PUSH: u64 = 16;
 
-/// The maximum number of moves with so many games that their results need more than 16 records. The results of these
-/// moves are held in memory. The largest collections of games have a few thousand such moves.
+/// The maximum number of moves that were played in so many games that their results need more than 16 records. The
+/// results of such moves are held in memory. The largest collections of games have a few thousand of them.
 const MAX_LARGE_RESULTS: usize = 1 << 18;
 
 /// A batch of results of moves, which can be added to a [`Tally`](super::Tally) in one call. Its size depends on the
@@ -272,8 +272,8 @@ impl CountBatch {
     }
 }
 
-/// A map that contains the results of moves with so many games that they would need more than 16 records. One record
-/// can count about 32,000 games. The keys of the map consist of a position key and a move.
+/// The results of all moves that were played in so many games that more than 16 records would be needed for one move. A
+/// record can count about 32,000 games. The keys of the map consist of a position key and a move.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
@@ -302,7 +302,7 @@ impl LargeCounts {
         }
     }
 
-    /// Returns `true` if the map contains results of a move of one position. `position` contains all records of this
+    /// Returns `true` if the map contains results of any move of a position. `position` contains all records of this
     /// position.
     pub(super) fn has_any(&self, position: &[CountRecord]) -> bool {
         let kind = |record: &CountRecord| (record.key(), record.book_move().0);
@@ -312,7 +312,8 @@ impl LargeCounts {
                 .any(|record| self.0.contains_key(&kind(record)))
     }
 
-    /// Adds the results in this map to `moves`, which must contain all moves of the position with the key `key`.
+    /// Adds the results in this map to those in `moves`, which must contain all moves of the position with the key
+    /// `key`.
     pub(super) fn add_to(&self, key: u64, moves: &mut [MoveCount]) {
         if self.is_empty() {
             return;

@@ -30,15 +30,15 @@ pub(super) const MAX_TOTAL_GAMES: u64 = i64::MAX as u64;
 /// [`MAX_TOTAL_GAMES`] does not overflow 64 bits.
 pub(super) const MAX_PER_RESULT: u64 = MAX_TOTAL_GAMES / 4;
 
-/// A bound below which the wins, draws and losses of a row are certainly valid. Nearly all rows are below this bound
-/// and therefore need no exact checks.
+/// A bound on the numbers of wins, draws and losses of a row. If all three are smaller, they are certainly valid. This
+/// is the case for nearly all rows, which therefore need no exact checks.
 const SMALL_RESULT_BOUND: u64 = 1 << 15;
 
-/// The first number that encodes no move. All moves, including promotions, are encoded as smaller numbers.
+/// The smallest number that is too large to be a move. All moves, including promotions, are encoded as smaller numbers.
 const MOVES_END: u64 = 6 << 12;
 
-/// The columns of a Parquet file of counts: those that every file has, and the optional column of identities. An
-/// identity is a hash that distinguishes positions with equal keys.
+/// The required columns of a Parquet file of counts, and the optional column of identities. An identity is a hash that
+/// distinguishes positions with equal keys.
 #[derive(Copy, Clone)]
 pub(super) struct PartColumns {
     pub key: Column,
@@ -98,7 +98,7 @@ pub(super) struct GroupReader {
     pub left: usize,
 }
 
-/// The columns of a row group for classes (speed, rating group and month) and ratings.
+/// Readers of the columns of one row group for classes (speed, rating group and month) and ratings.
 struct ClassReader {
     /// The columns of speeds, rating groups and months. A column is `None` if it was not requested.
     narrow: [Option<Values>; 3],
@@ -226,8 +226,8 @@ impl GroupReader {
 }
 
 impl ColumnBatch {
-    /// Adds the results in a range of rows of this batch to `batch`. `range` contains the indices of the rows. Skips
-    /// rows without a move, which count games that ended in a position. Returns the number of games in the added rows.
+    /// Adds the results in some rows of this batch to `batch`. `range` contains the indices of these rows. Skips rows
+    /// without a move, which count games that ended in a position. Returns the number of games in the added rows.
     ///
     /// # Errors
     ///
@@ -339,7 +339,7 @@ impl ColumnBatch {
     ///
     /// # Errors
     ///
-    /// Returns an error if there are more ratings than games, or if the mean rating is not from 1 to
+    /// Returns an error if there are more ratings than games, or if the mean rating is not between 1 and
     /// [`HIGHEST_RATING`].
     #[inline]
     fn ratings(&self, at: usize, games: u64) -> Result<Ratings, CountsError> {

@@ -37,7 +37,7 @@ const MAX_SIDECAR_SIZE: u64 = if cfg!(test) { 1 << 12 } else { 4 << 20 };
 pub struct CountsOrigin {
     /// The file names of the inputs, in the order of the inputs, without directories.
     pub inputs: Vec<String>,
-    /// The numbers of games that were read, counted and left out. `None` if an input is a directory of counts without
+    /// The numbers of games that were read, counted and left out. `None` if an input is a counts directory without
     /// these numbers.
     pub games: Option<GameCounts>,
     /// The command-line options that determine what was counted. Options with their default values are left out.
@@ -339,14 +339,14 @@ impl Sidecar {
     }
 }
 
-/// Checks that new counts may replace the file or directory at `path`. Returns the names of the old files to remove.
-/// An empty directory may always be replaced. A directory of counts may be replaced only if `force` is `true`.
+/// Checks that new counts may replace the file or directory at `path`. Returns the names of the old files to remove. An
+/// empty directory may always be replaced. A counts directory may be replaced only if `force` is `true`.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Exists`] for a directory of counts if `force` is `false`. Returns [`Error::foreign`] for
-/// anything else, such as a directory with a file that `counts.json` does not list. Also returns an error if the
-/// directory cannot be read.
+/// Returns [`Error::Exists`] for a counts directory if `force` is `false`. Returns [`Error::foreign`] for anything
+/// else, such as a directory with a file that `counts.json` does not list. Also returns an error if the directory
+/// cannot be read.
 pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if is_empty_directory(path)? {
         return Ok(Vec::new());
@@ -374,8 +374,8 @@ pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString
 }
 
 /// Returns `true` if polybook may have written the file `name` in `directory`, a temporary directory that an
-/// interrupted run may have left. This is the case if polybook gives such names to files of counts, or if `counts.json`
-/// lists the file.
+/// interrupted run may have left. This is the case if `name` has the form of a name that polybook gives to files of
+/// counts, or if `counts.json` lists the file.
 pub(super) fn is_own_file(directory: &Path, name: &OsStr) -> bool {
     let is_listed = || matches!(Sidecar::read(directory), Ok(Some(sidecar)) if sidecar.lists(name));
     name == SIDECAR || name == STARTS || is_part_name(name) || is_listed()

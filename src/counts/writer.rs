@@ -43,13 +43,13 @@ use crate::{
     task,
 };
 
-/// A writer of a directory of counts. It writes to a temporary directory in the parent directory of the target.
+/// A writer of a counts directory. It writes to a temporary directory in the parent directory of the target.
 #[derive(Debug)]
 pub(crate) struct CountsWriter {
     directory: AtomicDir,
 }
 
-/// The numbers of rows, files, positions and half-moves that were written to a directory of counts.
+/// The numbers of rows, files, positions and half-moves that were written to a counts directory.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct CountsSummary {
     /// The number of rows in all files.
@@ -67,8 +67,8 @@ pub struct CountsSummary {
     pub pruned: Option<Pruned>,
 }
 
-/// The content of a directory of counts apart from its rows: the starting positions and a description of the counts.
-/// Also contains settings for writing the rows.
+/// The content of a counts directory apart from its rows: the starting positions and a description of the counts. Also
+/// contains settings for writing the rows.
 pub(crate) struct CountsContent<S> {
     /// The approximate number of rows or, in counts by class, of half-moves. It determines into how many files the
     /// counts are divided.
@@ -83,8 +83,8 @@ pub(crate) struct CountsContent<S> {
 }
 
 impl CountsWriter {
-    /// Creates a writer of a directory of counts, and a temporary directory that will later be renamed to `target`. If
-    /// `target` is already a directory of counts, it may be replaced only if `force` is `true`.
+    /// Creates a writer of a counts directory, and a temporary directory that will later be renamed to `target`. If
+    /// `target` is already a counts directory, it may be replaced only if `force` is `true`.
     ///
     /// # Errors
     ///
@@ -96,8 +96,8 @@ impl CountsWriter {
         })
     }
 
-    /// Writes the rows of `source`, the starting positions and `counts.json` to the temporary directory. Then call
-    /// [`Finished::commit`] on the returned output to rename the directory to its target.
+    /// Writes the rows of `source`, the starting positions in `counts`, and `counts.json` to the temporary directory.
+    /// Then call [`Finished::commit`] on the returned output to rename the directory to its target.
     ///
     /// Uses all threads of the current rayon pool. `meter` advances by one for each of the 256 shards.
     ///
@@ -197,8 +197,9 @@ impl CountsWriter {
         PartWriter::create(path, part_name(number), target, (has_identities, by), stop)
     }
 
-    /// Writes the file of starting positions and `counts.json`. Returns the finished directory, and the numbers of
-    /// rows, files, positions and half-moves in it.
+    /// Writes the file of starting positions and `counts.json`. `parts` contains the entry of each Parquet file for
+    /// `counts.json`, and the filter that dropped the rare positions of the file. Returns the finished directory, and
+    /// the numbers of rows, files, positions and half-moves in it.
     fn finish(
         self,
         parts: Vec<(ListedFile, Pruner)>,
@@ -540,8 +541,9 @@ impl Pruner {
         out(row)
     }
 
-    /// Ends the rows of the current position key: passes those of the buffered rows that are kept to `out`, and drops
-    /// the others. Must also be called after the last row.
+    /// Ends the current position key: passes the buffered rows of positions with enough half-moves to `out`, and drops
+    /// the other buffered rows. [`take`](Pruner::take) calls this function before each new key. The caller must call it
+    /// after the last row.
     ///
     /// # Errors
     ///
