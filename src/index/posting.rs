@@ -32,20 +32,20 @@ use crate::{
 /// The greatest number of decimal digits that a 64-bit position key can have.
 const MAX_KEY_DIGITS: u32 = 20;
 
-/// The smallest padded value of a position key, except for the key 0. A key is padded with zeros on the right to 20
-/// decimal digits, so the padded keys, compared as numbers, have the order of the original keys, compared as text.
+/// The smallest padded position key, except for the padded key 0. A key is padded by appending zeros until it has 20
+/// decimal digits. Comparing padded keys as numbers gives the same order as comparing the original keys as text.
 const MIN_PADDED_KEY: u128 = 10_u128.pow(MAX_KEY_DIGITS - 1);
 
-/// The number of 64-bit position keys that have 20 decimal digits.
+/// The number of 64-bit position keys that have 20 decimal digits without padding.
 const KEYS_WITH_20_DIGITS: u128 = (1 << 64) - MIN_PADDED_KEY;
 
-/// A 128-bit record that a game reached a position. It also contains the game's next move and its winner. Postings are
-/// ordered by the decimal text of the position key, then by game id.
+/// A 128-bit record which says that a game reached a position. It also contains the move that the game played there,
+/// and the winner of the game. Postings are ordered by the decimal text of the position key, then by game id.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Posting(u128);
 
 impl Posting {
-    /// Creates a posting: a record that game `id` reached the position with the key `key` and played the move `mv`
+    /// Creates a posting. It says that game `id` reached the position with the key `key`, and played the move `mv`
     /// there. `winner` is the side that won the game, or `None` if neither side won.
     #[inline]
     pub(crate) fn new(key: u64, id: u32, mv: BookMove, winner: Option<Color>) -> Posting {
@@ -60,8 +60,9 @@ impl Posting {
         Posting(aligned << 55 | u128::from(low))
     }
 
-    /// Returns a copy of this posting with `first_id` added to the id of the game. Ids that count from the first game
-    /// of a batch thus become ids of the whole index.
+    /// Returns a copy of this posting whose game id is increased by `first_id`. The ids in the postings of a batch
+    /// count from the first game of the batch. If `first_id` is the id of this game in the index, the returned posting
+    /// contains the id of its game in the index.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> Posting {
         Posting(self.0 + (u128::from(first_id) << 18))
@@ -110,11 +111,11 @@ impl Posting {
         }
     }
 
-    /// Returns the approximate share of all position keys that come before this posting's key, if keys are sorted as
-    /// decimal text. The share is scaled to the range of `u64`, so 2^63 means half of the keys.
+    /// Returns approximately which share of all possible position keys comes before the key of this posting, if keys
+    /// are sorted as decimal text. The share is scaled to the range of `u64`, so 2^63 means half of the keys.
     ///
-    /// About half of all keys begin with the digit 1. Shards by the first digits would therefore have very different
-    /// sizes, but equal intervals of this share contain equal numbers of keys.
+    /// The records are divided into shards by this share. Shards by the first decimal digits would have very different
+    /// sizes, because about half of all keys begin with the digit 1.
     #[inline]
     fn share_before(self) -> u64 {
         let above = (self.0 >> 55).saturating_sub(MIN_PADDED_KEY);
@@ -146,8 +147,8 @@ impl Record for Posting {
 /// The length in bytes above which a position's list of games is spilled from memory to a temporary file.
 const MAX_LIST_IN_MEMORY: usize = 4 << 20;
 
-/// Creates the index entries of the positions whose first posting is in `range`. `postings` contains the sorted
-/// postings of all positions; a posting records that a game reached a position.
+/// Creates the index entries of those positions whose first posting is in `range`. `postings` contains the sorted
+/// postings of all positions. A posting says that a game reached a position.
 ///
 /// If `with_stats` is `true`, also creates the statistics of these positions. Long lists of games are spilled to
 /// `temp_dir`.
@@ -174,7 +175,7 @@ pub(super) fn position_entries(
     Ok(maker.batch)
 }
 
-/// A builder that turns sorted postings into index entries. A posting records that a game reached a position.
+/// A builder that turns sorted postings into index entries. A posting says that a game reached a position.
 struct EntryMaker<'a> {
     with_stats: bool,
     temp_dir: &'a Path,
@@ -209,15 +210,15 @@ impl EntryMaker<'_> {
         }
     }
 
-    /// Returns `true` if `posting` belongs to the position whose entry is being built. A posting records that a game
+    /// Returns `true` if `posting` belongs to the position whose entry is being built. A posting says that a game
     /// reached a position.
     #[inline]
     fn is_at(&self, posting: Posting) -> bool {
         self.position == Some(posting.position())
     }
 
-    /// Ends the entry of the current position, if one is open. Then begins the entry that lists the games of the next
-    /// position, to which `posting` belongs.
+    /// Ends the entry of the current position, if there is one. Then makes the position of `posting` the current
+    /// position, and begins the entry that lists its games. Does not add the game of `posting` to this list.
     fn begin(&mut self, posting: Posting) -> Result<()> {
         self.end()?;
         self.position = Some(posting.position());
@@ -257,8 +258,8 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Appends a game id to the current position's list of games. If this list takes too much memory, moves it to a
-    /// temporary file.
+    /// Appends a game id to the current position's list of games. If the list is longer than [`MAX_LIST_IN_MEMORY`],
+    /// moves it to a temporary file.
     #[inline]
     fn add_id(&mut self, id: u32) -> Result<()> {
         let bytes = self.batch.entries.open_bytes();
@@ -269,8 +270,8 @@ impl EntryMaker<'_> {
         Ok(())
     }
 
-    /// Ends the entry of the current position. Also collects the position's statistics, if the index will contain
-    /// statistics. Does nothing if no entry was begun.
+    /// Ends the entry of the current position. If the index will contain statistics, also keeps the statistics of the
+    /// position to write them later. Does nothing if no entry was begun.
     fn end(&mut self) -> Result<()> {
         if self.position.is_none() {
             return Ok(());

@@ -126,12 +126,14 @@ impl Index {
         self.kind
     }
 
-    /// Returns the description that an explorer's index of games contains, or `None` if the index is of another kind.
+    /// Returns the description that an explorer's index of games stores about itself, or `None` if this index is of
+    /// another kind.
     pub(crate) fn contents(&self) -> Option<Contents> {
         self.contents
     }
 
-    /// Returns the name of a player or an event. `number` is the number that the index has assigned to the name.
+    /// Returns the name of a player or an event. `number` is the number that the index has assigned to the name. The
+    /// index must be an explorer's index of games.
     ///
     /// # Errors
     ///
@@ -160,7 +162,7 @@ impl Index {
     }
 
     /// Returns an iterator over the input files from which the index was made. Each item contains the id of the file's
-    /// first game, and the path of the file. Files without games are skipped.
+    /// first game, and the path of the file. Files without games are left out.
     pub fn files(&self) -> impl Iterator<Item = (u64, &Path)> {
         let with_games = self.inputs_with_games();
         with_games.map(|file| (file.first_id, file.path.as_path()))
@@ -409,7 +411,7 @@ impl Index {
         file.ok_or_else(|| self.malformed(layout::FILE_NAME))
     }
 
-    /// Returns the id of the first game after an input file. `first` is the id of the first game in this file.
+    /// Returns the id that follows the last game of an input file. `first` is the id of the first game in this file.
     pub(super) fn end_of_file(&self, first: u64) -> u64 {
         let mut firsts = self.files().map(|(first, _)| first);
         firsts.find(|next| *next > first).unwrap_or(self.games)
@@ -453,8 +455,8 @@ impl Index {
     }
 }
 
-/// Creates the error for a path at which there is no LevelDB database. The message says what is at the path instead,
-/// such as an empty directory or a PGN file.
+/// Creates the error for a path at which there is no LevelDB database. The message says what is at the path, such as an
+/// empty directory or a PGN file.
 fn no_database(path: &Path) -> Error {
     let why = || -> Result<Error> {
         if is_empty_directory(path)? {
@@ -485,8 +487,8 @@ fn no_database(path: &Path) -> Error {
     why().unwrap_or_else(|err| err)
 }
 
-/// Returns the error message for a LevelDB database that is not an index, because the number of games is missing. The
-/// message for an empty database is different from that for a database of another program.
+/// Returns the error message for a LevelDB database that does not contain the number of games, and is therefore not an
+/// index. There is one message for an empty database, and another one for a database of another program.
 fn no_total(database: &Database) -> &'static str {
     if database.is_empty() {
         "this index is empty: make the index again"
@@ -496,7 +498,7 @@ fn no_total(database: &Database) -> &'static str {
     }
 }
 
-/// Converts the bytes that an index stores for a path back to the path.
+/// Converts the bytes by which an index represents a path back to the path.
 #[cfg(unix)]
 fn path_of(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;

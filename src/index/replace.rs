@@ -74,7 +74,7 @@ pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
     Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
 }
 
-/// The kind of content that already exists at the path of a new index.
+/// The result of checking what already exists at the path at which a new index will be placed.
 enum TargetContent {
     /// An index, which consists of these files.
     Index(Vec<OsString>),
@@ -84,7 +84,8 @@ enum TargetContent {
     Other,
 }
 
-/// Determines whether there is an index at `path`, and whether its directory contains other files.
+/// Determines whether there is an index at `path`. Also lists the files of the index, and finds out whether its
+/// directory contains anything else.
 fn content(path: &Path) -> Result<TargetContent> {
     if !holds_database(path)? || Database::open(path)?.get(layout::TOTAL_GAMES)?.is_none() {
         return Ok(TargetContent::Other);
@@ -96,13 +97,14 @@ fn content(path: &Path) -> Result<TargetContent> {
 }
 
 /// Returns `true` if `name` has the form of the name of a LevelDB file. When a new index replaces an old one, the files
-/// of the old index are recognized by this function and removed. `_directory`, the directory of the file, is not used.
+/// of the old index are recognized by this function and removed. Callers pass the directory of each file to such a
+/// function, but `_directory` is not needed here.
 pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
     is_file_of_database(name)
 }
 
-/// Removes unfinished indexes that were to be written to `target`. Such an index remains in a temporary directory if
-/// the process is killed while it writes.
+/// Removes unfinished indexes that were being written to temporary directories for `target`. Such a directory remains
+/// if the process is killed while it writes an index.
 ///
 /// # Errors
 ///

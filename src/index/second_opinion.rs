@@ -23,19 +23,19 @@ use crate::{
 /// other than tables.
 const OPEN_TABLES: usize = 74;
 
-/// The first error that the operating system reported while `rusty-leveldb` read files. `rusty-leveldb` turns such an
-/// error into text, or treats it as the end of the data, so a failing disk would look like a damaged index. The error
-/// is therefore stored here as well.
+/// A shared store for the first error that the operating system reports while `rusty-leveldb` reads files.
+/// `rusty-leveldb` itself turns such an error into text, or treats it as the end of the data, so a failing disk would
+/// look like a damaged index.
 #[derive(Clone, Default)]
 pub(super) struct SystemError(Rc<RefCell<Option<io::Error>>>);
 
 impl SystemError {
-    /// Returns the stored error and clears it. Returns `None` if no error is stored.
+    /// Removes the error from the store and returns it. Returns `None` if no error is stored.
     pub(super) fn take(&self) -> Option<io::Error> {
         self.0.take()
     }
 
-    /// Stores a copy of the error in `result`, unless `result` is `Ok` or an earlier error is stored. Returns `result`
+    /// If `result` is an error, stores a copy of it, unless an earlier error is already stored. Returns `result`
     /// unchanged.
     fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if let Err(err) = &result {
@@ -49,16 +49,16 @@ impl SystemError {
     }
 }
 
-/// A reader that reads the entries of a database with the crate `rusty-leveldb`. To verify an index, polybook compares
-/// these entries with those from its own reader.
+/// A second reader for the entries of an index, which uses the crate `rusty-leveldb`. To verify an index, polybook
+/// compares these entries with those from its own reader.
 pub(super) struct SecondOpinion {
     entries: DBIterator,
     _database: DB,
 }
 
 impl SecondOpinion {
-    /// Opens the database in `directory` with `rusty-leveldb`, without changing the directory. If the operating system
-    /// reports an error, now or while entries are read later, the error is stored in `failure`.
+    /// Opens the database in `directory` with `rusty-leveldb`, without changing the directory. `failure` receives the
+    /// first error that the operating system reports, now or while entries are read later.
     ///
     /// # Errors
     ///
@@ -112,8 +112,9 @@ impl SecondOpinion {
     }
 }
 
-/// A file whose `read` fills the whole buffer, unless the file ends. On network file systems, a read may return fewer
-/// bytes, which `rusty-leveldb` would treat as the end of the file.
+/// A file whose `read` always fills the whole buffer, except at the end of the file. On network file systems, a read
+/// may return fewer bytes, and `rusty-leveldb` would treat this as the end of the file. The second field receives
+/// errors of the operating system.
 struct Filling(File, SystemError);
 
 impl Read for Filling {
@@ -138,8 +139,8 @@ impl RandomAccess for Filling {
 /// names.
 const NAME: &str = "\0";
 
-/// A file system environment for `rusty-leveldb`. It reads existing files from a directory and keeps new files in
-/// memory, so the directory is never changed.
+/// A file system environment for `rusty-leveldb`. It reads existing files from a directory on disk, but keeps new files
+/// in memory, so the directory is never changed.
 struct ReadOnly {
     directory: PathBuf,
     memory: MemEnv,
@@ -147,12 +148,12 @@ struct ReadOnly {
 }
 
 impl ReadOnly {
-    /// Returns the path on disk of a file that `rusty-leveldb` requests as `path`.
+    /// Returns the path on disk of the file that `rusty-leveldb` calls `path`. Only the file name in `path` is used.
     fn on_disk(&self, path: &Path) -> PathBuf {
         self.directory.join(path.file_name().unwrap_or_default())
     }
 
-    /// Opens the file on disk that `rusty-leveldb` requests as `path`.
+    /// Opens the file on disk that `rusty-leveldb` calls `path`.
     fn open(&self, path: &Path) -> io::Result<Filling> {
         let file = self.failure.noted(File::open(self.on_disk(path)))?;
         Ok(Filling(file, self.failure.clone()))

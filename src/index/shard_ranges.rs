@@ -11,8 +11,8 @@ use crate::{
 /// shards.
 const RECORDS_PER_READ: usize = 1 << 12;
 
-/// A range of sorted records within one shard. One job turns it into index entries. Sorted records are divided by key
-/// into parts, called shards.
+/// A range of sorted records within one shard, which one job turns into index entries. A shard is one of the parts into
+/// which sorted records are divided by key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ShardRange {
     pub shard: usize,
@@ -26,8 +26,9 @@ impl ShardRange {
     }
 }
 
-/// Divides all sorted records into ranges, and returns an iterator over the ranges in order. Each range contains at
-/// most `size` records, all from one shard.
+/// Divides all records in `records` into ranges, and returns an iterator over the ranges in order. Each range contains
+/// at most `size` records, all from one shard. A shard is one of the parts into which sorted records are divided by
+/// key.
 pub(super) fn shard_ranges<R: Record>(
     records: &Sealed<R>,
     size: usize,
@@ -46,9 +47,10 @@ fn len_of<R: Record>(records: &Sealed<R>, shard: usize) -> usize {
     usize::try_from(records.shard_len(shard)).expect("a shard has fewer records")
 }
 
-/// Calls `f` with each record of the groups that begin in `range`. A group consists of consecutive records for which
-/// `group_of` returns equal values. A group that begins before `range` is skipped. If the last group continues after
-/// the end of `range`, its later records are also passed to `f`.
+/// Calls `f` with each record of every group that begins in `range`, and with no other records. A group consists of
+/// consecutive records for which `group_of` returns equal values. If the first records of `range` belong to a group
+/// that begins earlier, they are skipped. If the last group continues after `range`, `f` also receives its later
+/// records.
 ///
 /// # Errors
 ///

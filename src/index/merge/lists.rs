@@ -219,11 +219,10 @@ impl RangeMerge<'_> {
     }
 }
 
-/// A reader of the lists of one input of the merge, in a range of list keys.
+/// A reader of the lists that one input of a merge contains in a range of list keys.
 ///
-/// The base index is the first index with games. In the merged index, its names keep their numbers. The names of all
-/// other inputs get new numbers ([`MergedGames`] has the records), so the readers of these inputs skip lists of name
-/// numbers.
+/// The base index is the first index with games. Its names keep their numbers in the merged index. The names of all
+/// other inputs get new numbers (see [`MergedGames`]), so the readers of these inputs skip the lists of name numbers.
 struct ListStream<'p> {
     index: &'p Index,
     entries: TablesCursor<'p>,
@@ -253,11 +252,12 @@ struct PageList {
 }
 
 impl<'p> ListStream<'p> {
-    /// Creates a reader of the lists of `input`. It reads lists whose keys are at least `from` and less than `until`.
-    /// If `until` is `None`, there is no upper limit. `paging` says how `input` assigns lists to pages.
+    /// Creates a reader of the lists of `input` whose keys are at least `from` and less than `until`. If `until` is
+    /// `None`, there is no upper limit. `paging` is the rule by which `input` groups lists in pages (entries with
+    /// several lists).
     ///
-    /// `has_first_games` is `true` if `input` contains the first games of the merged index. Its names then keep their
-    /// numbers, so lists that contain numbers of names are also read.
+    /// `has_first_games` is `true` if `input` contains the first games of the merged index. The names of this input
+    /// keep their numbers, so the reader also returns its lists of name numbers.
     fn new(
         input: &MergeInput<'p>,
         has_first_games: bool,
@@ -288,11 +288,12 @@ impl<'p> ListStream<'p> {
         self.lists.front().map(|list| list.subject)
     }
 
-    /// Removes lists from the front of the current page, which is an entry with several lists. Stops at the first list
-    /// that is stored in chunks, or whose key is at least `limit`. If `limit` is `None`, any key is allowed.
+    /// Removes as many lists as possible from the front of the current page, which is an entry with several lists.
+    /// Stops before the first list that is stored in chunks, or whose key is at least `limit`. If `limit` is `None`,
+    /// there is no upper limit.
     ///
-    /// Returns the key of the last removed list, and the encoding of all removed lists. Returns `None` if no list was
-    /// removed.
+    /// Returns the key of the last removed list, and the encoded form of all removed lists. Returns `None` if no list
+    /// was removed.
     fn take_lists(&mut self, limit: Option<ListKey>) -> Option<(ListKey, &[u8])> {
         let is_own = |list: &&PageList| {
             list.chunked.is_none() && limit.is_none_or(|limit| list.subject < limit)
@@ -304,8 +305,8 @@ impl<'p> ListStream<'p> {
         Some((last.subject, &self.page[first.start..last.list.end]))
     }
 
-    /// Removes the next list from the current page, and calls `f` with each of its records. The game ids in the records
-    /// are those of the merged index.
+    /// Removes the next list from the current page (an entry with several lists), and calls `f` with each of its
+    /// records. The game ids in the records are those of the merged index.
     fn take(&mut self, mut f: impl FnMut(ListRecord) -> Result<()>) -> Result<()> {
         let Some(next) = self.lists.pop_front() else {
             return Ok(());
@@ -323,11 +324,11 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Calls `f` with each record in `list`, which is a whole list or one chunk of a long list. `subject` is its list
-    /// key. The game ids in the records are those of the merged index.
+    /// Calls `f` with each record in `list`, which is a whole list or one chunk of a long list. `subject` is the key of
+    /// the list. The game ids in the records are those of the merged index.
     ///
-    /// `least` is the smallest id that `list` may contain, because ids must be ascending. The function increases it for
-    /// the next chunk.
+    /// `least` is the smallest id that `list` may contain. The function sets it to the smallest id that the next chunk
+    /// may contain, because the ids of a list must be ascending.
     fn pass_records(
         &self,
         subject: ListKey,
@@ -356,9 +357,9 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Returns the LevelDB key of the next entry in the range, or `None` if no entry is left. Also returns the smallest
-    /// list key that belongs to the page of this entry. A page is an entry that contains several lists with neighboring
-    /// keys.
+    /// Returns two keys, or `None` if no entry is left in the range of this reader. The first is the LevelDB key of the
+    /// next entry. The second is the smallest list key that can occur in the page to which this entry belongs. A page
+    /// is an entry that contains several lists with neighboring keys.
     fn next_key(&self) -> Result<Option<(&[u8], ListKey)>> {
         let Some(key) = self.entries.key_before(END) else {
             return Ok(None);
@@ -371,8 +372,9 @@ impl<'p> ListStream<'p> {
             .then_some((key, first)))
     }
 
-    /// Reads the entries that follow the current page, up to the next page that contains a list in the key range of
-    /// this reader. A page is an entry that contains several lists. Does nothing if the current page still has lists.
+    /// Reads entries until a page contains at least one list in the key range of this reader, or until no entry is
+    /// left. A page is an entry that contains several lists. Does nothing if the current page still has lists that have
+    /// not been taken.
     fn read_to_lists(&mut self) -> Result<()> {
         while self.lists.is_empty()
             && let Some((key, _)) = self.next_key()?
@@ -393,9 +395,11 @@ impl<'p> ListStream<'p> {
         Ok(())
     }
 
-    /// Locates the lists in the current page whose keys are in the range of this reader. `last` is the greatest list
-    /// key that belongs to the page. Also checks that as many chunk entries preceded the page as its long lists have
-    /// chunks.
+    /// Finds the lists in the current page (an entry with several lists) whose keys are in the range of this reader.
+    /// `last` is the greatest list key that can occur in the page.
+    ///
+    /// Long lists of the page are stored in chunks, which are entries before the page. The function also checks that
+    /// the number of these entries is correct.
     fn read_page(&mut self, last: ListKey) -> Result<()> {
         let (mut start, mut chunks) = (0, 0);
         let lists = &mut self.lists;

@@ -114,7 +114,7 @@ impl MergeIndexes {
         task::caught(|| self.merge_into(out))
     }
 
-    /// Opens the indexes, writes the merged index to a temporary directory, and renames the directory to `out`.
+    /// Opens the input indexes, writes the merged index to a temporary directory, and renames the directory to `out`.
     fn merge_into(&self, out: &Path) -> Result<MergedIndex> {
         let inputs = self
             .inputs
@@ -129,7 +129,7 @@ impl MergeIndexes {
         Ok(summary)
     }
 
-    /// Writes the merged index with the threads of the current rayon pool. Returns a summary of the index, and the
+    /// Writes the merged index, using the threads of the current rayon pool. Returns a summary of the index, and the
     /// finished output, which the caller must still rename to its target.
     fn write(&self, plan: &MergePlan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
         let mut files = Vec::new();
@@ -165,8 +165,8 @@ impl MergeIndexes {
     }
 
     /// Merges the key ranges `ranges` by calling `join` with each of them. Returns the resulting batches of entries in
-    /// groups, in the order of the ranges. The ranges of a group are merged in parallel. The memory budget and the
-    /// number of indexes in `plan` determine how many ranges a group contains.
+    /// groups, in the order of the ranges. All ranges of a group are merged in parallel. The number of ranges in a
+    /// group depends on the memory budget and on the number of indexes in `plan`.
     fn joined<F: Fn(&KeyRange) -> Result<EntryBatch> + Send + Sync>(
         &self,
         plan: &MergePlan<'_>,
@@ -180,12 +180,12 @@ impl MergeIndexes {
     }
 }
 
-/// The approximate number of bytes of entries that are written to the merged index at a time. This size applies to game
-/// records, game rows and names.
+/// The approximate number of bytes of entries that are written to the merged index at a time, if the entries contain
+/// game records, game rows or names.
 const BYTES_PER_WRITE: usize = 4 << 20;
 
-/// Creates the description of the merged index. `contents` contains the descriptions of the inputs, and `merged_games`
-/// contains the names of the merged index. The number of positions is not known yet, so it is set to 0.
+/// Creates the description of the merged index from the descriptions of the inputs (`contents`). `merged_games`
+/// supplies the number of names in the merged index. The number of positions is not known yet, so it is set to 0.
 fn merged_contents(contents: &[Contents], merged_games: &MergedGames) -> Contents {
     let names = contents.iter().map(|contents| u64::from(contents.names));
     let items: u64 = contents.iter().map(|contents| contents.items).sum();

@@ -9,15 +9,15 @@ use crate::{
     position::VariantChoice,
 };
 
-/// The greatest size in bytes of a LevelDB block that is held in memory as a whole. In a larger block, the last value
-/// is streamed instead.
+/// The greatest size in bytes of a LevelDB block that is held in memory as a whole. Only the last value of a block can
+/// be long. In a larger block, this value is read in parts.
 pub(super) const MAX_BLOCK_IN_MEMORY: usize = 256 << 10;
 
 /// The minimum number of LevelDB tables in one key range. A merge is divided into key ranges, and one thread processes
 /// each range.
 const MIN_TABLES_PER_RANGE: usize = 2;
-/// The maximum number of LevelDB tables in one key range. A merge is divided into key ranges. A merge of `n` indexes
-/// puts `n` tables into each range, but at least [`MIN_TABLES_PER_RANGE`] and at most this number.
+/// The maximum number of LevelDB tables in one key range. A merge is divided into key ranges. For a merge of `n`
+/// indexes, each range contains `n` tables, but at least [`MIN_TABLES_PER_RANGE`] and at most this number.
 const MAX_TABLES_PER_RANGE: usize = 8;
 
 /// The plan of a merge: the indexes that will be merged, and the properties that they share.
@@ -44,8 +44,8 @@ pub(super) struct MergeInput<'a> {
 }
 
 impl<'a> MergeInput<'a> {
-    /// Returns a cursor at the first entry whose key is at least `start`. The cursor reaches all entries whose keys are
-    /// less than `end`, and possibly further entries.
+    /// Returns a cursor at the first entry of this index whose key is at least `start`. The cursor reaches all entries
+    /// whose keys are less than `end`, and possibly further entries.
     ///
     /// Blocks of more than `longest` bytes are not held in memory as a whole. If such a block ends with a long value,
     /// the cursor returns the location of this value instead of its bytes.
@@ -77,7 +77,7 @@ impl<'a> MergeInput<'a> {
     }
 }
 
-/// A half-open range of LevelDB keys that one thread merges.
+/// A half-open range of LevelDB keys in a merge. One thread merges the entries of all inputs in this range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct KeyRange {
     pub start: Vec<u8>,
@@ -168,12 +168,12 @@ impl<'a> MergePlan<'a> {
         Ok(plan)
     }
 
-    /// Divides the keys that are at least `start` and less than `end` into ranges of a few megabytes. Each range except
-    /// the first begins at or before the first key of a table.
+    /// Divides the keys that are at least `start` and less than `end` into ranges that take a few megabytes each. A
+    /// range begins at the first key of a table, or slightly before it.
     ///
-    /// A range cannot begin at every key, because some entries must be merged together. `align` receives the first key
-    /// of a table, and returns the greatest key less than or equal to it at which a range may begin. It returns `None`
-    /// if there is no such key.
+    /// Some entries must be merged together, so a range cannot begin at every key. `align` receives the first key of a
+    /// table, and returns the greatest possible beginning of a range that is not after this key. It returns `None` if
+    /// there is no such beginning.
     pub(super) fn ranges(
         &self,
         start: &[u8],
@@ -208,8 +208,8 @@ impl<'a> MergePlan<'a> {
         ranges
     }
 
-    /// Returns the number of key ranges that are merged in parallel, so that their entries take about `bytes` bytes of
-    /// memory in total. The result is at least 1, and at most twice the number of threads.
+    /// Returns how many key ranges may be merged in parallel if their entries may take about `bytes` bytes of memory in
+    /// total. The result is at least 1, and at most twice the number of threads.
     pub(super) fn ranges_at_once(&self, bytes: usize) -> usize {
         let ranges = bytes / (self.tables_in_range() * TABLE_SIZE);
         ranges.clamp(1, 2 * rayon::current_num_threads())

@@ -19,15 +19,15 @@ pub(super) const START: &[u8] = b"0";
 /// follows the digit 9 in ASCII.
 pub(super) const END: &[u8] = b":";
 
-/// Counts the game ids that end in `value`, which is a part of a list of game ids. A comma follows each id, so the
-/// function counts commas.
+/// Counts the game ids that end in `value`, a part of a list of game ids in decimal digits. A comma follows each id, so
+/// the function counts commas.
 fn count(value: &[u8]) -> u64 {
     memchr::memchr_iter(b',', value).count() as u64
 }
 
 impl MergeInput<'_> {
-    /// Returns `true` if the index contains statistics of positions, such as the number of draws. Returns `None` if it
-    /// has no positions.
+    /// Returns `Some(true)` if the index contains statistics of positions, such as the number of draws, and
+    /// `Some(false)` if it does not. Returns `None` if it has no positions.
     ///
     /// # Errors
     ///
@@ -41,8 +41,8 @@ impl MergeInput<'_> {
         Ok(Some(self.index.stats(key)?.is_some()))
     }
 
-    /// Converts the game ids in `value`, a part of a list of this input's game ids, to ids of the merged index, and
-    /// appends them to `out` as text. If the part ends in the middle of an id, `ids` keeps the first digits for the
+    /// Converts game ids of this input to ids of the merged index, and appends them to `out` as text. `value` is a part
+    /// of a list of game ids. If the part ends in the middle of an id, `ids` keeps the first digits of the id for the
     /// next part. Returns `None` if the list is malformed.
     fn shift(&self, ids: &mut IdReader, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let games = self.index.game_count();
@@ -52,9 +52,9 @@ impl MergeInput<'_> {
         })
     }
 
-    /// Adds a position's games in this index to the merged list of the position. `value` is the list of game ids in
-    /// this index. The ids are converted to ids of the merged index, and appended to the open entry of `made`, whose
-    /// key is `key`. A long list is spilled to `temp_dir`.
+    /// Adds the games of a position in this input to the merged list of the position. `value` is the list of game ids
+    /// in this input. The ids are converted to ids of the merged index, and appended to the value of the open entry of
+    /// `made`, whose key is `key`. A long list is spilled to `temp_dir`.
     ///
     /// # Errors
     ///
@@ -135,8 +135,9 @@ impl MergePlan<'_> {
         }
     }
 
-    /// Copies the next entries of the cursor `base` to `made`, up to but excluding the key `end`. No other input has
-    /// entries before `end`. `base` reads the first index with games, whose game ids are the same in the merged index.
+    /// Copies entries from the cursor `base` to `made`, up to the first entry whose key is at least `end`. No other
+    /// input has entries before `end`, so nothing has to be merged. `base` reads the first index with games, whose game
+    /// ids are the same in the merged index.
     fn copy_base(
         &self,
         base: &mut TablesCursor<'_>,
@@ -157,8 +158,9 @@ impl MergePlan<'_> {
         Ok(())
     }
 
-    /// Merges the lists of games that several inputs contain for one position, and adds the resulting entry to `made`.
-    /// `key` is the key of the entry. `values` contains these inputs with their lists, in the order of the inputs.
+    /// Concatenates the lists of game ids that several inputs contain for one position, and adds the resulting entry to
+    /// `made`. `key` is the LevelDB key of the entry. `values` contains each of these inputs with its list, in the
+    /// order of the inputs.
     #[inline]
     fn join_ids<'p>(
         &self,
@@ -181,9 +183,9 @@ fn is_of_games(key: &[u8]) -> bool {
     key.last().is_some_and(u8::is_ascii_digit)
 }
 
-/// Combines the values that several inputs contain for one statistic of a position, and adds the resulting entry to
-/// `made`. An example of a statistic is the number of draws. `key` is the key of the entry. `values` contains these
-/// inputs with their values.
+/// Combines the values that several inputs contain for one statistic of a position, such as the number of draws, and
+/// adds the resulting entry to `made`. `key` is the LevelDB key of the entry. `values` contains each of these inputs
+/// with its value.
 ///
 /// # Errors
 ///

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// A collection that keeps only the largest values among those that are added to it. At most `wanted` values are kept.
+/// A collection that keeps only the `wanted` largest of the values that are added to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Best<T> {
     wanted: usize,
@@ -18,8 +18,7 @@ impl<T: Copy + Ord> Best<T> {
         }
     }
 
-    /// Adds a value to the collection. If the collection already has `wanted` values, the smallest of all values is
-    /// dropped.
+    /// Adds a value to the collection. If the collection then has more than `wanted` values, drops the smallest one.
     #[inline]
     pub(crate) fn offer(&mut self, value: T) {
         if self.values.len() < self.wanted {
@@ -36,7 +35,7 @@ impl<T: Copy + Ord> Best<T> {
         self.values.iter().map(|value| value.0)
     }
 
-    /// Adds all values of `other` to this collection, which then keeps the largest values of both.
+    /// Adds all values of `other` to this collection, which then keeps the largest of all these values.
     pub(crate) fn join(&mut self, other: &Best<T>) {
         other.iter().for_each(|value| self.offer(value));
     }

@@ -3,8 +3,8 @@
 /// The greatest number of bits that [`BitWriter`] writes in one step.
 const MAX_BITS_PER_WRITE: u32 = 32;
 
-/// The number of bits that [`BitReader`] can read in one step. A step reads 64 bits, but up to 7 bits of the first byte
-/// may have been read before.
+/// The number of bits that [`BitReader`] can read in one step. A step loads the next 8 bytes, but up to 7 bits of the
+/// first byte may already have been read.
 const WINDOW: u32 = 57;
 
 /// The greatest number of leading zero bits of an exponential Golomb code.
@@ -59,8 +59,8 @@ impl BitWriter {
     }
 }
 
-/// A decoder that reads numbers with any number of bits each from a byte slice. The most significant bit of a number
-/// comes first.
+/// A decoder that reads numbers from a byte slice. Each number has as many bits as the caller says. The most
+/// significant bit of a number comes first.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
@@ -90,7 +90,7 @@ impl<'a> BitReader<'a> {
         window << (self.at % 8)
     }
 
-    /// Reads a number with `width` bits; `width` is at most 64. Returns `None` if fewer bits are left.
+    /// Reads a number that was written with `width` bits. `width` is at most 64. Returns `None` if fewer bits are left.
     #[inline]
     pub(super) fn take(&mut self, width: u32) -> Option<u64> {
         if width > WINDOW {
@@ -101,7 +101,8 @@ impl<'a> BitReader<'a> {
         (self.at <= 8 * self.bytes.len()).then_some(number)
     }
 
-    /// Reads a number with `width` bits in two steps, because one step can read at most 57 bits.
+    /// Reads a number that was written with `width` bits. Reads it in two steps, because one step can read at most 57
+    /// bits. Returns `None` if fewer bits are left.
     fn take_wide(&mut self, width: u32) -> Option<u64> {
         let high = self.take(width - MAX_BITS_PER_WRITE)?;
         Some(high << MAX_BITS_PER_WRITE | self.take(MAX_BITS_PER_WRITE)?)
@@ -146,7 +147,7 @@ pub(super) fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
 
-/// Returns the smallest number of bits in which an index into a list of `moves` moves can be written.
+/// Returns the smallest number of bits in which any index into a list of `moves` moves can be written.
 pub(super) fn bits_for(moves: usize) -> u32 {
     bits_of(moves.saturating_sub(1) as u64)
 }

@@ -60,8 +60,8 @@ impl Contents {
         format!("{VERSION}|{bits}|{positions}|{items}|{names}{end}").into_bytes()
     }
 
-    /// Returns `true` if the encoded description `value` states another version of the layout than this version of
-    /// polybook can read. Returns `false` if the version is the same, or if `value` is malformed.
+    /// Returns `true` if the encoded description `value` states a version of the layout that this version of polybook
+    /// cannot read. Returns `false` if the version is the same, or if `value` is malformed.
     pub fn is_of_other_version(value: &[u8]) -> bool {
         let version = value.split(|byte| *byte == b'|').next();
         version
@@ -97,8 +97,9 @@ const COUNTED_VERSION: u32 = 2;
 /// The greatest length in bytes of the encoded description of an index of counts.
 const MAX_DESCRIPTION_BYTES: usize = 4 << 20;
 
-/// Limits for the input names in a description of counts: the greatest number of names, and the greatest total length
-/// of the names in bytes. The length is limited because JSON may encode one byte as six.
+/// The limits for the input names in the description of an index of counts: the greatest number of names, and the
+/// greatest total length of the names in bytes. The second limit leaves room for JSON, which may encode one byte as
+/// six.
 const MAX_INPUT_NAMES: (usize, usize) = (1000, 256 << 10);
 
 /// The greatest number of games, positions or rows that a description of counts may state. The limit ensures that sums
@@ -147,9 +148,9 @@ pub struct CountsSources {
 }
 
 impl CountedContents {
-    /// Creates the description of an index of counts. `paging` assigns positions to pages, which are entries with
-    /// several positions. `about` describes the origin of the counts. The numbers of positions and rows are 0 until the
-    /// caller sets them.
+    /// Creates the description of an index of counts. `paging` is the rule that groups positions in pages (entries with
+    /// several positions). `about` describes the origin of the counts. The numbers of positions and rows are 0 until
+    /// the caller sets them.
     pub fn new(paging: Paging, about: CountsSources) -> CountedContents {
         let mut inputs = about.inputs;
         let mut bytes = 0;
@@ -201,7 +202,7 @@ impl CountedContents {
         (is_readable && Paging::of_bits(contents.bits).is_some()).then_some(contents)
     }
 
-    /// Returns the rule by which the index assigns positions to pages. A page is an entry with several positions.
+    /// Returns the rule by which the index groups positions in pages. A page is an entry with several positions.
     ///
     /// # Panics
     ///

@@ -27,18 +27,19 @@ use super::{
 };
 use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove};
 
-/// The greatest number of rows with which a position is stored in a page, an entry with several positions. A row
-/// contains the results of one move in one class (speed and rating group) and month. A position with more rows is
-/// stored in separate entries, one for each period.
+/// The greatest number of rows of a position that is stored in a page, an entry with several positions. A row contains
+/// the results of one move in one class (speed and rating group) and month. A position with more rows is stored in
+/// separate entries, one for each period.
 pub const MAX_INLINE_ROWS: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
-/// A mark that a page stores in the place of the number of a position's moves. It means that the results of the
-/// position are stored outside the page, in separate entries. A page is an entry with several positions.
+/// A value that a page (an entry with several positions) stores in place of the number of moves of a position. It means
+/// that the results of the position are not in the page, but in separate entries.
 const SEPARATE_MARK: u64 = MAX_INLINE_ROWS as u64 + 1;
 
-/// Returns the order of the exponential Golomb codes in which a page stores the differences between consecutive
-/// position keys. This order gives the shortest codes if the keys are evenly distributed. A page is an entry with
-/// several positions, and `count` is the number of positions in this page. `paging` assigns positions to pages.
+/// Returns the order of the exponential Golomb codes in which a page (an entry with several positions) stores the
+/// differences between consecutive position keys. With this order, the codes are shortest if the keys are evenly
+/// distributed. `count` is the number of positions in the page, and `paging` is the rule that groups positions in
+/// pages.
 fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
@@ -53,7 +54,7 @@ pub enum CountedList {
     Periods(u64),
 }
 
-/// A page that is being built. A page is an entry of an index of counts, and contains several positions with their
+/// A page that is being built. A page is an entry of an index of counts that contains several positions with their
 /// rows. A row contains the results of one move in one class (speed and rating group) and month.
 #[derive(Default, Debug)]
 pub struct CountedPage {
@@ -64,14 +65,14 @@ pub struct CountedPage {
 }
 
 impl CountedPage {
-    /// Returns the number of rows in the page. Rows of positions that are stored in separate entries do not count. A
-    /// row contains the results of one move.
+    /// Returns the number of rows in the page, not counting the rows of positions that are stored in separate entries.
+    /// A row contains the results of one move in one class and month.
     pub fn row_count(&self) -> usize {
         self.rows.len()
     }
 
     /// Adds a position to the page, together with its rows. `subject` is the key of the position, which must be greater
-    /// than all keys added before. `rows` contains its rows, sorted by move, class (speed and rating group) and month.
+    /// than all keys added before. `rows` must be sorted by move, class (speed and rating group) and month.
     pub fn push(&mut self, subject: ListKey, rows: &[ResultRow]) {
         self.rows.extend_from_slice(rows);
         self.positions.push((subject, self.rows.len(), None));
@@ -113,8 +114,8 @@ impl CountedPage {
     }
 }
 
-/// Finds the counts of the position with the key `subject` in the encoded page `page`, which contains several
-/// positions. `paging` assigns positions to pages. Returns `Some(None)` if the page does not contain the position, and
+/// Looks up the position with the key `subject` in the encoded page `page`, which contains several positions. `paging`
+/// is the rule that groups positions in pages. Returns `Some(None)` if the page does not contain the position, and
 /// `None` if the page is malformed.
 pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option<CountedList>> {
     let mut found = None;
@@ -129,12 +130,12 @@ pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Opti
     Some(found)
 }
 
-/// Calls `f` for each position in the encoded page `page`. `f` receives the key of the position and its rows. If the
-/// rows are stored in separate entries, `f` also receives the number of the position's games.
+/// Calls `f` for each position in the encoded page `page`. `f` receives the key and the rows of the position. If the
+/// rows are stored in separate entries, `f` receives no rows, but the number of the position's games.
 ///
-/// `paging` assigns positions to pages by the first bits of their keys. `page_member` is any key that `paging` assigns
-/// to this page; it need not be the key of a position in the page. It supplies the first bits of all keys, which the
-/// page does not store. Returns `None` if the page is malformed.
+/// `paging` is the rule that groups positions in pages: all keys of a page begin with the same bits. The page does not
+/// store these bits. They are taken from `page_member`, which is any key that belongs to the page by this rule, even if
+/// the page does not contain a position with this key. Returns `None` if the page is malformed.
 pub fn for_each_counted(
     paging: Paging,
     page: &[u8],
@@ -177,9 +178,9 @@ pub fn for_each_counted(
     bits.is_at_end().then_some(())
 }
 
-/// A builder that turns sorted rows of counts into the entries of an index. A row contains the results of one move.
-/// Most entries are pages, which contain the rows of several positions. A position with more than [`MAX_INLINE_ROWS`]
-/// rows gets separate entries, one for each period.
+/// A builder that turns sorted rows of counts into the entries of an index. A row contains the results of one move in
+/// one class (speed and rating group) and month. Most entries are pages, which contain the rows of several positions. A
+/// position with more than [`MAX_INLINE_ROWS`] rows gets separate entries, one for each period.
 #[derive(Debug)]
 pub(in crate::index) struct CountPageBuilder {
     paging: Paging,
@@ -192,8 +193,8 @@ pub(in crate::index) struct CountPageBuilder {
     about: RowsSummary,
 }
 
-/// A summary of all rows that were added to a [`CountPageBuilder`]: the range of their years, and whether some rows
-/// have no move.
+/// A summary of all rows that were added to a [`CountPageBuilder`]: the first and the last year, and whether some rows
+/// have no move, because they count games that ended in a position.
 #[derive(Copy, Clone, Default, Debug)]
 pub(in crate::index) struct RowsSummary {
     /// The first and the last known year.
@@ -202,8 +203,8 @@ pub(in crate::index) struct RowsSummary {
     pub has_ends: bool,
 }
 
-/// The error message if one position or one page has more than [`MAX_ROWS`] rows. A page is an entry with several
-/// positions, and a row contains the results of one move.
+/// The error message for more than [`MAX_ROWS`] rows in one position or in one page. A page is an entry with several
+/// positions, and a row contains the results of one move in one class and month.
 const TOO_MANY: &str = "one position, or several with nearly equal keys, have more than half a million rows: make the \
                         counts with fewer of speed, rating and month";
 const TOO_LARGE: &str = "the counts contain an impossibly large number of games of a move, or impossibly high \
@@ -211,7 +212,8 @@ const TOO_LARGE: &str = "the counts contain an impossibly large number of games 
 const NOT_IN_ORDER: &str = "the rows are not sorted by key: make the counts again";
 
 impl CountPageBuilder {
-    /// Creates a builder without rows. `paging` assigns positions to pages, which are entries with several positions.
+    /// Creates a builder without rows. `paging` is the rule that groups positions in pages (entries with several
+    /// positions).
     pub(in crate::index) fn new(paging: Paging) -> CountPageBuilder {
         CountPageBuilder {
             paging,
@@ -223,9 +225,9 @@ impl CountPageBuilder {
         }
     }
 
-    /// Adds rows, and returns the index entries that are complete. Each row has the key of its position. Positions must
-    /// be added in ascending order of keys, but the rows of one position in any order. Rows with the same move, class
-    /// (speed and rating group) and month are added up.
+    /// Adds rows, and returns the index entries that have become complete. Each row comes with the key of its position.
+    /// Positions must be added in ascending order of keys. The rows of a position may be in any order, and rows with
+    /// the same move, class (speed and rating group) and month are added up.
     ///
     /// # Errors
     ///
@@ -254,8 +256,8 @@ impl CountPageBuilder {
         Ok(std::mem::take(&mut self.batch))
     }
 
-    /// Ends the current position. Adds up its rows, and stores them in the current page (an entry with several
-    /// positions) or in separate entries.
+    /// Ends the current position: adds up its rows, and stores them in the current page (an entry with several
+    /// positions) or, if there are many rows, in separate entries.
     ///
     /// # Errors
     ///
@@ -307,8 +309,8 @@ impl CountPageBuilder {
         }
     }
 
-    /// Ends the last page (an entry with several positions), and returns the remaining entries. Also returns a summary
-    /// of all rows that were added.
+    /// Ends the last position and the last page (an entry with several positions). Returns the remaining entries, and a
+    /// summary of all rows that were added.
     ///
     /// # Errors
     ///

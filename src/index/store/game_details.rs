@@ -27,9 +27,9 @@ pub const GAMES_PER_ENTRY: u64 = 64;
 /// The beginning of the web address of a game on Lichess, before the id of the game.
 const LICHESS: &[u8] = b"https://lichess.org/";
 
-/// Appends the details of a game to `out`. The details are the offset of the game in the PGN text (`place`), and those
-/// fields of its header (`record`) that cannot be derived from `row` and `names`. `row` is the game's row in the index,
-/// and `names` contains the names of White, Black and the event.
+/// Appends the details of a game to `out`. The details are the offset `place` of the game in the PGN text, and those
+/// fields of the game record `record` that cannot be derived from the other arguments. `row` is the row of the game in
+/// the index, and `names` contains the names of White, Black and the event.
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],
@@ -53,12 +53,12 @@ pub fn write_details(
     out.extend_from_slice(&fields);
 }
 
-/// Appends to `out` the value that a field of a game record would have according to the other data of the game: its
-/// row, its offset (`place`), and the names of White, Black and the event. The details of a game store a field only if
-/// its real value differs.
+/// Appends the derived value of one field of a game record to `out`. The details of a game store a field only if its
+/// real value differs from the derived value. The derived value follows from the row of the game, its offset (`place`),
+/// and the names of White, Black and the event.
 ///
-/// `number` is the index of the field in [`FIELDS`]. If the other data do not determine the field, the value is `*`, or
-/// empty for the FEN.
+/// `number` is the index of the field in [`FIELDS`]. If the other data do not determine the field, the derived value is
+/// `*`, or empty for the FEN.
 fn put_derived(
     out: &mut Vec<u8>,
     number: usize,
@@ -146,8 +146,8 @@ impl<'a> GameDetails<'a> {
         })
     }
 
-    /// Creates the header of the game from these details, from the game's row, and from the names of White, Black and
-    /// the event.
+    /// Creates the header of the game from these details, the row of the game, and `names`, the names of White, Black
+    /// and the event.
     pub fn header(&self, row: &GameRow, names: [&str; 3]) -> GameHeader {
         let (mut record, mut fields) = (Vec::new(), self.fields);
         for number in 0..FIELDS.len() {

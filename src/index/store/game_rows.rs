@@ -27,8 +27,8 @@ pub const ROW_SIZE: usize = 32;
 /// The number of games whose rows are stored in one entry of the index.
 pub const ROWS_PER_ENTRY: u64 = 4096;
 
-/// The data about one game that the explorer needs for filters and answers. An explorer's index contains one row for
-/// each game.
+/// The data about one game that the explorer needs for filters and answers, such as its ratings and date. An explorer's
+/// index contains one row for each game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GameRow {
     /// The number of White's name.
@@ -69,8 +69,8 @@ pub struct GameRow {
 }
 
 /// The greatest value of [`GameRow::ending`], a fingerprint of a game's last position. The encoded row stores either a
-/// Lichess id or this fingerprint in six bytes. Numbers up to [`SiteId::MAX_NUMBER`] are Lichess ids, and greater
-/// numbers are a fingerprint plus [`SiteId::MAX_NUMBER`].
+/// Lichess id or this fingerprint in six bytes: numbers up to [`SiteId::MAX_NUMBER`] are Lichess ids, and a greater
+/// number is the sum of a fingerprint and [`SiteId::MAX_NUMBER`].
 pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MAX_NUMBER;
 
 impl GameRow {
@@ -88,9 +88,9 @@ impl GameRow {
         RatingGroup::of_game([self.white_elo, self.black_elo])
     }
 
-    /// Returns the number in bytes 26 to 31 of the encoded row. If the game has a Lichess id, this is the number of the
-    /// id. Otherwise, it is the fingerprint of the game's last position plus [`SiteId::MAX_NUMBER`], or 0 if the
-    /// position is unknown.
+    /// Returns the number that is stored in bytes 26 to 31 of the encoded row. If the game has a Lichess id, it is the
+    /// number of this id. Otherwise, it is the fingerprint of the game's last position plus [`SiteId::MAX_NUMBER`], or
+    /// 0 if the last position is unknown.
     pub fn id_or_fingerprint(&self) -> u64 {
         match (self.site_id, self.ending) {
             (Some(id), _) => id.0,
@@ -222,8 +222,8 @@ impl EcoNumber {
     }
 }
 
-/// The id of a game on Lichess, eight letters and digits. It is stored as the value of the id in base 62, plus 1, so
-/// the number is never 0.
+/// The id of a game on Lichess, which consists of eight letters and digits. The type stores it as a number: the value
+/// of the id in base 62, plus 1. The number is therefore never 0.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SiteId(u64);
 
@@ -261,11 +261,11 @@ impl SiteId {
         Some(SiteId(number + 1))
     }
 
-    /// Extracts the Lichess id from the value of a `Site` tag. Returns `None` if the value is not the address of a game
-    /// on Lichess.
+    /// Extracts the id of a game on Lichess from the value of a `Site` tag. Returns `None` if the value is not the
+    /// address of a game on Lichess.
     ///
-    /// In such an address, the eight characters of the id follow the host. Four more characters that identify a player,
-    /// the color of a player, and a half-move may come after the id.
+    /// In such an address, the eight characters of the id follow the host name. Four characters that identify one of
+    /// the players, a color and the number of a half-move may come after the id; they are ignored.
     pub fn of_tag(value: &[u8]) -> Option<SiteId> {
         let address = str::from_utf8(value).ok()?.trim();
         let address = address.split_once("://").map_or(address, |(_, rest)| rest);

@@ -117,7 +117,8 @@ impl GameFacts {
     }
 
     /// Marks games as not counted, for example because they are duplicates, and removes them from the lists of players
-    /// and Lichess ids. `numbers` contains the indices of these games in the batch, in ascending order.
+    /// and Lichess ids. `numbers` contains the numbers of these games within the batch, counted from 0 and in ascending
+    /// order.
     pub(crate) fn leave_out(&mut self, numbers: &[u32]) {
         for number in numbers {
             if let Some(row) = self.rows.get_mut(*number as usize) {
@@ -171,8 +172,9 @@ impl StoredGames {
         }
     }
 
-    /// Adds the games of the next batch to the collection. Returns the records that these games add to the lists of
-    /// players and of Lichess ids, which contain game ids, and to the lists of new names, which contain name numbers.
+    /// Adds the games of the next batch to the collection. Returns list records, which the caller must add to the lists
+    /// of the index. Records of the lists of players and of Lichess ids contain the ids of the new games. Records of
+    /// the lists of names contain the numbers of new names.
     ///
     /// # Errors
     ///
@@ -202,9 +204,10 @@ impl StoredGames {
         self.games
     }
 
-    /// Adds the next game to the collection. `details` contains its encoded details. `names` contains the names of
-    /// White, Black and the event. If a name is new, adds a record to `lists`, which adds the number of the name to the
-    /// list of equal names. Returns the numbers of the three names.
+    /// Adds the next game to the collection, and returns the numbers of its three names. `details` contains the encoded
+    /// details of the game. `names` contains the names of White, Black and the event. For each new name, the function
+    /// appends a record to `lists`. The record adds the number of the name to the list of all names that are equal
+    /// after normalization.
     ///
     /// # Errors
     ///
@@ -253,13 +256,13 @@ impl StoredGames {
         self.rows.temp_dir()
     }
 
-    /// Returns the number of stored names. The same name may be stored several times, each time with another number,
-    /// because a [`Namer`] remembers only a limited number of names. Each copy counts.
+    /// Returns the number of stored names. A [`Namer`] remembers only a limited number of names. A name that it has
+    /// forgotten is stored again, with another number, and is counted again.
     pub(crate) fn name_count(&self) -> u32 {
         self.namer.len()
     }
 
-    /// Returns a reader for the rows of games. The rows must be looked up in ascending order of game ids.
+    /// Returns a reader for the rows of games. The caller must look up the rows in ascending order of game ids.
     pub(super) fn row_reader(&self) -> RowReader<'_> {
         RowReader {
             rows: self.rows.reader(0),
