@@ -196,8 +196,8 @@ impl Block {
         Ok(block)
     }
 
-    /// Creates a block whose last value is too long to be held in memory. `bytes` contains the block up to this
-    /// value. `len` is the size of the whole block, and `offset` is its offset in the file `path`.
+    /// Creates a block whose last value is too long to be held in memory. `bytes` contains the part of the block before
+    /// this value. `len` is the size of the whole block, and `offset` is its offset in the file `path`.
     pub(super) fn of_first_part(
         bytes: Vec<u8>,
         len: usize,
@@ -227,7 +227,8 @@ impl Block {
     ///
     /// # Errors
     ///
-    /// Returns an error if the next entry is malformed, or if the block ends too early.
+    /// Returns an error if the next entry is malformed, or if the bytes in memory end before the last entry of the
+    /// block.
     #[inline]
     pub(super) fn advance(&self, state: &mut EntryState) -> Result<bool> {
         let entries = &self.bytes[..self.entries_end];
@@ -281,7 +282,8 @@ impl Block {
     }
 
     /// Finds the first entry of the block whose user key is greater than or equal to `key`. If several entries have
-    /// this user key, finds the newest one. Returns `None` if all user keys in the block are less than `key`.
+    /// this user key, finds the newest one. Returns `None` if all user keys in the block are less than `key`. A user
+    /// key is a key without the sequence number and the kind of its entry.
     ///
     /// # Errors
     ///

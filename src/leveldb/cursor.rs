@@ -71,7 +71,7 @@ impl Database {
     /// first table may contain keys less than `start`.
     ///
     /// The cursor begins with the block that contains the first key greater than or equal to `start`. This block may
-    /// begin with lesser keys.
+    /// begin with smaller keys.
     ///
     /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
     /// counts as 128 KiB. If a block is larger, the cursor does not read the last value of the block, and returns the
@@ -154,7 +154,7 @@ pub(crate) struct TableCursor {
 
 impl TableCursor {
     /// Creates a cursor over `table`. The cursor begins with the block that contains the first key greater than or
-    /// equal to `start`.
+    /// equal to `start`. This block may begin with smaller keys.
     ///
     /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
     /// counts as 128 KiB. If a block is larger, the cursor does not read the last value of the block, and returns the
@@ -227,8 +227,8 @@ impl TableCursor {
     ///
     /// # Errors
     ///
-    /// Returns an error if the next block cannot be read or lies within the previous one in the file. Also returns an
-    /// error if the previous block contains a greater key than the table's index permits.
+    /// Returns an error if the next block cannot be read, or if it begins before the end of the previous block in the
+    /// file. Also returns an error if the previous block contains a greater key than the table's index permits.
     fn next_block(&mut self) -> Result<bool> {
         if let Some((separator, sequence, _)) = key::parse(&self.in_index.key) {
             let last = key::parse(&self.last);
@@ -378,8 +378,8 @@ impl TablesCursor<'_> {
     }
 }
 
-/// A cursor over all keys of a database with their newest values, in ascending order of keys. It merges all
-/// levels and logs, and skips deleted keys.
+/// A cursor over all keys of a database with their newest values, in ascending order of keys. It merges the tables of
+/// all levels and the entries of the logs, and skips deleted keys.
 #[derive(Debug)]
 pub(crate) struct DatabaseCursor<'d> {
     /// The cursors: one for each table of the first level, and one for each further level.

@@ -21,8 +21,8 @@ use super::{
 use crate::error::{At, Error, Result};
 
 impl Damage {
-    /// Creates an error that says that the file `path` is damaged, with the problem and the offset that `self`
-    /// contains.
+    /// Converts this description of damage to an error that names the file `path`, the problem, and the offset of the
+    /// damage.
     pub(super) fn into_error(self, path: &Path) -> Error {
         Error::damaged(
             path,
@@ -185,8 +185,8 @@ impl Tables {
         Tables::open_up_to(most_held(), directory, files)
     }
 
-    /// Opens each of the tables `files` in `directory`. Keeps a table open if this process keeps fewer than `limit`
-    /// tables open, and closes it otherwise. A closed table is opened again when it is used.
+    /// Opens each of the tables `files` in `directory`. Keeps a table open if this process does not yet keep `limit`
+    /// tables open, and closes the table otherwise. A closed table is opened again when it is used.
     fn open_up_to(limit: usize, directory: &Path, mut files: Vec<&TableFile>) -> Result<Tables> {
         files.sort_by_key(|file| file.number);
         let mut tables = Tables {
@@ -268,7 +268,8 @@ fn most_held() -> usize {
     usize::MAX
 }
 
-/// Returns the number and the path of each log file whose entries are not in a table yet, sorted by number.
+/// Returns the number and the path of each log file whose entries are not in a table yet, sorted by number. `version`
+/// is the state of the database according to its manifest.
 fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(directory).at(directory, "read")? {
@@ -283,7 +284,8 @@ fn logs(directory: &Path, version: &Version) -> Result<Vec<(u64, PathBuf)>> {
     Ok(logs)
 }
 
-/// Reads the entries that are in log files but not in a table yet.
+/// Reads the entries that are in log files but not in a table yet. `version` is the state of the database according to
+/// its manifest.
 ///
 /// # Errors
 ///

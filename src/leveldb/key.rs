@@ -24,8 +24,8 @@ pub(super) fn trailer(sequence: u64) -> [u8; TRAILER_LENGTH] {
     (sequence << 8 | 1).to_le_bytes()
 }
 
-/// Appends the internal key of an entry that sets a value to `out`. The internal key is `key`, `sequence` and the
-/// kind of the entry.
+/// Appends the internal key of an entry that sets a value to `out`. The internal key consists of `key`, the sequence
+/// number `sequence` and the kind of the entry.
 pub(super) fn put(out: &mut Vec<u8>, key: &[u8], sequence: u64) {
     out.extend_from_slice(key);
     out.extend_from_slice(&trailer(sequence));
@@ -57,10 +57,11 @@ fn user_key(internal: &[u8]) -> &[u8] {
         .0
 }
 
-/// Returns a separator between two blocks of a table. The separator is an internal key that is greater than or equal to
-/// the internal key `last`, and less than every internal key of the user key `next`.
+/// Returns a short key for the entry of a block in the table's index. It is an internal key that is greater than or
+/// equal to `last`, the last internal key of the block, and less than every internal key of `next`, the first user key
+/// of the next block. An internal key consists of a user key, a sequence number and a kind.
 ///
-/// The table's index stores the separator, so it is as short as the rules of [`user_separator`] allow.
+/// The result is as short as the rules of [`user_separator`] allow.
 pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let key = user_key(last);
     let mut separator = user_separator(key, next);
@@ -74,8 +75,8 @@ pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     separator
 }
 
-/// Returns a short internal key that is greater than or equal to the internal key `last`. It is stored in the
-/// table's index for the last block.
+/// Returns a short key for the entry of the last block in the table's index. It is an internal key that is greater than
+/// or equal to `last`, the last internal key of the block.
 pub(super) fn separator_at_end(last: &[u8]) -> Vec<u8> {
     let mut next = user_key(last).to_vec();
     match next.iter().position(|byte| *byte != 0xff) {

@@ -118,8 +118,8 @@ pub(super) fn records(log: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Damage> {
     }
 }
 
-/// Decodes a fragment of a record from the front of `rest`, and advances `rest` past it. Returns the checksum,
-/// the kind and the bytes of the fragment, or `None` if it is incomplete.
+/// Decodes a fragment of a record from the front of `rest`, and advances `rest` past the fragment. Returns the
+/// checksum, the kind and the bytes of the fragment, or `None` if the fragment is incomplete.
 fn take_fragment<'a>(rest: &mut &'a [u8]) -> Option<(u32, u8, &'a [u8])> {
     let expected = u32::from_le_bytes(take_array(rest)?);
     let len = u16::from_le_bytes(take_array(rest)?);
@@ -142,7 +142,7 @@ impl Memtable {
         self.entries.is_empty()
     }
 
-    /// Adds the entries of a LevelDB log to this table. If several entries have the same key, only the newest one is
+    /// Adds the entries of a LevelDB log to this memtable. If several entries have the same key, only the newest one is
     /// kept.
     ///
     /// # Errors
@@ -159,8 +159,8 @@ impl Memtable {
         Ok(())
     }
 
-    /// Adds the entries of a batch to this table. A batch is a record of a log: the sequence number of its first entry,
-    /// the number of entries, and the entries. Returns `None` if the batch is malformed.
+    /// Adds the entries of a batch to this memtable. A batch is a record of a log: the sequence number of its first
+    /// entry, the number of entries, and the entries. Returns `None` if the batch is malformed.
     fn read_batch(&mut self, batch: &[u8]) -> Option<()> {
         let mut rest = batch;
         let first = u64::from_le_bytes(take_array(&mut rest)?);

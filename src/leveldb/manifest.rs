@@ -59,8 +59,7 @@ pub(crate) fn write(directory: &Path, tables: &[TableFile]) -> io::Result<()> {
     fs::write(directory.join(CURRENT), format!("{name}\n"))
 }
 
-/// Encodes an edit that adds all tables of a database. An edit is a record of a manifest, and LevelDB calls it a
-/// version edit.
+/// Encodes the record of a manifest that adds all tables of a database. LevelDB calls such a record a version edit.
 fn edit(tables: &[TableFile]) -> Vec<u8> {
     let mut edit = Vec::new();
     let last_number = tables.iter().map(|table| table.number).max();
@@ -136,7 +135,7 @@ impl Version {
         Ok(version)
     }
 
-    /// Applies an edit, which is a record of the manifest with changes of the database.
+    /// Applies an edit to this state. An edit is a record of the manifest that contains changes of the database.
     ///
     /// # Errors
     ///
@@ -225,8 +224,7 @@ impl Version {
         self.levels.iter().flatten()
     }
 
-    /// Returns `true` if the entries of the log with the number `number` must be read because they are not in a table
-    /// yet.
+    /// Returns `true` if the log with the number `number` must be read, because its entries are not in a table yet.
     pub(super) fn needs_log(&self, number: u64) -> bool {
         self.log_number.is_some_and(|first| number >= first)
             || number == self.previous_log_number && number != 0

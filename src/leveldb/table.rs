@@ -160,8 +160,8 @@ impl<W: Write> TableBuilder<W> {
         self.block.clear();
     }
 
-    /// Adds the block at `handle` to the table's index, which lists all blocks. `separator` is an internal key that
-    /// is greater than or equal to all keys of the block.
+    /// Adds an entry for the block at `handle` to the table's index, which lists all blocks. `separator` is the key of
+    /// this entry, an internal key that is greater than or equal to all keys of the block.
     fn index_block(&mut self, separator: &[u8], handle: Handle) {
         let mut place = Vec::new();
         handle.put(&mut place);
