@@ -18,10 +18,11 @@ use super::{
 };
 use crate::leveldb::{FIRST_TABLE, TableBuilder, TableFile};
 
-/// The size in bytes at which a LevelDB table is complete. It is the total size of the keys and values.
+/// The total size in bytes of the keys and values at which a LevelDB table is complete, so that the next table is
+/// begun.
 pub(super) const TABLE_SIZE: usize = 1 << 20;
 
-/// The entries of a table. Each element is a range of consecutive entries in one batch.
+/// The entries of a LevelDB table. Each element is a range of consecutive entries in one batch of entries.
 type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
 /// The entries of a LevelDB table that will be written, and the number in the name of its file.
@@ -57,8 +58,9 @@ impl TableCutter {
         }
     }
 
-    /// Adds a batch of entries to the tables. Its keys must be greater than the keys of all earlier batches. Statistics
-    /// that wait since earlier batches are inserted between the entries, where the order of keys requires it.
+    /// Adds a batch of entries to the tables. The keys of the batch must be greater than the keys of all earlier
+    /// batches, except those of statistics that had to wait. Waiting statistics of earlier batches are inserted between
+    /// the entries, in the order of keys.
     pub(super) fn push(&mut self, batch: EntryBatch) {
         let entries = Arc::new(batch.entries);
         let mut part = 0..entries.len();
@@ -74,8 +76,9 @@ impl TableCutter {
         self.waiting.extend(batch.waiting);
     }
 
-    /// Adds the waiting statistics of one earlier position, if their keys are less than `next`, the key of the entry
-    /// that the caller will add next. Returns `true` if statistics were added.
+    /// Adds the waiting statistics of one earlier position to the tables, if their keys are less than `next`, the key
+    /// of the entry that the caller will add next. Returns `true` if statistics were added. More may then have to be
+    /// added.
     fn release(&mut self, next: &[u8]) -> bool {
         let mut stats = Entries::default();
         let is_due = write_due(&mut self.waiting, next, &mut stats);
@@ -84,8 +87,8 @@ impl TableCutter {
         is_due
     }
 
-    /// Adds a range of entries to the current table. Begins a new table whenever a table is complete. The caller must
-    /// first add all waiting statistics with smaller keys.
+    /// Adds the entries `part` of `entries` to the current table. Begins a new table whenever a table is complete. The
+    /// caller must first add all waiting statistics with smaller keys.
     fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.find_at_size(part.clone(), TABLE_SIZE - self.size) {
@@ -131,8 +134,8 @@ impl TableCutter {
 }
 
 impl TableEntries {
-    /// Writes the LevelDB table to a file in `directory`. Returns the description of the table for the database's
-    /// manifest.
+    /// Writes the LevelDB table to a file in `directory`. Returns the description of the table that the manifest of the
+    /// database must contain.
     ///
     /// # Errors
     ///

@@ -102,9 +102,9 @@ impl Index {
         Input::file(path).is_packed()
     }
 
-    /// Returns a range of a PGN file that contains game `id`, and possibly games before it whose offsets the index does
-    /// not store. `first` is the id of the first game in this file. The search is cancelled if `should_continue`
-    /// returns `false`.
+    /// Returns a range of a PGN file that contains game `id`. If the index does not store the offset of this game, the
+    /// range begins with the last earlier game whose offset is stored. `first` is the id of the first game in this
+    /// file. The search is cancelled if `should_continue` returns `false`.
     fn range_of_game(
         &self,
         id: u32,
@@ -138,8 +138,8 @@ impl Index {
 }
 
 /// A range of a PGN file that contains the wanted game, and possibly other games. `start` and `end` are offsets in
-/// bytes. If `end` is `None`, the range extends to the end of the file. `games_before` is the number of games in the
-/// range that precede the wanted game.
+/// bytes in the decompressed text. If `end` is `None`, the range extends to the end of the file. `games_before` is the
+/// number of games in the range that precede the wanted game.
 struct GameRange {
     start: u64,
     end: Option<u64>,
@@ -224,7 +224,7 @@ fn open_at(
 }
 
 /// Skips the first `before` games of a PGN stream. Returns the offset and the text of the next game, or `None` if the
-/// stream has no further game. The stream is read in batches of about `read_size` bytes, so only one batch and the
+/// stream has no further game. Reads the stream in batches of about `read_size` bytes, so that only one batch and the
 /// returned game are held in memory.
 fn nth_game(
     stream: impl Read,

@@ -27,11 +27,12 @@ use crate::{
     task,
 };
 
-/// The greatest length in bytes of a value that is held in memory while it is checked. Longer values are streamed.
+/// The greatest length in bytes of a value that is held in memory as a whole while it is checked. Longer values are
+/// read in parts.
 const MAX_VALUE_IN_MEMORY: usize = 8 << 20;
 
-/// The greatest size in bytes of a table that is also read with the crate `rusty-leveldb`, which holds several copies
-/// of a value in memory. If any table of an index is larger, no table of the index is read with this crate.
+/// The greatest size in bytes of a table that is also read with the crate `rusty-leveldb`. This crate holds several
+/// copies of a value in memory. If any table of an index is larger, the whole index is checked without this crate.
 const MAX_SECOND_OPINION_TABLE: u64 = 64 << 20;
 
 /// The result of [`verify`]: the faults of an index, and the numbers of its entries, games and positions.
@@ -51,7 +52,7 @@ pub struct VerifiedIndex {
     pub has_second_opinion: bool,
 }
 
-/// A fault of an index, and the number of entries that have it.
+/// A fault that was found in an index, and the number of entries that have this fault.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct IndexFault {
@@ -136,9 +137,9 @@ impl VerifiedIndex {
         }
     }
 
-    /// Turns the error that a file is damaged into a fault of the index: adds the fault to this result, and returns
-    /// `Ok`. The problem of the fault names the file, unless the error names the index itself (the path `index`).
-    /// Returns any other value of `checked` unchanged.
+    /// If `checked` is an error which says that a file is damaged, adds this error to the faults of the index, and
+    /// returns `Ok`. Returns any other value of `checked` unchanged. The description of the fault names the damaged
+    /// file, unless it is the path `index` of the whole index.
     fn file_fault(&mut self, index: &Path, checked: Result<()>) -> Result<()> {
         match checked {
             Err(Error::File {
@@ -160,8 +161,8 @@ impl VerifiedIndex {
     }
 }
 
-/// Compares all entries of the index with the entries from `second`, a reader that uses the crate `rusty-leveldb`. Adds
-/// the first difference to the faults in `found`.
+/// Compares all entries of the index, as polybook reads them, with the entries that `second` reads with the crate
+/// `rusty-leveldb`. Adds the first difference to the faults in `found`.
 fn compare(
     index: &Index,
     mut second: SecondOpinion,
@@ -189,6 +190,10 @@ fn compare(
 
 /// Checks each entry of the index, and checks that the entries do not contradict each other. Adds the faults to
 /// `found`.
+///
+/// # Errors
+///
+/// Returns an error if a file cannot be read, or if the index is so damaged that the check cannot continue.
 fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> {
     index.database().check_metadata()?;
     let mut check = IndexCheck {
@@ -214,7 +219,7 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
     check.finish()
 }
 
-/// The state of the check of an index. The check reads the entries in the order of their keys.
+/// The state while an index is checked. The entries are checked in the order of their keys.
 struct IndexCheck<'a> {
     index: &'a Index,
     contents: Option<Contents>,
@@ -300,7 +305,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks the entry that lists the games of a position. `key` is the position key in decimal digits.
+    /// Checks the entry with the key `key`, which lists the games of a position. `key` consists of the decimal digits
+    /// of the position key.
     fn position(&mut self, key: &[u8], value: TableValue<'_>) -> Result<()> {
         self.found.positions += 1;
         let number = layout::parse_number(key).map(layout::position_key);
@@ -346,9 +352,9 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the statistics of each position whose entries have all been read. This is the case if the key of the next
-    /// entry, `next`, does not begin with the digits of the position key. Records a fault if statistics are missing or
-    /// impossible, or if they contradict the list of the position's games.
+    /// Checks the statistics of each position whose entries have all been read. All have been read if the key of the
+    /// next entry, `next`, does not begin with the digits of the position key. Records a fault if some statistics of a
+    /// position are missing or impossible, or if they contradict the list of the position's games.
     fn close_positions(&mut self, next: &[u8]) {
         while let Some(open) = self
             .open
@@ -368,7 +374,8 @@ impl IndexCheck<'_> {
         }
     }
 
-    /// Checks the record of a game, and counts the game. Returns `false` if the key or the value is malformed.
+    /// Checks an entry that contains the record of a game, and counts the game. Returns `false` if the key or the value
+    /// is malformed.
     fn game(&mut self, key: &[u8], value: &[u8]) -> bool {
         let header = GameHeader::parse(value.to_vec());
         let id = layout::game_id(key).filter(|id| layout::game_key(*id) == key);
@@ -376,9 +383,9 @@ impl IndexCheck<'_> {
         header.is_some() && id.is_some_and(|id| u64::from(id) < self.index.game_count())
     }
 
-    /// Checks the entry with the key `key`, which contains the rows of several games. A row contains the numbers of the
-    /// names of the players and the event. Records a fault if the entries are not numbered consecutively, or if a name
-    /// does not exist.
+    /// Checks the entry with the key `key`, which contains the rows of several games. In a row, numbers represent the
+    /// names of the players and the event. Records a fault if the entry is not the next one in the numbering of these
+    /// entries, or if a name does not exist.
     fn rows(&mut self, key: &[u8]) -> Result<()> {
         let games = self.index.game_count();
         let names = self.contents.map_or(0, |contents| contents.names);
@@ -401,8 +408,8 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry that contains the details of several games. Records a fault if such entries are not numbered
-    /// consecutively.
+    /// Checks the entry with the key `key`, which contains the details of several games. Records a fault if the entry
+    /// is not the next one in the numbering of these entries.
     fn details(&mut self, key: &[u8]) -> Result<()> {
         let entries = self.index.game_count().div_ceil(GAMES_PER_ENTRY);
         if self.details >= entries || key != store::details_key(self.details as u32) {
@@ -425,9 +432,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry of the explorer's lists: a page, a chunk of a long list, or results by period. A page is an
-    /// entry that contains several lists. Chunks and results precede the page that refers to them. They are only
-    /// counted when they are passed to this function, and are checked together with their page.
+    /// Checks an entry of the explorer's lists. If the entry is a page, which contains several lists, also checks the
+    /// chunks and the results by period of its long lists. These are entries that precede the page. When such an entry
+    /// itself is passed to this function, it is only counted.
     fn list(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (list_entry(LISTS, key), self.contents) {
             (Some(ListEntry::Chunk(_) | ListEntry::Period), Some(_)) => self.separate += 1,
@@ -441,9 +448,9 @@ impl IndexCheck<'_> {
         Ok(())
     }
 
-    /// Checks an entry of an index of counts: a page, or results by period. A page is an entry that contains several
-    /// positions. Results by period precede the page that refers to them. They are only counted when they are passed to
-    /// this function, and are checked together with their page.
+    /// Checks an entry of an index of counts. If the entry is a page, which contains several positions, also checks the
+    /// results by period that belong to the page. These are entries that precede the page. When such an entry itself is
+    /// passed to this function, it is only counted.
     fn counts(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let paging = self.counted.as_ref().map(CountedContents::paging);
         match (list_entry(COUNTS, key), paging) {
@@ -476,10 +483,10 @@ impl IndexCheck<'_> {
     }
 
     /// Checks the entries that contain the results of one position by period: for all time, for each year and for each
-    /// month. `subject` is the key of the position, and `games` is the number of its games. `prefix` is the prefix of
-    /// the LevelDB keys.
+    /// month. `subject` is the key of the position, and `games` is the number of games that the results must add up to.
+    /// `prefix` is the prefix of the LevelDB keys.
     ///
-    /// Returns the number of entries, and the total number of rows in the entries for months.
+    /// Returns the number of these entries, and the total number of rows in the entries for months.
     fn periods(&mut self, prefix: &[u8; 2], subject: ListKey, games: u64) -> Result<(u64, u64)> {
         let all = self.index.results(prefix, subject, Period::All)?;
         let (mut entries, mut rows, mut of_years, mut of_months) = (1, 0, 0, 0);
@@ -529,8 +536,8 @@ impl IndexCheck<'_> {
     }
 
     /// Checks and counts the items of a list or of a chunk of a list. Each item contains the id of a game or the number
-    /// of a name, which must exist. The first id must be at least `least`. Returns the smallest id that the next chunk
-    /// may contain, or `None` if an id is invalid.
+    /// of a name, which must exist. The first of these ids or numbers must be at least `least`. Returns the least value
+    /// of `least` for the next chunk, or `None` if an id or a number is invalid.
     fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {
@@ -544,8 +551,9 @@ impl IndexCheck<'_> {
         (least <= u64::from(first) && u64::from(last) < end).then_some(u64::from(last) + 1)
     }
 
-    /// Checks the chunks of a long list of games, and the results of these games by year and month. `subject` is the
-    /// key of the list, and `chunked` is its description. Returns the number of entries that were checked.
+    /// Checks the chunks of a long list of games, and the list's results by period if the index contains them.
+    /// `subject` is the key of the list, and `chunked` is its description. Returns the number of entries that were
+    /// checked.
     fn chunked_list(
         &mut self,
         subject: ListKey,

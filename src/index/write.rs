@@ -42,20 +42,20 @@ use crate::{
     task,
 };
 
-/// The number of sorted records that all threads together convert to index entries at a time. The entries can take 200
-/// bytes for each record, so this number limits the memory.
+/// The number of sorted records that all threads together convert to index entries at a time. A record can become an
+/// entry of 200 bytes, so this number limits the memory.
 const RECORDS_PER_WRITE: usize = 1 << 16;
 
-/// The approximate number of bytes of entries that are written to the index at a time. This size applies to game
-/// records, game rows and names.
+/// The approximate number of bytes of entries that are written to the index at a time, if the entries contain game
+/// records, game rows or names.
 const BYTES_PER_WRITE: usize = 8 << 20;
 
-/// The number of rows of counts that take about as much space as one item of a list. By this number, pages of counts
-/// (entries that contain several positions) get about the same size as pages of lists.
+/// The number of rows of counts that take about as much space as one item of a list of games. With this number, pages
+/// of counts (entries that contain several positions) get about the same size as pages of lists.
 const ROWS_PER_ITEM: u64 = 2;
 
-/// A writer of an index. It writes to a temporary directory next to the target, which is renamed to the target when all
-/// outputs of the run are complete.
+/// A writer of an index. It writes the index to a temporary directory next to the target. This directory is renamed to
+/// the target when all outputs of the run are complete.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     directory: AtomicDir,
@@ -93,8 +93,8 @@ pub(crate) struct CountedSource<'a> {
     pub about: CountsSources,
 }
 
-/// A function that produces rows of counts. It receives a closure, and calls this closure for each row. The arguments
-/// of the closure are the key of a position and the row.
+/// A function that produces rows of counts. It receives a closure, and calls the closure once for each row, with the
+/// key of the row's position and the row.
 pub(crate) type RowsOfCounts<'a> =
     Box<dyn FnOnce(&mut dyn FnMut(ListKey, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
 
@@ -245,11 +245,11 @@ impl IndexWriter {
         })
     }
 
-    /// Writes all entries of an index. `groups` creates the entries in ascending order of keys, a few megabytes at a
-    /// time. The next group is created while the previous one is written. `games` is the number of games.
+    /// Writes all entries of an index. `groups` returns the entries in ascending order of keys, a few megabytes at a
+    /// time. The next group is created while the previous one is written. `games` is the number of games in the index.
     ///
-    /// `contents` is called when all groups have been written. It receives the summary of the index, and returns the
-    /// last entry, which describes the index, or `None` if the index has no such entry.
+    /// `contents` is called after the last group. It receives the summary of the index, and returns one more entry,
+    /// which describes the whole index, or `None` if the index has no such entry.
     ///
     /// # Errors
     ///
@@ -297,8 +297,8 @@ impl IndexWriter {
         Ok((summary, self.directory.finish()?))
     }
 
-    /// Writes LevelDB tables with all threads. Returns their descriptions, which the manifest of the database will
-    /// contain.
+    /// Writes LevelDB tables to files in the temporary directory, with all threads. Returns the descriptions of the
+    /// tables, which the manifest of the database must contain.
     fn write_tables(&self, tables: Vec<TableEntries>) -> Result<Vec<TableFile>> {
         tables
             .into_par_iter()
@@ -316,8 +316,8 @@ fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }
 
-/// Returns the maximum number of sorted records that one job converts to entries. It is small enough to give each
-/// thread several jobs.
+/// Returns the maximum number of sorted records that one job converts to entries. It is so small that each thread gets
+/// several jobs.
 fn range_size() -> usize {
     RECORDS_PER_WRITE / (4 * rayon::current_num_threads()).clamp(8, 128)
 }

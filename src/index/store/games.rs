@@ -286,8 +286,8 @@ impl StoredGames {
     }
 }
 
-/// A reader for the rows of single games, which must be looked up in ascending order of ids. It skips the rows of all
-/// other games.
+/// A reader for the rows of single games, which must be looked up in ascending order of game ids. It skips the rows of
+/// the games in between.
 pub(super) struct RowReader<'a> {
     rows: ByteReader<'a>,
     /// The id of the game whose row is next in the file.
@@ -307,7 +307,8 @@ impl RowReader<'_> {
     }
 }
 
-/// A reader of the LevelDB entries that contain rows, details and names of games, in ascending order of keys.
+/// A reader of the LevelDB entries that contain the rows, the details and the names of all games in [`StoredGames`]. It
+/// returns the entries in ascending order of keys.
 pub(in crate::index) struct GameEntries<'a> {
     games: &'a StoredGames,
     rows: ByteReader<'a>,
@@ -320,8 +321,8 @@ pub(in crate::index) struct GameEntries<'a> {
 }
 
 impl GameEntries<'_> {
-    /// Appends LevelDB entries with the rows, details or names of games to `entries`. Stops when `entries` holds at
-    /// least `size` bytes or when no entry is left.
+    /// Appends the next LevelDB entries with rows, details or names of games to `entries`. Stops when `entries` holds
+    /// at least `size` bytes or when no entry is left.
     pub(in crate::index) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
         while entries.bytes_in_memory() < size && self.next_row < self.games.games {
             let some = (self.games.games - self.next_row).min(game_rows::ROWS_PER_ENTRY);
@@ -371,8 +372,9 @@ const MAX_REMEMBERED_NAMES: usize = 1 << 17;
 /// reached, the `Namer` forgets all names. A forgotten name gets a new number when it occurs again.
 const MAX_REMEMBERED_BYTES: usize = 4 << 20;
 
-/// A table that numbers player and event names in the order in which they first occur. It remembers a limited number of
-/// names ([`MAX_REMEMBERED_NAMES`]). The limit does not depend on the memory budget, so equal games give equal numbers.
+/// A table that gives numbers to player and event names, in the order in which the names first occur. To limit its
+/// memory, it forgets all names from time to time (see [`MAX_REMEMBERED_NAMES`] and [`MAX_REMEMBERED_BYTES`]). These
+/// limits do not depend on the memory budget, so the same games always get the same numbers.
 #[derive(Default, Debug)]
 struct Namer {
     known: FxHashMap<Box<str>, u32>,
@@ -381,8 +383,8 @@ struct Namer {
 }
 
 impl Namer {
-    /// Returns the number of a name, and whether this number is new. A name gets a new number if it has not occurred
-    /// before, or if it was forgotten.
+    /// Returns the number of a name, and `true` if the name got this number in this call. A name gets a new number if
+    /// it has not occurred before, or if the table has forgotten it.
     fn number(&mut self, name: &str) -> (u32, bool) {
         if let Some(number) = self.known.get(name) {
             return (*number, false);
@@ -399,13 +401,14 @@ impl Namer {
         (number, true)
     }
 
-    /// Returns how many numbers have been assigned to names. A forgotten name gets another number when it occurs again.
+    /// Returns how many numbers have been assigned to names. A name that was forgotten and occurred again has several
+    /// numbers.
     fn len(&self) -> u32 {
         self.next
     }
 }
 
-/// Converts the tags of a game to its row and the names of White, Black and the event.
+/// Returns the row that an index stores for a game with the given tags, and the names of White, Black and the event.
 #[cfg(test)]
 pub(in crate::index) fn facts_of(tags: &Tags<'_>) -> (GameRow, [Box<str>; 3]) {
     let mut facts = GameFacts::default();

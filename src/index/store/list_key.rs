@@ -10,14 +10,13 @@ use crate::position::Variant;
 /// a player or event name, or a Lichess id.
 ///
 /// The key of a position is derived from the position's [identity](crate::position::Keyed::identity). All other keys
-/// are one-way hashes, and each kind of subject has its own hash key. Therefore, it takes about 2^64 trials to find a
-/// name with the same key as a given position.
+/// are one-way hashes, and each kind of subject seeds the hash function differently. It would therefore take about 2^64
+/// trials to find a name that has the same key as a given position.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ListKey(pub u64);
 
-/// The kind of subject that the key of a list is calculated from: the name of a player with White or with Black, the
-/// name of a player or an event, or a Lichess id. The kind seeds the hash function, so equal texts of different kinds
-/// have different keys.
+/// The kind of subject for which a list key is hashed: a player with White or with Black, the name of a player or an
+/// event, or a Lichess id. The kind seeds the hash function, so that the same text has a different key for each kind.
 #[derive(Copy, Clone)]
 enum SubjectKind {
     White = 1,
@@ -26,14 +25,13 @@ enum SubjectKind {
     SiteId = 4,
 }
 
-/// The first of the two numbers that seed the hash of names and ids: the bytes of "polybook". The second number depends
-/// on the [`SubjectKind`].
+/// The first of the two numbers that seed the hash of names and Lichess ids: the bytes of the word "polybook". The
+/// second number is the [`SubjectKind`].
 const KEY: u64 = u64::from_be_bytes(*b"polybook");
 
 impl ListKey {
-    /// Returns the key of the list of games that reached a position of `variant`. `identity` is the identity of the
-    /// position, a hash. Positions of different variants can have equal identities, so the key also depends on the
-    /// variant.
+    /// Returns the key of the list of games that reached a position. `identity` is the identity of the position, a
+    /// 64-bit hash. Positions of different variants can have equal identities, so the key also depends on `variant`.
     #[inline]
     pub fn position(variant: Variant, identity: u64) -> ListKey {
         let number = match variant {
@@ -52,14 +50,14 @@ impl ListKey {
     }
 
     /// Returns the key of the list of games that a player played with `color`. `folded` is the name of the player,
-    /// [normalized](crate::pgn::NameMatch) for comparison.
+    /// [normalized](crate::pgn::NameMatch) so that different spellings of the name are equal.
     pub fn player(folded: &str, color: Color) -> ListKey {
         let kind = color.fold_wb(SubjectKind::White, SubjectKind::Black);
         ListKey::hashed(kind, folded.as_bytes())
     }
 
-    /// Returns the key of the list of numbers for a player or event name. `folded` is the name, normalized for
-    /// comparison. The list contains the number of every stored name that equals `folded` after normalization.
+    /// Returns the key of the list of name numbers for a player or event name. `folded` is the name after
+    /// normalization. The list contains the number of every stored name that equals `folded` after normalization.
     pub fn name(folded: &str) -> ListKey {
         ListKey::hashed(SubjectKind::Name, folded.as_bytes())
     }
@@ -69,15 +67,15 @@ impl ListKey {
         ListKey::hashed(SubjectKind::SiteId, &id.number().to_le_bytes())
     }
 
-    /// Returns the key of the list for `bytes`, such as the name of a player. The key is a hash, which depends on
-    /// `bytes` and on `kind`.
+    /// Hashes `bytes` to a list key. `bytes` is the text or the number that identifies the subject of the list, such as
+    /// the name of a player. The key also depends on `kind`.
     fn hashed(kind: SubjectKind, bytes: &[u8]) -> ListKey {
         ListKey(SipHasher24::new_with_keys(KEY, kind as u64).hash(bytes))
     }
 }
 
-/// Spreads the bits of a number over all 64 bits. Different numbers have different results. This is the output function
-/// of the generator SplitMix64.
+/// Returns a number that depends on all bits of `number`. Different numbers have different results. This is the output
+/// function of the random number generator SplitMix64.
 fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -85,26 +83,28 @@ fn mixed(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The rule that assigns lists of games to pages. A page is an entry that contains all short lists whose keys
-/// begin with the same `bits` bits.
+/// The rule that groups lists in pages. A page is an entry that contains several short lists. Two lists belong to the
+/// same page if the first `bits` bits of their keys are equal.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Paging {
     bits: u32,
 }
 
-/// The minimum number of leading bits that are equal in all keys of a page. Eight bits determine the shard of a record,
-/// and shards are processed separately, so all records of a page must be in one shard.
+/// The minimum number of leading bits that are equal in all keys of a page (an entry with several lists). The records
+/// of one page must not be in different shards, because shards are processed separately. The first eight bits of a key
+/// determine the shard.
 const MIN_PAGE_BITS: u32 = 8;
 /// The maximum number of leading bits that are equal in all keys of a page. A page is an entry that contains several
 /// lists.
 const MAX_PAGE_BITS: u32 = 40;
 
-/// The target number of items (game ids with moves) in a page, which is an entry that contains several lists.
+/// The number of items that a page should contain on average. A page is an entry with several lists, and an item is a
+/// game id with a move.
 const ITEMS_PER_PAGE: u64 = 64;
 
 impl Paging {
-    /// Creates the rule that assigns lists to pages. `items` is the total number of items in all lists of the index.
-    /// Each page (an entry with several lists) then contains about 64 items.
+    /// Creates a rule by which a page (an entry with several lists) contains about 64 items on average. `items` is the
+    /// total number of items in all lists of the index.
     pub fn for_items(items: u64) -> Paging {
         let bits = (items / ITEMS_PER_PAGE).max(1).ilog2();
         Paging {
@@ -112,15 +112,15 @@ impl Paging {
         }
     }
 
-    /// Creates the rule that assigns two lists to the same page if the first `bits` bits of their keys are equal.
-    /// Returns `None` if `bits` is not in `8..=40`.
+    /// Creates the rule by which two lists belong to the same page if the first `bits` bits of their keys are equal. A
+    /// page is an entry with several lists. Returns `None` if `bits` is not in `8..=40`.
     pub fn of_bits(bits: u32) -> Option<Paging> {
         (MIN_PAGE_BITS..=MAX_PAGE_BITS)
             .contains(&bits)
             .then_some(Paging { bits })
     }
 
-    /// Returns the number of leading bits that are equal in all keys of a page.
+    /// Returns the number of leading bits that are equal in all keys of a page (an entry with several lists).
     pub fn bits(self) -> u32 {
         self.bits
     }
@@ -132,15 +132,15 @@ impl Paging {
         subject.0 >> (u64::BITS - self.bits)
     }
 
-    /// Returns the smallest list key that belongs to the same page as `subject`. A page is an entry that contains
+    /// Returns the smallest list key that can belong to the same page as `subject`. A page is an entry that contains
     /// several lists.
     #[inline]
     pub fn first_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 & !(u64::MAX >> self.bits))
     }
 
-    /// Returns the greatest list key that belongs to the same page as `subject`. A page is an entry that contains
-    /// several lists, and its LevelDB key contains this list key.
+    /// Returns the greatest list key that can belong to the same page as `subject`. A page is an entry that contains
+    /// several lists. Its LevelDB key is made from the returned list key.
     pub fn last_of(self, subject: ListKey) -> ListKey {
         ListKey(subject.0 | (u64::MAX >> self.bits))
     }
@@ -151,7 +151,8 @@ impl Paging {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }
 
-    /// Appends the list key `subject` to `page`. The leading bits that are equal in all keys of the page are left out.
+    /// Appends the list key `subject` to the encoded page `page`. Leaves out leading bytes whose bits are equal in all
+    /// keys of the page.
     pub fn put_subject(self, subject: ListKey, page: &mut Vec<u8>) {
         let bytes = subject.0.to_be_bytes();
         page.extend_from_slice(&bytes[bytes.len() - self.stored()..]);

@@ -14,22 +14,21 @@ use crate::{
     storage::sort::{Fold, Record},
 };
 
-/// The value that takes the place of a move in the lists of players and of Lichess ids. It is not a move of any
-/// variant.
+/// The value that takes the place of a move in the lists of players and of Lichess ids. No move has this value.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value that takes the place of a move in the lists of name numbers. It is not a move of any variant.
+/// The value that takes the place of a move in the lists of name numbers. No move has this value.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
-/// Returns `true` if an item whose move is `mv` belongs to the list of a position. In such a list, `mv` is the move
-/// that the game played, or [`BookMove::NONE`] if the game ended in the position. In the other lists, it is [`LISTED`]
-/// or [`NAMED`].
+/// Returns `true` if an item with the move `mv` comes from the list of a position. In such a list, `mv` is the move
+/// that the game played, or [`BookMove::NONE`] if the game ended in the position. In all other lists, `mv` is
+/// [`LISTED`] or [`NAMED`].
 pub fn is_of_position(mv: BookMove) -> bool {
     mv != LISTED && mv != NAMED
 }
 
-/// An item in the list of a position: the id of a game, and the move that the game played in the position. Other lists
-/// contain special values in place of the move.
+/// An item in the list of a position: the id of a game, and the move that the game played in the position. In other
+/// kinds of lists, the move is [`LISTED`] or [`NAMED`], and the number may be the number of a name.
 pub type ListItem = (u32, BookMove);
 
 /// A 128-bit record which says that a game belongs to a list, for example to the list of a position. In the list of a
@@ -41,8 +40,8 @@ impl ListRecord {
     /// The greatest half-move number that a record can hold. Half-moves are numbered from 1.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
-    /// Creates a record that game `id` reached the position with the key `subject` and played the move `mv` there.
-    /// `ply` is the number of this half-move in the game, counted from 1.
+    /// Creates a record which says that game `id` reached the position with the key `subject` and played the move `mv`
+    /// there. `ply` is the number of this half-move in the game, counted from 1.
     #[inline]
     pub(crate) fn new(
         subject: ListKey,
@@ -58,26 +57,28 @@ impl ListRecord {
         ListRecord(u128::from(subject.0) << 64 | u128::from(low))
     }
 
-    /// Creates a record that game `id` ended in the position with the key `subject`. Such a record has no move.
+    /// Creates a record which says that game `id` ended in the position with the key `subject`. Such a record contains
+    /// [`BookMove::NONE`] in place of a move.
     #[inline]
     pub(crate) fn end(subject: ListKey, id: u32, white_to_move: bool) -> ListRecord {
         ListRecord::new(subject, id, 0, white_to_move, BookMove::NONE)
     }
 
-    /// Creates a record that game `id` belongs to the list with the key `subject`. The list contains the games of a
-    /// player or of a Lichess id. In place of a move, the record contains [`LISTED`].
+    /// Creates a record which says that game `id` belongs to the list with the key `subject`, the list of a player or
+    /// of a Lichess id. In place of a move, the record contains [`LISTED`].
     pub(crate) fn listed(subject: ListKey, id: u32) -> ListRecord {
         ListRecord::new(subject, id, 0, false, LISTED)
     }
 
-    /// Creates a record that a player or event name has the number `number`. `subject` is the key of the list that
-    /// contains the numbers of this name. In place of a move, the record contains [`NAMED`].
+    /// Creates a record which says that a player or event name has the number `number`. `subject` is the key of the
+    /// list that contains the numbers of this name. In place of a move, the record contains [`NAMED`].
     pub(crate) fn named(subject: ListKey, number: u32) -> ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }
 
-    /// Returns a copy of the record with `first_id` added to its game id. Game ids that count from the first game of a
-    /// batch or an index thus become ids of the whole index.
+    /// Returns a copy of the record with `first_id` added to its game id. If the id counts from the first game of a
+    /// batch or of a smaller index, and this game has the id `first_id` in a larger index, the copy contains the game's
+    /// id in the larger index.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> ListRecord {
         ListRecord(self.0 + (u128::from(first_id) << 32))

@@ -48,12 +48,12 @@ use crate::{
 /// is divided into chunks, and each chunk is stored in an entry of its own.
 pub const MAX_INLINE_ITEMS: usize = 256;
 
-/// The number of items in a chunk of a long list. An item is a game id with a move. The last chunk may contain
-/// fewer items.
+/// The number of items in each chunk of a long list, except the last chunk, which may contain fewer. An item is a game
+/// id with a move.
 pub const ITEMS_PER_CHUNK: usize = 1 << 14;
 
-/// Encodes a list of games and appends it to `out`. `items` contains pairs of a game id and a move, sorted by game id;
-/// it must not be empty. `white_to_move` says whether White is to move in the position of the list.
+/// Encodes a list of games and appends it to `out`. `items` must be sorted by game id, and must not be empty.
+/// `white_to_move` says whether White is to move in the position to which the list belongs.
 ///
 /// # Panics
 ///
@@ -98,8 +98,8 @@ pub struct ChunkedList {
 }
 
 impl ChunkedList {
-    /// Encodes the description of a long list and appends it to `out`. A page contains the description instead of the
-    /// list. `white_to_move` says whether White is to move in the position of the list.
+    /// Encodes the description of a long list and appends it to `out`, a page, which contains the description instead
+    /// of the list. `white_to_move` says whether White is to move in the position to which the list belongs.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
         let flags = u64::from(self.is_of_position) << 1 | u64::from(self.has_periods);
@@ -124,8 +124,8 @@ impl ChunkedList {
     }
 }
 
-/// An encoded list of games, or one chunk of such a list. Each game has the move that it played in the position of the
-/// list. The items are decoded in place, without a copy.
+/// An encoded list of games, or one chunk of a long list. Each item consists of a game id and the move that the game
+/// played in the position to which the list belongs. The items are decoded in place, without a copy.
 #[derive(Copy, Clone, Debug)]
 pub struct List<'a> {
     /// The number of items, or 0 if the list is stored in chunks.
@@ -143,8 +143,8 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Parses the head of the encoded list of games at the front of `bytes`. The head contains the number of games and
-    /// the different moves that they played. Returns `None` if the head is malformed.
+    /// Parses the beginning of `bytes` as the head of an encoded list of games. The head contains the number of games
+    /// and the different moves that they played. Returns `None` if the head is malformed.
     pub fn parse(bytes: &'a [u8]) -> Option<List<'a>> {
         let mut rest = bytes;
         let head = take_varint(&mut rest)?;
@@ -171,8 +171,8 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Returns the offset in `page` at which this list begins. The list must have been parsed from a slice of `page`
-    /// that extends to the end of `page`.
+    /// Returns the offset in `page` at which this list begins. The list must have been parsed from the end part of
+    /// `page`: from a slice that ends where `page` ends.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
     }
@@ -186,8 +186,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Returns an iterator over the different moves in the list. Each item of the list contains an index into this
-    /// sequence of moves. The iterator is empty if the list is stored in chunks.
+    /// Returns an iterator over the different moves in the list. An encoded item does not contain its move, but an
+    /// index into this sequence of moves. The iterator is empty if the list is stored in chunks.
     pub fn moves(&self) -> impl Iterator<Item = BookMove> + 'a {
         let (moves, _) = self.moves.as_chunks::<2>();
         moves.iter().map(|mv| BookMove(u16::from_le_bytes(*mv)))
@@ -232,7 +232,7 @@ impl<'a> List<'a> {
     }
 
     /// Decodes all items of the list. An item is a pair of a game id and the move that the game played. Returns the
-    /// items and the bytes that follow the list, or `None` if the list is malformed.
+    /// items and the bytes after the list, or `None` if the list is malformed.
     pub fn items(&self) -> Option<(Vec<ListItem>, &'a [u8])> {
         let moves: Vec<BookMove> = self.moves().collect();
         let mut items = Vec::with_capacity(self.len);
@@ -241,8 +241,9 @@ impl<'a> List<'a> {
     }
 }
 
-/// Finds the list with the key `subject` in the encoded page `page`, which contains several lists. `paging` assigns
-/// lists to pages. Returns `Some(None)` if the page does not contain the list, and `None` if the page is malformed.
+/// Finds the list with the key `subject` in the encoded page `page`, which contains several lists. `paging` is the rule
+/// that groups lists in pages. Returns `Some(None)` if the page does not contain the list, and `None` if the page is
+/// malformed.
 pub fn find_list(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option<List<'_>>> {
     let mut found = None;
     for_each_list(paging, page, subject, |other, list, _| {
@@ -255,8 +256,9 @@ pub fn find_list(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option
 /// Calls `f` for each list in the encoded page `page`. `f` receives the key of the list, the list, and its byte range
 /// in the page.
 ///
-/// `paging` assigns lists to pages. `page_member` is the key of any list in the page. It supplies the leading bits of
-/// all keys, which the page does not store. Returns `None` if the page is malformed, or if `f` returns `None`.
+/// `paging` is the rule that groups lists in pages: all keys of a page begin with the same bits. The page does not
+/// store these bits. They are taken from `page_member`, which is any key that belongs to the page by this rule, even if
+/// the page does not contain a list with this key. Returns `None` if the page is malformed, or if `f` returns `None`.
 pub fn for_each_list<'a>(
     paging: Paging,
     page: &'a [u8],
@@ -283,15 +285,16 @@ pub fn for_each_list<'a>(
 }
 
 /// The maximum total size in bytes of the chunks that are held in memory until their page is complete. A page is an
-/// entry that contains several lists, and the chunks of its long lists are written before it. When the limit is
+/// entry that contains several lists. The chunks of its long lists are written before the page. When the limit is
 /// exceeded, chunks longer than [`BLOCK_SIZE`] are spilled to a temporary file.
 const MAX_CHUNK_BYTES_IN_MEMORY: usize = 256 << 10;
 
-/// Creates the index entries of the lists in `range`, a range of `records`. Lists are stored in pages, which are
-/// entries with several lists. All lists of a page belong to the range that contains the first record of the page.
+/// Creates index entries from the records in `range`, which are a part of `records`. Lists are stored in pages, which
+/// are entries with several lists. If the records of one page lie in several ranges, the call for the first of these
+/// ranges creates the whole page.
 ///
-/// `paging` assigns lists to pages. `games` contains the game rows, which are needed to add up the results of long
-/// lists.
+/// `paging` is the rule that groups lists in pages. `games` contains the game rows, which are needed to add up the
+/// results of long lists.
 ///
 /// # Errors
 ///
@@ -338,8 +341,8 @@ pub(in crate::index) struct ListBuilder<'a> {
 }
 
 impl<'a> ListBuilder<'a> {
-    /// Creates a builder without records. `paging` assigns lists to pages. `games` contains the game rows, which are
-    /// needed to add up the results of long lists.
+    /// Creates a builder without records. `paging` is the rule that groups lists in pages (entries with several lists).
+    /// `games` contains the game rows, which are needed to add up the results of long lists.
     pub(in crate::index) fn new(paging: Paging, games: &'a StoredGames) -> ListBuilder<'a> {
         ListBuilder {
             paging,
@@ -357,8 +360,8 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Adds a record to the index. The record says that a list contains a game or the number of a name. Records must be
-    /// added in ascending order of their lists, and within a list in ascending order of games or numbers.
+    /// Adds a record, which says that a list contains a game or the number of a name. Records must be added in
+    /// ascending order of list keys, and within a list in ascending order of game ids or name numbers.
     ///
     /// # Errors
     ///
@@ -377,8 +380,8 @@ impl<'a> ListBuilder<'a> {
     }
 
     /// Adds short lists that are already encoded. All of them must belong to the same page, an entry that contains
-    /// several lists. In `lists`, each list follows its key. `last` is the key of the last list. Their positions are
-    /// not counted; for this, the caller must also call [`count_lists`](ListBuilder::count_lists).
+    /// several lists. In `lists`, each list follows its key. `last` is the key of the last list. This function does not
+    /// count the positions of the lists. The caller must also call [`count_lists`](ListBuilder::count_lists).
     pub(in crate::index) fn add_lists(&mut self, last: ListKey, lists: &[u8]) -> Result<()> {
         self.begin(last, false)?;
         self.lists.extend_from_slice(lists);
@@ -386,8 +389,8 @@ impl<'a> ListBuilder<'a> {
     }
 
     /// Counts the positions and games in the encoded lists `lists`, and adds their numbers to the totals of the index.
-    /// All lists must belong to the same page. `page_member` is the key of any list in this page. Returns `None` if the
-    /// lists are malformed.
+    /// All lists must belong to the same page (an entry that contains several lists). `page_member` is any list key
+    /// that belongs to this page. Returns `None` if the lists are malformed.
     pub(in crate::index) fn count_lists(
         &mut self,
         page_member: ListKey,
@@ -450,7 +453,7 @@ impl<'a> ListBuilder<'a> {
     }
 
     /// Stores the items that were collected for the current list as a chunk of this list. Each chunk of a long list is
-    /// an entry of its own. `another_follows` says whether the list has a further chunk.
+    /// an entry of its own. `another_follows` says whether this list will have another chunk.
     fn end_chunk(&mut self, another_follows: bool) -> Result<()> {
         self.is_position |= another_follows && self.list.iter().any(|(_, mv)| is_of_position(*mv));
         self.sums.add(&self.list, self.white_to_move, self.games)?;
@@ -462,8 +465,8 @@ impl<'a> ListBuilder<'a> {
         self.push(&key, &chunk)
     }
 
-    /// Adds a chunk of a long list to the entries of the index. If the chunks before the current page already take much
-    /// memory, spills the chunk to a temporary file.
+    /// Adds a chunk of a long list to the entries of the index. If the chunks that precede the current page already
+    /// take more memory than [`MAX_CHUNK_BYTES_IN_MEMORY`], spills the chunk to a temporary file, unless it is short.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes_before += value.len();
         let entries = &mut self.batch.entries;
@@ -474,8 +477,8 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Copies an entry of another index without changes. The entry is a page, which contains several lists, or a chunk
-    /// of a long list. The positions in a page are not counted; for this, the caller must also call
+    /// Copies an entry of another index without changes: a page, which contains several lists, or a chunk of a long
+    /// list. This function does not count the positions in a page. The caller must also call
     /// [`count_lists`](ListBuilder::count_lists).
     pub(in crate::index) fn copy_entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.end_list()?;

@@ -40,12 +40,12 @@ pub fn parse_names(value: &[u8]) -> Option<Vec<Box<str>>> {
     Some(names)
 }
 
-/// The number of entries with names that a [`NameReader`] caches. The reader empties the cache when this number is
-/// reached.
-const KEPT_NAMES: usize = 4096;
+/// The number of entries that the cache of a [`NameReader`] can contain. Each of them contains several names. When the
+/// cache is full, the reader empties it.
+const MAX_CACHED_ENTRIES: usize = 4096;
 
-/// A reader of the player and event names of an index. It caches names that were used recently. If another thread has
-/// locked the cache, the reader bypasses it.
+/// A reader of the player and event names of an index. It caches entries with names that were used recently. While
+/// another thread uses the cache, the reader reads from the index instead of waiting.
 #[derive(Debug)]
 pub(crate) struct NameReader {
     /// The number of names in the index.
@@ -64,7 +64,7 @@ impl NameReader {
 
     /// Returns the player or event name with the number `number`, or `None` if no name has this number. If the entry
     /// with this name is not cached, calls `read` to read it from the index. The arguments of `read` are the number of
-    /// the entry and the number of all names.
+    /// the entry and the total number of names in the index.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl NameReader {
             None => {
                 let names: Arc<[Box<str>]> = read(entry, self.names)?.into();
                 if let Some(mut entries) = task::try_lock(&self.entries) {
-                    if entries.len() >= KEPT_NAMES {
+                    if entries.len() >= MAX_CACHED_ENTRIES {
                         entries.clear();
                     }
                     entries.insert(entry, Arc::clone(&names));
@@ -97,7 +97,8 @@ impl NameReader {
     }
 
     /// Calls `f` with the number and the text of each name in the index, in ascending order of numbers. Calls `read` to
-    /// read one entry at a time. The arguments of `read` are the number of the entry and the number of all names.
+    /// read one entry at a time. The arguments of `read` are the number of the entry and the total number of names in
+    /// the index.
     pub(crate) fn for_each(
         &self,
         read: impl Fn(u32, u32) -> Result<Vec<Box<str>>>,

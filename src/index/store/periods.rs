@@ -42,15 +42,16 @@ use crate::{
     position::BookMove,
 };
 
-/// The number of games above which an index stores the results of a position by period. For all other positions, each
-/// query adds up the results itself.
+/// The number of games above which an index stores the results of a position by period, already added up. For a
+/// position with fewer games, each query adds up the results itself.
 pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 
 /// The number of highest-rated games that are stored for each class (speed and rating group) of a period.
 pub const TOP_GAMES: usize = 15;
 
 /// The number of newest games that are stored for each class (speed and rating group) of a period. An answer shows up
-/// to 8 recent games and 4 top games. A top game is not shown again as a recent game, so 12 games are needed.
+/// to 8 recent games and 4 top games. It shows no game twice, so 4 of the newest games may already be among the top
+/// games.
 pub const RECENT_GAMES: usize = 12;
 
 /// A game that the explorer may show in an answer, as a top game or a recent game.
@@ -76,8 +77,8 @@ pub struct PeriodResults {
 
 impl PeriodResults {
     /// Encodes the results of a position in one period, and appends them to `out`. `of_games` is `true` for an index of
-    /// games, and `false` for an index of counts. In an index of games, the candidates (games that an answer may show)
-    /// are encoded, too.
+    /// games, and `false` for an index of counts. Only an index of games contains candidates (games that an answer may
+    /// show).
     ///
     /// # Panics
     ///
@@ -144,8 +145,8 @@ impl PeriodResults {
     }
 }
 
-/// Appends the years in which a position has games to `out`, each with its months. The entry with the position's
-/// results for all time begins with these years.
+/// Appends the years in which a position has games to `out`, each with its months. The entry that contains the
+/// position's results for all time begins with these years.
 pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     put_varint(out, years.len() as u64);
     for year in years {
@@ -154,8 +155,8 @@ pub fn write_years(years: &[YearMonths], out: &mut Vec<u8>) {
     }
 }
 
-/// Decodes a list of years that [`write_years`] has encoded, and removes it from `rest`. Returns `None` if the list is
-/// malformed.
+/// Decodes the list of years at the front of `rest`, as encoded by [`write_years`], and removes it from `rest`. Returns
+/// `None` if the list is malformed.
 pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
     let len = take_size(rest)?.checked_mul(4)?;
     let (years, _) = rest.split_off(..len)?.as_chunks::<4>();
@@ -171,10 +172,11 @@ pub fn take_years(rest: &mut &[u8]) -> Option<Vec<YearMonths>> {
     (have_months && ascend).then_some(years)
 }
 
-/// Adds up the rows of a position for each period that has games. The periods are all time, each year and each month.
+/// Adds up the rows of a position for each period. The periods are all time, each year and each month that occurs in
+/// `rows`.
 ///
-/// Returns two lists. The first contains the periods with their rows: all time, then the years, then the months. The
-/// second contains the years, each with the months that occur in `rows`.
+/// Returns two lists. The first contains the periods with the sums of their rows: all time, then the years, then the
+/// months. The second contains the years, each with its months.
 pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<YearMonths>) {
     let mut periods = Vec::new();
     let mut years: Vec<YearMonths> = Vec::new();
@@ -204,15 +206,16 @@ pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<Yea
     (periods, years)
 }
 
-/// The maximum number of sums for one position, which limits memory. There is one sum for each combination of a move, a
-/// month and a class (speed and rating group). If a position has more sums, the index stores no results by period for
-/// it.
+/// The maximum number of sums for one position, which limits the memory. There is one sum for each combination of a
+/// move, a month and a class (speed and rating group). If a position has more sums, the index stores no results by
+/// period for it, and each query adds up its results itself.
 const MAX_MOVE_SUMS: usize = 7 << 15;
-/// The maximum number of pairs of a month and a class (speed and rating group) for one position, which limits memory.
-/// If a position has more pairs, the index stores no results by period for it.
+/// The maximum number of pairs of a month and a class (speed and rating group) for one position, which limits the
+/// memory. If a position has more pairs, the index stores no results by period for it, and each query adds up its
+/// results itself.
 const MAX_MONTH_CLASSES: usize = 1 << 15;
 
-/// The results of the games in one list by period (all time, years and months), while they are being added up. Results
+/// The results of the games in one list by period (all time, years and months), while the list is being built. Results
 /// are added up only for long lists.
 pub(super) enum ListResults<'a> {
     /// The list is short so far. Contains its items.
@@ -231,7 +234,8 @@ impl Default for ListResults<'_> {
 
 impl<'a> ListResults<'a> {
     /// Adds the results of the games in `items` to the results of their list. `white_to_move` says whether White is to
-    /// move in the position of the list. `games` contains the rows of the games.
+    /// move in the position to which the list belongs. `games` contains the rows of the games, from which the results
+    /// are read.
     ///
     /// # Errors
     ///
@@ -269,8 +273,9 @@ impl<'a> ListResults<'a> {
         Ok(())
     }
 
-    /// Appends the list's results by period (all time, years and months) to `entries`. `subject` is the key of the
-    /// list. Returns `false` if the results are not stored, for example because the list is short.
+    /// Appends entries with the list's results by period (all time, years and months) to `entries`. `subject` is the
+    /// key of the list. Returns `false` and appends nothing if the index stores no such results for this list, for
+    /// example because the list is short.
     pub(super) fn write(self, subject: ListKey, entries: &mut Entries) -> bool {
         match self {
             ListResults::Sums(adder) => {
@@ -299,8 +304,8 @@ impl ClassResults {
     }
 }
 
-/// The highest-rated and the newest games of a position in one class (speed and rating group). The explorer selects the
-/// games that it shows from them.
+/// The highest-rated and the newest games of a position in one class (speed and rating group). The top games and recent
+/// games in the explorer's answers are selected from them.
 #[derive(Clone, Debug)]
 struct BestGames {
     /// The games with the highest ratings. A tuple contains twice the mean of the known ratings, the date, the id and
@@ -318,7 +323,8 @@ impl BestGames {
         }
     }
 
-    /// Adds the games of `other`, which must belong to the same position and class. Keeps only the best of all games.
+    /// Adds the games of `other`, which must belong to the same position and class. Keeps only the highest-rated and
+    /// the newest of all these games.
     fn join(&mut self, other: &BestGames) {
         self.top.join(&other.top);
         self.recent.join(&other.recent);
@@ -336,7 +342,7 @@ impl BestGames {
     }
 }
 
-/// An accumulator of a position's results by month and class (speed and rating group).
+/// An accumulator that adds up the results of one position by month and class (speed and rating group).
 pub(super) struct ResultAdder<'a> {
     white_to_move: bool,
     rows: RowReader<'a>,
@@ -349,7 +355,7 @@ pub(super) struct ResultAdder<'a> {
 
 impl<'a> ResultAdder<'a> {
     /// Creates an accumulator without games. `white_to_move` says whether White is to move in the position. `games`
-    /// contains the rows of all games.
+    /// contains the rows of all games of the index.
     fn new(white_to_move: bool, games: &'a StoredGames) -> ResultAdder<'a> {
         ResultAdder {
             white_to_move,
@@ -360,7 +366,7 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Adds the results of the games in `items` to the sums. `items` come from the position's list of games.
+    /// Adds the results of the games in `items`, which are items of the position's list of games.
     ///
     /// # Errors
     ///
@@ -407,9 +413,9 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Returns `true` if the position has too many results by period, which are then not stored. The limits are
-    /// [`MAX_MOVE_SUMS`] combinations of a month, class (speed and rating group) and move, and [`MAX_MONTH_CLASSES`]
-    /// pairs of a month and class.
+    /// Returns `true` if the position has too many results by period, which the index then does not store. There are
+    /// too many if more than [`MAX_MOVE_SUMS`] combinations of a month, a class (speed and rating group) and a move
+    /// have games, or more than [`MAX_MONTH_CLASSES`] pairs of a month and a class.
     fn is_too_large(&self) -> bool {
         self.rows_of_months > MAX_MOVE_SUMS || self.classes > MAX_MONTH_CLASSES
     }
@@ -443,8 +449,8 @@ impl<'a> ResultAdder<'a> {
 /// and rating group).
 type BestOfPeriods = BTreeMap<(Period, Class), BestGames>;
 
-/// Merges the best games of each class (speed and rating group) into the next longer period. Months are merged into
-/// years, and years into all time.
+/// Merges the best games of each period into those of the next longer period, separately for each class (speed and
+/// rating group). The next longer period of a month is its year, and that of a year is all time.
 fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     let mut longer = BestOfPeriods::new();
     for ((period, class), best) in games {
@@ -454,11 +460,11 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     longer
 }
 
-/// Appends a position's results by period to `entries`. `subject` is the list key of the position. `rows` contains its
-/// results by month, sorted by move, class (speed and rating group) and month.
+/// Appends entries with a position's results by period to `entries`. `subject` is the list key of the position. `rows`
+/// contains the results by month, sorted by move, class (speed and rating group) and month.
 ///
 /// `prefix` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
-/// `candidates` returns the games of a period that an answer may show.
+/// `candidates` returns the games of a period that an answer may show as top games or recent games.
 pub(super) fn push_periods(
     prefix: &[u8; 2],
     subject: ListKey,

@@ -22,7 +22,11 @@ use crate::{
 
 impl Index {
     /// Returns the names in entry `number` of the table of player and event names. `names` is the total number of names
-    /// in the index. The number of names in the entry must agree with it.
+    /// in the index, from which the expected number of names in the entry follows.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the entry cannot be read, is malformed, or contains too few or too many names.
     pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = names_key(number);
         let expected = names
@@ -34,8 +38,8 @@ impl Index {
             .ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the game rows in entry `number` of the table of games. An entry contains [`ROWS_PER_ENTRY`] rows; the
-    /// last entry may contain fewer.
+    /// Returns the game rows in entry `number` of the table of games. An entry contains [`ROWS_PER_ENTRY`] rows, or
+    /// fewer if it is the last entry.
     pub(crate) fn row_entry(&self, number: u64) -> Result<Vec<GameRow>> {
         let value = self.row_bytes(number)?;
         let (rows, _) = value.as_chunks::<ROW_SIZE>();
@@ -44,7 +48,7 @@ impl Index {
             .collect()
     }
 
-    /// Returns the encoded rows of the games in entry `number` of the table of games.
+    /// Returns the encoded game rows in entry `number` of the table of games, one after the other.
     ///
     /// # Errors
     ///
@@ -137,9 +141,9 @@ impl Index {
         }
     }
 
-    /// Reads the list with the key `subject`. `location` must be the result of [`find_list`](Index::find_list) for the
-    /// same key. Returns the chunks of a long list, or a single part for a list in a page (an entry that contains
-    /// several lists). Returns no parts if the list does not exist.
+    /// Reads the list with the key `subject`, in one or several parts. The parts of a long list are its chunks. A list
+    /// in a page (an entry that contains several lists) has a single part, and a list that does not exist has none.
+    /// `location` must be the result of [`find_list`](Index::find_list) for the same key.
     pub(crate) fn list(&self, subject: ListKey, location: ListLocation) -> Result<Vec<StoredPart>> {
         match location {
             ListLocation::InPage(list) => Ok(list.into_iter().collect()),
@@ -147,8 +151,8 @@ impl Index {
         }
     }
 
-    /// Finds out where the list of games with the key `subject` is stored. `paging` assigns lists to pages, which are
-    /// entries that contain several lists.
+    /// Finds out where the list with the key `subject` is stored. `paging` is the rule that groups lists in pages,
+    /// which are entries that contain several lists.
     pub(crate) fn find_list(&self, paging: Paging, subject: ListKey) -> Result<ListLocation> {
         let nowhere = ListLocation::InPage(None);
         let key = page_key(LISTS, paging.last_of(subject));
@@ -170,9 +174,9 @@ impl Index {
         })))
     }
 
-    /// Calls `f` for each list in a page, in ascending order of keys. A page is an entry that contains several lists.
-    /// `f` receives the key of the list and the list. `page_member` is the key of any list in the page, and `paging`
-    /// assigns lists to pages.
+    /// Calls `f` with the key and the list for each list in a page, in ascending order of keys. A page is an entry that
+    /// contains several lists. `page_member` is any list key that belongs to the page, and `paging` is the rule that
+    /// groups lists in pages.
     ///
     /// # Errors
     ///
@@ -207,9 +211,8 @@ impl Index {
         })
     }
 
-    /// Reads chunk `number` of the list of games with the key `subject`. Chunks are counted from 0. `items` is the
-    /// number of games in this chunk and all later chunks together; the chunk must contain as many of them as fit into
-    /// one chunk.
+    /// Reads chunk `number` of the long list with the key `subject`. Chunks are counted from 0. `items` is the number
+    /// of items from this chunk to the end of the list. It determines how many items the chunk must contain.
     fn chunk(&self, subject: ListKey, number: u32, items: u64) -> Result<StoredPart> {
         let key = chunk_key(subject, number);
         let chunk = self.value(&key)?.unwrap_or_default();
@@ -243,7 +246,7 @@ impl Index {
     }
 
     /// Returns the results of the moves in the position with the key `subject`. Returns `None` if the index does not
-    /// contain the position. `paging` assigns positions to pages, which are entries with several positions.
+    /// contain the position. `paging` is the rule that groups positions in pages (entries with several positions).
     ///
     /// # Errors
     ///
@@ -298,8 +301,8 @@ impl Index {
         parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the ids of all games in the list with the key `subject`, in ascending order. `paging` assigns lists to
-    /// pages, which are entries that contain several lists.
+    /// Returns the ids of all games in the list with the key `subject`, in ascending order. `paging` is the rule that
+    /// groups lists in pages (entries that contain several lists).
     pub(crate) fn list_ids(&self, paging: Paging, subject: ListKey) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         for part in self.list(subject, self.find_list(paging, subject)?)? {
@@ -321,8 +324,8 @@ pub(crate) enum ListLocation {
     Chunks(ChunkedList),
 }
 
-/// A list that is stored in a page, or one chunk of a long list. It contains the value of the index entry, and the
-/// offset in this value at which the list begins.
+/// A list that is stored in a page, or one chunk of a long list. The struct contains the whole index entry, and the
+/// offset in it at which the list or the chunk begins.
 #[derive(Debug)]
 pub(crate) struct StoredPart {
     pub key: Vec<u8>,
@@ -332,7 +335,7 @@ pub(crate) struct StoredPart {
 }
 
 impl StoredPart {
-    /// Parses the list, or the chunk of a list, in this part. `index` is named in error messages.
+    /// Parses this list or chunk. `index` is the index that contains it, which error messages name.
     ///
     /// # Errors
     ///

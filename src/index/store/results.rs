@@ -21,20 +21,20 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of games of a position. A greater number shows that the data are damaged. The limit is far above
-/// the size of all collections of games. It is so low that sums over thousands of indexes do not reach 2^64.
+/// The greatest number of games that a position can have. A greater number shows that the data are damaged. No
+/// collection of games is nearly as large, and even sums over thousands of indexes are smaller than 2^64.
 pub const MAX_GAMES: u64 = 1 << 40;
 
 /// The greatest number of rows in one position or in one page, which contains several positions. A row contains the
-/// results of one move in one class (speed and rating group) and month. The limit bounds the memory for creating and
-/// reading an index.
+/// results of one move in one class (speed and rating group) and month. This limits the memory for creating and reading
+/// an index.
 pub const MAX_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
 /// The highest rating that a player can have. A higher mean rating shows that the data are damaged.
 const MAX_RATING: u64 = (1 << 12) - 1;
 
-/// A month of a year, a year whose month is unknown, or an unknown year. Values are ordered by time. A year with an
-/// unknown month comes before the months of this year, and an unknown year before all years.
+/// A month of a year, a year whose month is unknown, or an unknown year. Values are ordered by time: an unknown year
+/// comes before all years, and a year whose month is unknown comes before the months of this year.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Month(pub(super) u32);
 
@@ -96,7 +96,7 @@ impl Period {
     }
 }
 
-/// A year, and the months of this year in which games were played.
+/// A year, and the set of its months in which games were played.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct YearMonths {
     /// The year, or 0 for games of an unknown year.
@@ -106,7 +106,7 @@ pub struct YearMonths {
 }
 
 impl YearMonths {
-    /// Adds a month to `years`, a sorted list of years with their months. The year of `month` must not be earlier than
+    /// Adds `month` to `years`, a sorted list of years with their months. The year of `month` must not be earlier than
     /// the last year in the list.
     pub fn add_month(years: &mut Vec<YearMonths>, month: Month) {
         let (year, months) = (month.year(), 1 << month.month());
@@ -213,8 +213,8 @@ impl ResultRow {
         (self.mv, self.class, self.month)
     }
 
-    /// Adds the games of another row, which must have the same sort key. A sum that overflows is replaced by the
-    /// greatest number of its type, and [`is_possible`](Self::is_possible) then returns `false`.
+    /// Adds the games and ratings of another row, which must have the same sort key, to this row. A sum that overflows
+    /// is replaced by the greatest number of its type. [`is_possible`](Self::is_possible) then returns `false`.
     pub fn add(&mut self, other: &ResultRow) {
         for (sum, more) in self.games.iter_mut().zip(other.games) {
             *sum = sum.saturating_add(more);
@@ -247,8 +247,8 @@ pub fn games_of(rows: &[ResultRow]) -> u64 {
 pub(super) const MONTH_BITS: u32 = 17;
 
 /// The range of months in the rows of one page, an entry that contains several positions. `first` is the first month. A
-/// row stores its month as the distance from `first` plus 1, or as 0 if the month is unknown. `count` is the number of
-/// values that this number can have.
+/// row stores its month as a number: 0 if the month is unknown, 1 for `first`, 2 for the next month, and so on. `count`
+/// is the number of possible values of this number.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Months {
     pub(super) first: u32,
@@ -256,7 +256,8 @@ pub(super) struct Months {
 }
 
 impl Months {
-    /// The range for rows that do not store a month, because all of them belong to the same period.
+    /// The range for rows that do not store a month. The months of all these rows are unknown, or all rows belong to
+    /// the same period.
     pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
     /// Returns the range of the known months in `rows`, or [`Months::NONE`] if no month is known.
@@ -297,17 +298,17 @@ impl Months {
         is_month.then_some((class, Month(month)))
     }
 
-    /// Returns the order of the exponential Golomb code for the rows of one move. The code contains the differences
-    /// between the [numbers](Months::number) of consecutive rows. `rows` is the number of these rows. The code is
-    /// shortest if the numbers are evenly distributed.
+    /// Returns the order of the exponential Golomb code in which the rows of one move are stored. The code stores the
+    /// differences between the [numbers](Months::number) of consecutive rows. `rows` is the number of these rows. With
+    /// this order, the code is shortest if the numbers are evenly distributed.
     fn order(self, rows: u64) -> u32 {
         (self.count * Class::COUNT as u64 / rows).max(1).ilog2()
     }
 }
 
-/// Encodes the rows of a position and appends them to `out`. The rows must be sorted by move. `months` is the range of
-/// their months. `of_games` must be `true` for an index of games, whose rows contain more data than those of an index
-/// of counts.
+/// Encodes the rows of a position and appends them to `out`. The rows must be sorted by move, class (speed and rating
+/// group) and month. `months` is the range of their months. `of_games` is `true` for an index of games, and `false` for
+/// an index of counts, whose rows contain less data.
 pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out: &mut BitWriter) {
     let moves = rows.chunk_by(|a, b| a.mv == b.mv).count();
     out.put_golomb(moves as u64 - 1, 0);
@@ -331,8 +332,8 @@ pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out:
 }
 
 /// Encodes the results and the ratings of a row, and appends them to `out`. `of_games` is `true` for an index of games,
-/// and `false` for an index of counts. An index of games also stores the number of unfinished games. If the row counts
-/// only one game, such an index stores the id of this game, too.
+/// and `false` for an index of counts. Only an index of games stores the number of unfinished games and, if the row
+/// counts a single game, the id of this game.
 fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     let total = row.total();
     let [_, white, black, unfinished] = row.games;
@@ -362,9 +363,9 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
 /// The order of the exponential Golomb code that stores a game id.
 const ID_CODE_ORDER: u32 = 20;
 
-/// Returns the order of the exponential Golomb code for the sum of the ratings of `rated` players. The code contains
-/// the difference between this sum and an estimate. The expected difference grows with the square root of `rated`, so
-/// the order grows with `rated`, too.
+/// Returns the order of the exponential Golomb code for the sum of the ratings of `rated` players. The code stores the
+/// difference between this sum and an estimate. The typical difference grows with the square root of `rated`, so a
+/// greater `rated` needs a higher order.
 fn order_of_ratings(rated: u64) -> u32 {
     7 + rated.ilog2() / 2
 }
@@ -373,13 +374,13 @@ fn order_of_ratings(rated: u64) -> u32 {
 /// of their months. `of_games` is `true` for an index of games, and `false` for an index of counts.
 ///
 /// Returns `None` if the rows are malformed, if they have more than [`MAX_GAMES`] games in total, or if `rows` would
-/// contain more than `most` rows.
+/// contain more than `max_rows` rows.
 pub(super) fn take_moves(
     bits: &mut BitReader<'_>,
     moves: u64,
     months: Months,
     of_games: bool,
-    most: usize,
+    max_rows: usize,
     rows: &mut Vec<ResultRow>,
 ) -> Option<()> {
     let (mut last, mut games) = (None, 0);
@@ -394,7 +395,7 @@ pub(super) fn take_moves(
             return None;
         }
         let count = bits.take_golomb(0)?.checked_add(1)?;
-        if count > (most - rows.len()) as u64 {
+        if count > (max_rows - rows.len()) as u64 {
             return None;
         }
         let order = months.order(count);
@@ -446,8 +447,8 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
     row.is_possible().then_some(())
 }
 
-/// Returns an estimate of the mean rating of the players in `class`, a speed and a rating group. The estimate is the
-/// lowest rating of the group plus 100. Returns 0 if the rating is unknown.
+/// Returns an estimate of the mean rating of the players in `class` (a speed and a rating group): the lowest rating of
+/// the group plus 100. Returns 0 if the class is for games without a known rating.
 pub(super) fn expected_rating(class: Class) -> u64 {
     let group = RatingGroup::all().nth(class.group());
     group.map_or(0, |group| u64::from(group.floor()) + 100)
