@@ -5,25 +5,26 @@
 
 use std::{fmt, str::FromStr};
 
-/// An order-independent checksum of a set of records, which are byte strings. The string form of a checksum consists of
-/// 16 lowercase hexadecimal digits.
+/// A checksum of a set of records (byte strings) that does not depend on their order. Its string form consists of 16
+/// lowercase hexadecimal digits.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Checksum(u64);
 
 impl Checksum {
-    /// Adds a record to the checksum. The order of the records does not matter.
+    /// Adds a record to the set whose checksum this is.
     #[inline]
     pub(crate) fn add(&mut self, record: &[u8]) {
         self.0 = self.0.wrapping_add(crc32c::crc32c(record).into());
     }
 
-    /// Returns the checksum of the union of two sets of records, whose checksums are `self` and `other`.
+    /// Returns the checksum of the union of two disjoint sets of records, whose checksums are `self` and `other`.
     pub(crate) fn plus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_add(other.0))
     }
 
-    /// Returns the checksum of the records that remain if all records of the checksum `other` are removed from those of
-    /// `self`. `self` must include all records of `other`.
+    /// Returns the checksum of the records that remain if the records of one set are removed from another. `self` is
+    /// the checksum of the larger set, and `other` is the checksum of the records to remove. The larger set must
+    /// contain them.
     pub(crate) fn minus(self, other: Checksum) -> Checksum {
         Checksum(self.0.wrapping_sub(other.0))
     }

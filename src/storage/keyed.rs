@@ -8,15 +8,15 @@ use std::{borrow::Cow, io};
 
 use crate::storage::positioned::StoredFile;
 
-/// The number of consecutive records that a search reads at once. Records of a book have 16 bytes each, so the search
-/// reads 4 KiB of a book at once. This is the page size of most disks and of the page cache.
+/// The number of consecutive records that a search reads from the file at once. Records of a book have 16 bytes each,
+/// so the search reads 4 KiB of a book at once. This is the page size of most disks and of the page cache.
 const RECORDS_PER_READ: u64 = 256;
 
 /// The maximum number of interpolation steps of a search. After these steps, the search continues with bisection.
 const MAX_INTERPOLATIONS: usize = 6;
 
-/// An array of records of `SIZE` bytes each, sorted by key. `Memory` contains the bytes of the records. `File` contains
-/// a file and the number of records at its beginning, because other data may follow them.
+/// An array of fixed-size records, sorted by key. Each record has `SIZE` bytes. `Memory` contains the bytes of all
+/// records. `File` contains a file and the number of records at its beginning; other data may follow the records.
 #[derive(Debug)]
 pub(crate) enum Storage<const SIZE: usize> {
     Memory(Vec<u8>),
@@ -114,7 +114,7 @@ impl<const SIZE: usize> Storage<SIZE> {
 }
 
 /// Estimates how many of `len` records have keys less than `key`. Interpolates linearly between `low_key` and
-/// `high_key`, the least and the greatest possible key. `key` must be between them, inclusive.
+/// `high_key`, the smallest and the largest key that these records can have. `key` must be between them, inclusive.
 #[inline]
 fn estimate_rank(key: u64, low_key: u64, high_key: u64, len: u64) -> u64 {
     let share = u128::from(key - low_key) * u128::from(len) / (u128::from(high_key - low_key) + 1);

@@ -39,8 +39,8 @@ pub(crate) fn properties() -> WriterPropertiesBuilder {
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// Creates a writer that writes a Parquet file to `out`. `target` is the path that error messages name. `schema` is
-    /// a message type in Parquet's schema language. `properties` contains settings such as the compression.
+    /// Creates a writer that writes a Parquet file to `out`. Error messages name the path `target`. `schema` is a
+    /// message type in Parquet's schema language. `properties` contains settings such as the compression.
     ///
     /// # Errors
     ///

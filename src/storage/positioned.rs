@@ -9,15 +9,15 @@ use std::{
     time::SystemTime,
 };
 
-/// The number of files that the [`StoredFile`]s of this process currently keep open.
+/// The number of files that all [`StoredFile`]s of this process together currently keep open.
 static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
 
-/// The maximum number of files that the [`StoredFile`]s of a process keep open. It is low because some systems allow a
-/// process only 256 open files.
+/// The maximum number of files that all [`StoredFile`]s of this process together keep open. It is low because some
+/// systems allow a process only 256 open files.
 const MAX_OPEN_FILES: usize = 64;
 
-/// A file that is read at arbitrary offsets. The file is kept open unless the process already keeps [`MAX_OPEN_FILES`]
-/// such files open. In that case, the file is opened again for each read.
+/// A file that is read at arbitrary offsets. It is kept open unless the process already keeps [`MAX_OPEN_FILES`] such
+/// files open. In that case, each read opens the file again.
 #[derive(Debug)]
 pub(crate) enum StoredFile {
     Open {

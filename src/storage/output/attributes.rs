@@ -64,9 +64,9 @@ impl Attributes {
         Ok(())
     }
 
-    /// Returns the access rights (mode) for a new file that replaces the old one. `is_own` is `true` if both files have
-    /// the same user and group. `has_group` is `true` if both files have the same group. If the user or the group
-    /// differs, reduces the rights, so that nobody gets additional access.
+    /// Returns the access rights (mode) for a new file that replaces the old file with these attributes. `is_own` is
+    /// `true` if both files have the same user and group, and `has_group` is `true` if they have the same group. If the
+    /// user or the group differs, reduces the rights, so that nobody gets additional access.
     fn mode_for(&self, is_own: bool, has_group: bool) -> u32 {
         let mut mode = self.mode;
         if !is_own {
@@ -129,8 +129,8 @@ pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     Ok(metadata.is_file() && metadata.permissions().readonly())
 }
 
-/// Returns `Ok(())` in place of an error that means that the user may not perform the operation, or that the file
-/// system does not support it. Returns all other results unchanged.
+/// Ignores an error that means that the user may not perform the operation, or that the file system does not support
+/// it: returns `Ok(())` instead. Returns all other results unchanged.
 #[cfg(unix)]
 fn if_allowed(result: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};

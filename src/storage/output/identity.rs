@@ -107,7 +107,7 @@ pub fn is_regular_file(path: &Path) -> Result<bool> {
     has_metadata(path, Metadata::is_file)
 }
 
-/// Returns `true` if something exists at `path` and `predicate` returns `true` for its metadata. Returns `false` for a
+/// Returns `true` if something exists at `path` and its metadata satisfy `predicate`. Always returns `false` for a
 /// device on Windows.
 fn has_metadata(path: &Path, predicate: fn(&Metadata) -> bool) -> Result<bool> {
     // Reading the metadata of a device fails on Windows.
@@ -131,8 +131,8 @@ pub(crate) fn is_empty_directory(path: &Path) -> Result<bool> {
     }
 }
 
-/// Wraps the successful result of an operation on a path in `Some`. Converts an error that means that nothing exists at
-/// the path to `Ok(None)`. Returns all other errors unchanged.
+/// Converts the result of an operation on a path: success becomes `Some`, and an error that means that nothing exists
+/// at the path becomes `Ok(None)`. Returns all other errors unchanged.
 fn none_if_absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(err) if is_absent(&err) => Ok(None),
@@ -152,16 +152,17 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// Calls `open`, which opens several files in the directory `path`, or opens the file `path` several times. If another
-/// program replaces `path` in the meantime, `open` may fail because a mixture of old and new files looks damaged. In
-/// this case, calls `open` again.
+/// Calls `open`, and calls it again if it fails because another program has replaced `path` in the meantime. `open`
+/// must open several files in the directory `path`, or open the file `path` several times. If `path` is replaced
+/// between two of these steps, `open` gets a mixture of old and new files, which looks damaged.
 pub(crate) fn open_again_if_replaced<T>(path: &Path, open: impl FnMut() -> Result<T>) -> Result<T> {
     read_again_if_replaced(path, open, |_| false)
 }
 
-/// Calls `read`, which reads several files in the directory `path`, or opens the file `path` several times. If another
-/// program replaces `path` in the meantime, a mixture of old and new files may look damaged. Therefore calls `read`
-/// again if `path` was replaced, and `read` failed or `has_damage` returns `true` for its result.
+/// Calls `read`, and calls it again if `path` was replaced in the meantime and `read` failed or returned a result for
+/// which `has_damage` returns `true`. `read` must read several files in the directory `path`, or open the file `path`
+/// several times. If another program replaces `path` between two of these steps, `read` gets a mixture of old and new
+/// files, which looks damaged.
 pub(crate) fn read_again_if_replaced<T>(
     path: &Path,
     mut read: impl FnMut() -> Result<T>,
@@ -178,8 +179,8 @@ pub(crate) fn read_again_if_replaced<T>(
     }
 }
 
-/// Returns an iterator over the inputs that lead to the same file or directory as an earlier input, even if their paths
-/// differ. `-` means standard input. Inputs that the operating system cannot examine are skipped.
+/// Returns an iterator over the inputs that lead to the same file or directory as an earlier input, even if the two
+/// paths differ. The input `-` means standard input. Skips inputs that the operating system cannot examine.
 pub fn repeated<'a>(inputs: impl IntoIterator<Item = &'a Path>) -> impl Iterator<Item = &'a Path> {
     let mut known = HashSet::new();
     inputs.into_iter().filter(move |path| {

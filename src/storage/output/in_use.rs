@@ -46,8 +46,8 @@ pub(crate) fn check_not_in_use(target: &Path, name: &Path) -> Result<()> {
 
 /// Checks that no other program has an SQLite database open: the database must have no write-ahead log and no journal
 /// with content, and no other process may hold one of SQLite's locks on it. `target` is the path of the database,
-/// without symbolic links. `old` is the path at which the database file is now. It differs from `target` if the file
-/// has been renamed.
+/// without symbolic links. `old` is the current path of the database file, which differs from `target` if the file has
+/// been renamed.
 ///
 /// # Errors
 ///
@@ -96,8 +96,9 @@ pub(crate) fn side_file(database: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// The offset of the bytes that SQLite locks in a database file. There are [`LOCKED_BYTES`] of them: PENDING, RESERVED
-/// and 510 bytes for SHARED. See [SQLite's documentation](https://www.sqlite.org/fileformat.html#the_lock_byte_page).
+/// The offset of the first byte of a database file that SQLite locks. SQLite locks [`LOCKED_BYTES`] consecutive bytes:
+/// PENDING, RESERVED and 510 bytes for SHARED. See [SQLite's
+/// documentation](https://www.sqlite.org/fileformat.html#the_lock_byte_page).
 #[cfg(unix)]
 const FIRST_LOCKED_OFFSET: u64 = 0x4000_0000;
 #[cfg(unix)]

@@ -175,7 +175,8 @@ impl AtomicFile {
         &self.target.path
     }
 
-    /// Returns `true` if the file can be written at any offset, and `false` for a device, a pipe or standard output.
+    /// Returns `true` if bytes can be written at any offset of the output. Returns `false` for a device, a pipe and
+    /// standard output.
     pub fn is_seekable(&self) -> bool {
         matches!(self.destination, Destination::Temporary(_))
     }
@@ -198,8 +199,8 @@ impl AtomicFile {
         }
     }
 
-    /// Returns the path at which the unfinished file can be opened. This is the temporary path, or the path of a device
-    /// or pipe.
+    /// Returns the path at which the unfinished output can be opened: the temporary path, or the path of a device or
+    /// pipe.
     pub fn temporary_path(&self) -> &Path {
         match &self.destination {
             Destination::Temporary(file) => file.path(),
@@ -336,8 +337,8 @@ impl Write for BufferedFile {
     }
 }
 
-/// The operation that an error message names after "cannot" if the access rights of the old output cannot be copied to
-/// the new output.
+/// The operation in the error message `cannot keep the rights of PATH`. This error means that the access rights of the
+/// old output cannot be copied to the new output.
 const COPYING_RIGHTS: &str = "keep the rights of";
 
 /// Returns the attributes (access rights, owner and extended attributes) of the file or directory that will be

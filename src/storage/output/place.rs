@@ -46,8 +46,8 @@ struct CommitFailure {
     kept: Option<Kept>,
 }
 
-/// The path at which an output was kept because it could not be renamed to its target, or because an old output was
-/// changed by another program.
+/// The path at which an output is kept instead of being removed. The output is a new one that could not be renamed to
+/// its target, or an old one that another program has changed.
 struct Kept {
     path: PathBuf,
     /// Whether the output has a permanent name. If not, it still has a temporary name, and the next process that
@@ -116,8 +116,8 @@ impl Finished {
         }
     }
 
-    /// Renames the output to an unused name next to its target, and returns this name. Returns `None` if the output is
-    /// a device or pipe, or no longer exists.
+    /// Renames the output to an unused name next to its target, so that it is not removed, and returns this name.
+    /// Returns `None` if the output is a device or pipe, or no longer exists.
     fn keep(self) -> Option<Kept> {
         let (temporary_path, own) = self.temporary?.keep();
         keep_new(&temporary_path, own.as_ref(), &self.target.path)
@@ -207,9 +207,9 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     with_kept(result, kept)
 }
 
-/// Adds a report of old outputs that were kept to `result`, the result of a commit. Each element of `kept` contains the
-/// target of an old output, and a message that states where this output is kept. Returns `result` unchanged if `kept`
-/// is empty, and otherwise an error.
+/// Adds a message about each old output that was kept to `result`, the result of a commit. Each element of `kept`
+/// contains the target of an old output, and a message that states where this output is kept. Returns `result`
+/// unchanged if `kept` is empty, and otherwise an error.
 fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
     kept.into_iter().fold(result, |result, (target, message)| {
         let mut err = match result {
@@ -265,8 +265,8 @@ fn list(names: impl Iterator<Item = impl Display>) -> String {
     names.join(", ")
 }
 
-/// Handles a commit in which an output could not be renamed to its target. This output and all later ones get permanent
-/// names, so that they are kept. Returns an error that lists these names.
+/// Handles the failure to rename one of several outputs to its target. Gives permanent names to this output and to all
+/// later ones, so that they are not removed. Returns an error that lists these names.
 ///
 /// - `failure`: the output whose rename failed
 /// - `rest`: the outputs that should have been renamed after it

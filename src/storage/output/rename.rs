@@ -7,11 +7,11 @@ use std::{
 
 use super::{identity::FileState, target::Target};
 
-/// The extension of the temporary name that an old directory has while the new directory is renamed to the target.
-/// Needed only on systems that cannot exchange two names in one step.
+/// The extension of the temporary name that an old directory has while the new directory is renamed to the target. It
+/// is used only on systems that cannot exchange two names in one step.
 pub(super) const ASIDE: &str = ".old";
 
-/// The behavior of a rename if something already has the new name: the rename fails, or it exchanges the two names.
+/// The behavior of a rename if the new name already exists: the rename fails, or it exchanges the two names.
 #[derive(Copy, Clone, Debug)]
 enum IfExists {
     Refuse,
@@ -116,8 +116,8 @@ fn over_file(temporary_path: &Path, target: &Target) -> io::Result<Option<PathBu
     }
 }
 
-/// Undoes a rename by calling `back`, and returns `reason`, the error that made this necessary. If `back` fails too,
-/// its error is appended to the message.
+/// Undoes a rename by calling `back`. Returns `reason`, the error because of which the rename is undone. If `back`
+/// fails too, appends its error to the message of `reason`.
 fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Error {
     match back() {
         Ok(()) => reason,

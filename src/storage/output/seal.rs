@@ -21,7 +21,7 @@ pub const UNSEALED: &str = "polybook checksum 0000000000000000";
 /// The number of hexadecimal digits of a seal. A seal is a checksum that polybook writes into a text file.
 const SEAL_DIGITS: usize = 16;
 
-/// The number of bytes at the beginning of a file in which a seal is searched for. A seal is a checksum that polybook
+/// The number of bytes at the beginning of a file that are searched for a seal, which is a checksum that polybook
 /// writes into a text file.
 const SEARCHED_BYTES: u64 = 4096;
 
@@ -73,8 +73,8 @@ fn is_sealed(file: &File) -> io::Result<bool> {
     Ok(digits == checksum(file, offset)?)
 }
 
-/// Returns the offset of the digits of the first checksum in a file. Returns `None` if the first [`SEARCHED_BYTES`]
-/// bytes contain no checksum.
+/// Returns the offset at which the digits of the first checksum in a file begin. Returns `None` if the first
+/// [`SEARCHED_BYTES`] bytes contain no checksum.
 fn find_digits(file: &File) -> io::Result<Option<u64>> {
     let mut head = vec![0; file.metadata()?.len().min(SEARCHED_BYTES) as usize];
     read_exact_at(file, &mut head, 0)?;

@@ -40,8 +40,8 @@ pub(super) struct Target {
 pub(super) type OldOutputCheck = fn(target: &Path, old: &Path) -> io::Result<()>;
 
 impl Target {
-    /// Creates the target for the path `name`, and resolves symbolic links. If the target is a directory, the caller
-    /// must also record its files with [`enter_files`](Target::enter_files).
+    /// Creates the target for the path `name`, which may be a symbolic link: links are resolved. If the target is a
+    /// directory, the caller must also record its files with [`enter_files`](Target::enter_files).
     pub(super) fn resolve(name: &Path) -> Result<Target> {
         let path = followed(name).at(name, "open")?;
         Ok(Target {
@@ -71,9 +71,11 @@ impl Target {
         self.guard = Some(guard);
     }
 
-    /// Updates the recorded change time of the old output, unless the old output has changed in another way. Must be
-    /// called after polybook may have removed a hard link to the old output, which a killed process can leave. Removing
-    /// the link changes the time, so without the update, the commit would treat the old output as changed.
+    /// Updates the recorded change time of the old output, unless the old output has changed in another way.
+    ///
+    /// A killed process can leave a hard link to the old output. When polybook removes this link, the change time
+    /// changes, and the commit would wrongly treat the old output as changed. Call this function after leftover files
+    /// have been removed.
     pub(super) fn refresh_change_time(&mut self) -> Result<()> {
         let now = FileState::of(&self.path).at(&self.name, "open")?;
         if now.map(FileState::renamed) == self.before.map(FileState::renamed) {
@@ -97,8 +99,8 @@ impl Target {
         self.files.keys().map(OsString::as_os_str)
     }
 
-    /// Records the states of the files `names`, which belong to the old output directory. A later check compares the
-    /// states to detect changes by other programs. Names of missing files are ignored.
+    /// Records the states of the files with the given names, which belong to the old output directory. A later check
+    /// compares the states to detect changes by other programs. Names of missing files are ignored.
     pub(super) fn enter_files(&mut self, names: Vec<OsString>) -> Result<()> {
         for name in names {
             let state = FileState::of(&self.path.join(&name)).at(&self.name, "read")?;
@@ -151,14 +153,14 @@ impl Target {
     }
 
     /// Returns `true` if the file `name` belongs to the old output directory and has not changed since the new output
-    /// was created. `path` is the path at which the old directory is now.
+    /// was created. `path` is the current path of the old directory.
     pub(super) fn contains_unchanged(&self, path: &Path, name: &OsStr) -> io::Result<bool> {
         let now = FileState::of(&path.join(name))?;
         Ok(now.is_some() && now.as_ref() == self.files.get(name))
     }
 
-    /// Returns an error if the parent directory of the target does not exist. The message names the topmost missing
-    /// directory.
+    /// Returns an error if the parent directory of the target does not exist or is not a directory. If several
+    /// directories of the path are missing, the message names the topmost one.
     pub(super) fn refuse_without_parent(&self) -> Result<()> {
         let mut missing = None;
         for directory in self.path.ancestors().skip(1) {
@@ -202,9 +204,9 @@ impl Target {
     /// Returns an error if this user may not rename or replace the target file. Examples are a file of another user in
     /// a shared directory such as `/tmp`, and an append-only file.
     ///
-    /// The function tries to remove the file as if it were an empty directory. Linux first checks whether the user may
-    /// remove the file, and then refuses because it is not a directory. Other systems may report the problem only when
-    /// the output is renamed.
+    /// The function tries to remove the target with the system call that removes empty directories. Linux first checks
+    /// whether the user may remove the file, and then refuses because it is not a directory. Other systems may report
+    /// the problem only when the output is renamed.
     pub(super) fn refuse_fixed_file(&self) -> Result<()> {
         match fs::remove_dir(&self.path) {
             Err(err) if cfg!(unix) && err.kind() == io::ErrorKind::PermissionDenied => {
@@ -238,7 +240,7 @@ impl Target {
     }
 
     /// Returns `true` if the old output file has not changed since the new output was created. `path` is the current
-    /// path of the old file, after a rename.
+    /// path of the old file, which may have been renamed.
     pub(super) fn is_unchanged_file(&self, path: &Path) -> io::Result<bool> {
         let now = FileState::of(path)?.map(FileState::renamed);
         Ok(now == self.before.map(FileState::renamed))
@@ -500,8 +502,8 @@ fn is_mount_point(_path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Returns an error if `directory` is append-only. Files in such a directory cannot be renamed or removed, so temporary
-/// files would remain forever.
+/// Returns an error if `directory` is append-only. Files in such a directory can be neither renamed nor removed, so
+/// every temporary file would remain in it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn refuse_append_only(directory: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, StatxAttributes};

@@ -37,10 +37,10 @@ pub(super) const RANDOM_CHARACTERS: usize = 8;
 /// gets a temporary name when it is replaced, and keeps it until it is removed.
 const SUFFIX: &str = ".part";
 
-/// The name of an empty file that polybook briefly creates in a temporary directory, to test whether the old output
+/// The name of an empty file that polybook briefly creates in its temporary directory, to test whether the old output
 /// directory can be renamed. The test tries to rename the old directory to the path of the temporary directory. On
-/// POSIX systems, this always fails, because the temporary directory is not empty. The kind of the error shows whether
-/// there are other obstacles.
+/// POSIX systems, this always fails, because the temporary directory is not empty. If something else prevents the
+/// rename too, the system reports that error instead.
 const TRIAL: &str = ".trial";
 
 /// A function that decides whether a file in an abandoned temporary directory may be removed. It returns `true` if
@@ -72,9 +72,10 @@ fn live() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all unfinished outputs and temporary directories of this process, and empty journals of engine analyses.
-/// Call this function before the program exits early, for example because of a signal. After this call, the process can
-/// no longer create temporary files or rename outputs to their targets, so it can exit at any time.
+/// Removes all unfinished outputs and temporary directories of this process, and the journals of engine analyses that
+/// are still empty. Call this function before the program exits early, for example because of a signal. After this
+/// call, the process can no longer create temporary files or rename outputs to their targets, so it can exit at any
+/// time.
 ///
 /// If [`commit_all`](super::commit_all) is running on another thread, waits until it returns.
 pub fn discard_all() {
@@ -102,9 +103,8 @@ pub fn discard_all() {
     }
 }
 
-/// A marker for a file that has no useful content yet. If the marker still exists when [`discard_all`] is called,
-/// `discard_all` removes the file. It does not remove a file of another program at the same path. Drop the marker to
-/// keep the file.
+/// A marker for a file that has no useful content yet. If [`discard_all`] is called while the marker exists, it removes
+/// the file, unless another program has put a different file at the path. Drop the marker to keep the file.
 #[derive(Debug)]
 pub(crate) struct RemovedAtEnd(PathBuf);
 
@@ -202,7 +202,7 @@ impl Temporary {
 
     /// Tests whether files in the parent directory of `target` can be renamed, because some directories only allow
     /// creating files. The test renames this temporary file or directory to another temporary name, which `builder`
-    /// chooses. If this fails, returns an error that names `target`.
+    /// generates. If this fails, returns an error that names `target`.
     fn try_rename(&mut self, builder: &Builder<'_, '_>, target: &Target) -> Result<()> {
         let mut live = live();
         if live.is_closed {
@@ -239,7 +239,7 @@ impl Temporary {
 
     /// Creates a temporary file in `parent`, or a temporary directory if `is_directory` is `true`, and claims it for
     /// this process. `builder` determines its name and access rights. Error messages name the path `name` and the
-    /// operation `doing`, a verb phrase.
+    /// operation `doing`, such as "create a temporary file next to".
     pub(super) fn create(
         builder: &Builder<'_, '_>,
         parent: &Path,
@@ -421,8 +421,8 @@ pub(crate) fn remove_abandoned_directories(target: &Path, is_own: IsOwnFile) -> 
 }
 
 /// Lists the temporary files and directories that processes created for the output `target`. `endings` contains the
-/// extensions of their names. Each path is paired with `true` if it leads to a directory. Returns an empty list if the
-/// parent directory does not exist, or if this user may not read it.
+/// extensions of their names. Each path is paired with `true` for a directory and `false` for a file. Returns an empty
+/// list if the parent directory does not exist, or if this user may not read it.
 ///
 /// # Errors
 ///
@@ -518,7 +518,7 @@ pub(crate) fn own_files(
     Ok(Ok(names))
 }
 
-/// Removes the given files from a directory, in reverse order, and then the directory itself.
+/// Removes `files` from a directory, the last one first, and then the directory itself.
 ///
 /// # Errors
 ///
@@ -617,8 +617,8 @@ fn remove_left_behind(parent: &Path, own: &Path) {
     }
 }
 
-/// Returns `true` if `found` is the metadata of a directory that only its owner can access. The owner must be the same
-/// as in `own`, the metadata of the directory of this process.
+/// Returns `true` if `found` is the metadata of a directory that belongs to the same user as this process's own
+/// temporary directory, and that only this user can access. `own` is the metadata of the own directory.
 fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -632,9 +632,9 @@ fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     found.is_dir()
 }
 
-/// Returns `true` if the process that created a temporary directory must have claimed it by now. This is the case if
-/// the directory contains a file, because processes claim a directory before they create files in it. It is also the
-/// case if the directory is older than [`ABANDONED_AGE`]. `found` is the metadata of the directory.
+/// Returns `true` if the process that created the temporary directory `path` must have claimed it by now. This is the
+/// case if the directory is not empty, because processes claim a directory before they create files in it, or if it is
+/// older than [`ABANDONED_AGE`]. `found` is the metadata of the directory.
 fn was_claimed(path: &Path, found: &Metadata) -> bool {
     let age = found.modified().ok().and_then(|time| time.elapsed().ok());
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
@@ -678,9 +678,9 @@ pub(super) fn claim_directory(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Claims an old output for this process, so that other processes of polybook do not remove it while it has a temporary
-/// name. The claim ends when the returned handle is dropped. Returns `None` if the output cannot be opened, and always
-/// on Windows, which does not rename open files.
+/// Claims the old output at `path` for this process, so that other processes of polybook do not remove it while it has
+/// a temporary name. The claim ends when the returned handle is dropped. Returns `None` if the output cannot be opened,
+/// and always on Windows, which does not rename open files.
 pub(super) fn claim_replaced(path: &Path) -> Option<File> {
     if cfg!(windows) {
         return None;

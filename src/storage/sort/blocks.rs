@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::Record;
 
-/// The size in bytes of a block. A sequence grows by one block at a time.
+/// The size in bytes of a block. A sequence of records grows by one block at a time.
 const BLOCK_SIZE: usize = 1 << 13;
 
 /// A growable sequence of records, stored in separately allocated blocks of equal size. Every block except the last is

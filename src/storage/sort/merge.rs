@@ -15,15 +15,15 @@ pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 /// The maximum number of items that a merge reads from each sequence at once.
 pub(super) const MAX_BATCH_ITEMS: usize = 1 << 8;
 
-/// The number of bytes of heap memory at which a batch of items is complete. It bounds the memory for batches of long
-/// items. Batches of short items are limited by [`MAX_BATCH_ITEMS`].
+/// The number of bytes of heap memory at which a batch of items is complete. It bounds the memory that a batch of long
+/// items takes. The size of a batch of short items is limited by [`MAX_BATCH_ITEMS`].
 const MAX_BATCH_BYTES: usize = 1 << 13;
 
 /// An iterator that merges any number of sorted sequences into one. The merge is stable: if items of two sequences are
 /// equal, the items of the earlier sequence come first.
 ///
-/// The merge reads a batch of items from each sequence. Then it sorts all items that no unread item can precede. It
-/// uses the standard library's stable sort, which merges ascending runs and takes a third less time than a heap.
+/// The merge reads a batch of items from each sequence. Then it sorts those items that must precede all unread items.
+/// It uses the standard library's stable sort, which merges ascending runs and takes a third less time than a heap.
 ///
 /// After an error, the iterator yields `None`.
 pub(crate) struct Merge<'a, T> {
@@ -73,8 +73,8 @@ impl<'a, T: Ord + 'a> Merge<'a, T> {
         }
     }
 
-    /// Returns the next batch of merged items in ascending order, or an empty slice after the last item. The items of
-    /// the previous batch are dropped.
+    /// Returns the next batch of merged items in ascending order, or an empty slice after the last item. Drops the
+    /// items of the previous batch.
     pub(super) fn window(&mut self) -> Result<&[T]> {
         if let Err(err) = self.read_on() {
             self.sources.clear();

@@ -66,7 +66,7 @@ impl Memory {
         self.with_bytes(self.bytes / parts)
     }
 
-    /// Returns another budget, of `bytes` bytes, with the same directory for temporary files. `self` does not change.
+    /// Returns a budget of `bytes` bytes with the same directory for temporary files. `self` does not change.
     pub(crate) fn with_bytes(&self, bytes: usize) -> Memory {
         let temp_dir = self.temp_dir.clone();
         Memory { bytes, temp_dir }
@@ -103,9 +103,9 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// Returns the 128-bit representation of the record.
     fn to_bits(self) -> u128;
 
-    /// Returns the rank of the record. The high bits of the rank select the shard of the record.
-    /// [`merge_ordered`](merge_ordered) groups records with equal ranks. Ranks must be evenly distributed over 64 bits,
-    /// and must not decrease in a sorted sequence of records.
+    /// Returns the rank of the record, such as the key of its position. The high bits of the rank select the shard of
+    /// the record. [`merge_ordered`](merge_ordered) groups records with equal ranks. Ranks must be evenly distributed
+    /// over 64 bits, and must not decrease in a sorted sequence of records.
     fn rank(self) -> u64;
 
     /// Returns the packed form of the record, or `None` if it has none. The store keeps unsorted records in this form
@@ -115,7 +115,7 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
         None
     }
 
-    /// Restores a record from its packed form and from the number of its shard. The number is needed because the packed
+    /// Restores a record from its packed form. `_shard` is the number of its shard, which is needed because the packed
     /// form omits bits that are equal in all records of a shard.
     #[inline]
     fn from_packed(_shard: usize, _packed: [u8; PACKED_SIZE]) -> Self {
@@ -129,7 +129,7 @@ pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
         (self.rank() >> (u64::BITS - SHARDS.ilog2())) as usize
     }
 
-    /// Returns the number of the record's bucket when the records of a shard are sorted into 2^`bits` buckets. Every
+    /// Returns the number of the bucket that the record belongs to if its shard is divided into 2^`bits` buckets. Every
     /// record of a bucket precedes every record of the next bucket.
     #[inline]
     fn bucket(self, bits: u32) -> usize {
@@ -152,7 +152,7 @@ pub(crate) trait Fold: Default {
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 
-/// A fold that removes duplicates: of several equal records, it passes on only the first. The field contains the most
+/// A fold that removes duplicates: it passes on only the first of several equal records. The field contains the most
 /// recent record, or `None` before the first record.
 #[derive(Debug)]
 pub(crate) struct Dedup<R>(Option<R>);

@@ -46,8 +46,8 @@ fn checksum(block: &[u8], offset: u64) -> [u8; CHECKSUM_SIZE] {
     crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
-/// A temporary file that contains one or more runs. A run is a byte sequence that is written once. Runs must be written
-/// one after the other. The first write creates the file.
+/// A temporary file that contains one or more runs, which are byte sequences that are written once. Runs must be
+/// written one after the other. The first write creates the file.
 #[derive(Debug)]
 pub(super) struct RunFile {
     file: OnceLock<File>,
@@ -147,8 +147,8 @@ pub(super) fn length_of(text: &[u8]) -> [u8; 4] {
     length.to_le_bytes()
 }
 
-/// A byte sequence that is written once and then read in order. When it outgrows its memory budget, it is spilled to a
-/// temporary file.
+/// A byte sequence that is written once and then read. If it outgrows its memory budget, it is spilled to a temporary
+/// file.
 #[derive(Debug)]
 pub(crate) struct ByteRun {
     memory: usize,
@@ -223,8 +223,8 @@ impl ByteRun {
         }
     }
 
-    /// Moves whole blocks of `block` bytes from memory to the temporary file. The bytes after the last whole block stay
-    /// in memory.
+    /// Moves bytes from memory to the temporary file, in whole blocks of `block` bytes. The bytes after the last whole
+    /// block stay in memory.
     #[cold]
     fn spill(&mut self, block: usize) -> Result<()> {
         if !self.is_spilled {
@@ -277,7 +277,7 @@ impl ByteRun {
         self.append(text)
     }
 
-    /// Creates a reader of the sequence, starting at the byte offset `start`.
+    /// Creates a reader of the sequence that starts at the byte offset `start`.
     pub(crate) fn reader(&self, start: u64) -> ByteReader<'_> {
         ByteReader {
             run: self,
@@ -303,7 +303,7 @@ impl ByteRun {
         })
     }
 
-    /// Returns a function that reads the records of the sequence in order, at most `most` records per call.
+    /// Returns a function that reads the records of the sequence in order, up to `most` records per call.
     pub(super) fn refill<R: Record>(&self, most: usize) -> Refill<'_, R> {
         let mut reader = self.reader(0);
         Box::new(move |out| reader.read_records(most, out))
@@ -388,7 +388,7 @@ impl ByteReader<'_> {
         Ok(bits.map(|bits| u128::from_le_bytes(*bits)))
     }
 
-    /// Reads at most `most` of the next records, and appends them to `out`. Appends nothing after the last record.
+    /// Reads up to `most` further records, and appends them to `out`. Appends nothing after the last record.
     fn read_records<R: Record>(&mut self, most: usize, out: &mut Vec<R>) -> Result<()> {
         if self.at == self.buffer.len() && !self.is_at_end() {
             self.fill()?;

@@ -119,7 +119,7 @@ impl<R: Record> Shard<R> {
     }
 
     /// Removes all records of the shard from memory, sorts them and folds equal ones. Returns the 128-bit
-    /// representations of the folded records, which are stored in `scratch`. `shard` is the number of the shard.
+    /// representations of the folded records, which are stored in `scratch`. `shard` is the number of this shard.
     fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Vec<u128>) -> &'s [u128] {
         let (packed, records) = (mem::take(&mut self.packed), mem::take(&mut self.records));
         let unpacked = packed.iter().map(|packed| R::from_packed(shard, packed));
@@ -141,8 +141,8 @@ impl<R: Record> Shard<R> {
     }
 }
 
-/// Sorts `len` records, and returns their 128-bit representations, which are stored in `scratch`. The function
-/// distributes the records over small buckets, and then sorts the buckets one by one.
+/// Sorts `records`, which must yield `len` records, and returns their 128-bit representations, which are stored in
+/// `scratch`. The function distributes the records over small buckets, and then sorts the buckets one by one.
 fn sort_into<R: Record>(
     scratch: &mut Vec<u128>,
     len: usize,
@@ -249,8 +249,8 @@ impl<R: Record> Shards<R> {
     }
 
     /// Sorts and folds the records that `shard` has in memory. If the result still fills more than half of the shard's
-    /// quota, writes the result to a temporary file as a sorted run. `number` is the index of the shard. `scratch` is a
-    /// buffer for sorting.
+    /// quota (the number of records that it may hold in memory), writes the result to a temporary file as a sorted run.
+    /// `number` is the index of the shard. `scratch` is a buffer for sorting.
     fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Vec<u128>) -> Result<()> {
         let sorted = shard.take_sorted(number, scratch);
         if sorted.len() <= self.quota / 2 {
@@ -305,8 +305,7 @@ impl<R: Record> Shards<R> {
     }
 }
 
-/// The memory that is left for the sealed records of a store, as a number of records. All threads that seal shards
-/// share it.
+/// The memory that is left for the sealed records of a store, in records. All threads that seal shards share it.
 struct RecordBudget(AtomicUsize);
 
 impl RecordBudget {

@@ -33,7 +33,7 @@ const PREFIX_SIZE: usize = size_of::<[u64; 2]>();
 /// The number of bytes of a text in the first element of [`TextRef::prefix`].
 const KEY_SIZE: usize = size_of::<u64>();
 
-/// A reference to a text in memory: the offset of the text, and its first bytes for quick comparisons.
+/// A reference to a text in memory. It contains the location of the text, and its first bytes for quick comparisons.
 #[derive(Copy, Clone, Debug)]
 struct TextRef {
     /// The first bytes of the text, as returned by [`prefix`]. Two `u64` are used instead of a `u128`, whose alignment
@@ -91,8 +91,8 @@ pub(crate) struct TextSorter {
 }
 
 impl TextSorter {
-    /// Creates an empty sorter with the memory budget `memory`. If `limit` is a number, the sorter keeps only that many
-    /// texts, the smallest ones. If `limit` is `None`, it keeps all texts.
+    /// Creates an empty sorter with the memory budget `memory`. If `limit` is `Some`, the sorter keeps only that number
+    /// of texts, the smallest ones. Otherwise, it keeps all texts.
     pub(crate) fn new(memory: Memory, limit: Option<usize>) -> TextSorter {
         TextSorter {
             memory,
@@ -148,8 +148,8 @@ impl TextSorter {
         &text[..u32::from_le_bytes(*length) as usize]
     }
 
-    /// Sorts the texts in memory, and removes texts that the sorter need not keep, for example those beyond its limit.
-    /// Texts in temporary files do not change.
+    /// Sorts the texts in memory, and removes texts that the sorter need not keep: those that its [`KeepRule`] rejects,
+    /// and those beyond its limit. Texts in temporary files do not change.
     pub(crate) fn sort(&mut self) {
         let mut refs = mem::take(&mut self.refs);
         refs.sort_unstable_by_key(|text| text.prefix);
@@ -232,8 +232,8 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Writes sorted texts to the temporary file of `level` as a run, and returns the run. All runs of a level share a
-    /// file.
+    /// Writes the texts `sorted` as a run to the temporary file of `level`, and returns the run. All runs of a level
+    /// share a file.
     fn run<'a>(
         &self,
         level: usize,
@@ -251,7 +251,8 @@ impl TextSorter {
         writer.finish()
     }
 
-    /// Returns an iterator over those texts of `sorted` that the sorter keeps. `sorted` must be in ascending order.
+    /// Returns an iterator over `sorted`, without the texts that the sorter's [`KeepRule`] rejects and those beyond the
+    /// sorter's limit. `sorted` must yield texts in ascending order.
     fn filter_kept<'a>(
         &self,
         sorted: impl Iterator<Item = Result<Cow<'a, [u8]>>>,
@@ -272,7 +273,8 @@ impl TextSorter {
         wanted.take(self.limit)
     }
 
-    /// Sorts the texts, and returns an iterator over the texts that the sorter keeps, in ascending order.
+    /// Sorts the texts, and returns an iterator over them in ascending order. Leaves out the texts that the sorter's
+    /// [`KeepRule`] rejects and those beyond its limit.
     pub(crate) fn sorted(&mut self) -> Texts<'_> {
         self.sort();
         if self.levels.is_empty() {
@@ -284,7 +286,7 @@ impl TextSorter {
     /// Returns several sorted sequences that together contain all texts: the texts in memory, and each run in a
     /// temporary file. The caller must have called [`sort`](TextSorter::sort) after it added the last text.
     ///
-    /// Texts that the sorter need not keep are removed only within each sequence. Several sequences may therefore
+    /// Texts that the sorter need not keep are removed from each sequence separately. Several sequences may therefore
     /// contain the same text, even if the sorter keeps no duplicates.
     pub(crate) fn sequences(&self) -> impl Iterator<Item = Texts<'_>> {
         let runs = self.levels.iter().flatten();
