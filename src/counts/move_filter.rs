@@ -58,8 +58,8 @@ impl MoveFilter {
             && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
     }
 
-    /// Restricts the filter to moves that both `self` and `other` select. If `self` selects only the moves of one side
-    /// and `other` only those of the other side, the side of `self` is kept.
+    /// Restricts the filter to moves that `other` selects too. If `self` selects only the moves of one side and `other`
+    /// only those of the other side, this filter keeps its own side, although then no move meets both conditions.
     pub fn narrow(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.max(other.min_game);
         self.min_score = self.min_score.max(other.min_score);

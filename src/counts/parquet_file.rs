@@ -317,8 +317,8 @@ pub(super) enum ColumnType {
 }
 
 impl Column {
-    /// Finds the column with the name `name`. Returns `None` if the file has no such column. `holds` is the type that
-    /// the values must have.
+    /// Finds the column with the name `name`. Returns `None` if the file has no such column. `column_type` is the type
+    /// that the values of the column must have.
     ///
     /// # Errors
     ///
@@ -326,7 +326,7 @@ impl Column {
     pub(super) fn find(
         schema: &SchemaDescriptor,
         name: &'static str,
-        holds: ColumnType,
+        column_type: ColumnType,
     ) -> Result<Option<Column>, CountsError> {
         let is_it =
             |column: &ColumnDescriptor| matches!(column.path().parts(), [only] if only == name);
@@ -342,7 +342,7 @@ impl Column {
         }
         let column = &schema.columns()[place];
         let of_type = column.physical_type();
-        let (wanted, is_wanted) = match holds {
+        let (wanted, is_wanted) = match column_type {
             ColumnType::Integers => ("a 64-bit or 32-bit integer", is_plain_integer(column)),
             ColumnType::Booleans => ("a boolean", of_type == Type::BOOLEAN),
             ColumnType::Texts => ("a text", of_type == Type::BYTE_ARRAY),
@@ -361,8 +361,8 @@ impl Column {
         Ok(Some(Column { name, place }))
     }
 
-    /// Finds the column with the name `name`, which the file must have. `holds` is the type that the values must
-    /// have.
+    /// Finds the column with the name `name`, which the file must have. `column_type` is the type that the values of
+    /// the column must have.
     ///
     /// # Errors
     ///
@@ -370,9 +370,9 @@ impl Column {
     pub(super) fn required(
         schema: &SchemaDescriptor,
         name: &'static str,
-        holds: ColumnType,
+        column_type: ColumnType,
     ) -> Result<Column, CountsError> {
-        Column::find(schema, name, holds)?.ok_or(CountsError::NoColumn(name))
+        Column::find(schema, name, column_type)?.ok_or(CountsError::NoColumn(name))
     }
 
     /// Returns the index of the column in the file.

@@ -115,7 +115,9 @@ impl ClassReader {
     ///
     /// Returns an error if a column is missing or has the wrong type.
     fn open(file: &ParquetFile, group: usize, by: Grouping) -> Result<ClassReader, CountsError> {
-        let open = |name, holds| Column::required(file.schema(), name, holds)?.open(file, group);
+        let open = |name, column_type| {
+            Column::required(file.schema(), name, column_type)?.open(file, group)
+        };
         let integers = |name| open(name, ColumnType::Integers);
         let of = |is_wanted: bool, name| is_wanted.then(|| integers(name)).transpose();
         Ok(ClassReader {

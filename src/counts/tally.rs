@@ -107,7 +107,7 @@ impl Tally {
     }
 }
 
-/// A position that was counted. Contains the moves that were played in it and their results.
+/// A counted position, with the moves that were played in it and their results.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PositionCount {
     /// The key of the position.

@@ -180,8 +180,8 @@ impl Block {
     ///
     /// # Errors
     ///
-    /// Returns an error if the list of restart points at the end of the block is empty or does not fit into the
-    /// block.
+    /// Returns an error if the list of restart points at the end of the block is empty or does not fit into the block.
+    /// A restart point is an entry whose key is stored whole.
     pub(super) fn new(bytes: Vec<u8>, offset: u64, path: &Arc<Path>) -> Result<Block> {
         let mut block = Block::of_first_part(bytes, 0, offset, path);
         block.len = block.bytes.len();

@@ -92,7 +92,8 @@ fn edit(tables: &[TableFile]) -> Vec<u8> {
     edit
 }
 
-/// The state of a database after all edits in its manifest.
+/// The state of a database according to its manifest, which is a list of edits. An edit is a record that contains
+/// changes of the database.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Version {
     comparator: Option<Vec<u8>>,

@@ -113,14 +113,15 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// Returns an error if another file or directory is now at the target. Also returns an error if the target is a
-    /// directory and a file in it was changed or added. It is not an error if the target no longer exists.
+    /// Returns an error if the file or directory at the target was changed or replaced, or if a file in the directory
+    /// was changed or added. Returns the error of the function that [`set_guard`](Target::set_guard) set. It is not an
+    /// error if the target no longer exists.
     pub(super) fn check(&self) -> io::Result<()> {
         self.check_as(&self.path, |state| state)
     }
 
-    /// Checks that no other program has changed the old output, like [`check`](Target::check). Used after the old
-    /// output has been renamed to `path`.
+    /// Checks, after the old output has been renamed to `path`, that no other program has changed it. Unlike
+    /// [`check`](Target::check), ignores the time of the last status change, because a rename changes this time.
     pub(super) fn check_renamed(&self, path: &Path) -> io::Result<()> {
         self.check_as(path, FileState::renamed)
     }

@@ -90,8 +90,9 @@ pub(crate) const SHARDS: usize = 256;
 /// form omits bits that are always zero, and bits that follow from the number of the record's shard.
 pub(crate) const PACKED_SIZE: usize = 10;
 
-/// A 128-bit record that can be sorted and folded. Folding combines neighboring records with equal keys into one.
-/// Records have the same order as their 128-bit representations.
+/// A 128-bit record that can be sorted and folded. Folding combines neighboring records into one where [`Record::Fold`]
+/// permits it, for example by adding up the games of two records of the same move. Records have the same order as their
+/// 128-bit representations.
 pub(crate) trait Record: Copy + Ord + Send + Sync + Debug + 'static {
     /// The algorithm that combines neighbors in a sorted sequence of records, for example by summing the counts of
     /// equal records.
