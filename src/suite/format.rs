@@ -33,9 +33,9 @@ pub enum SuiteFormat {
 }
 
 impl SuiteFormat {
-    /// Detects the format of a suite from its text. If the first word is the board of a FEN, the suite consists of
-    /// positions. Otherwise, it consists of lines of moves in PGN. Skips blank lines of text and comments that begin
-    /// with `#`.
+    /// Detects the format of a suite from its text. If the first word of the first line is the board of a FEN, the
+    /// suite consists of positions. Otherwise, it consists of lines of moves in PGN. Blank lines and lines that begin
+    /// with `#` are skipped.
     pub fn of_text(text: &str) -> SuiteFormat {
         let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
         let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'));
@@ -50,7 +50,7 @@ impl SuiteFormat {
 /// Creates the output file of a suite. An existing file may be replaced if it is empty. A suite of lines may also be
 /// replaced if it has not been changed since polybook wrote it. With `force`, any file may be replaced.
 ///
-/// A suite of positions is never replaced without `force`, because it contains no checksum that would show changes. It
+/// A suite of positions is not replaced without `force`, because it contains no checksum that would show changes. It
 /// has no checksum because other programs sort and join the lines of such suites.
 ///
 /// # Errors
@@ -60,9 +60,9 @@ pub fn begin_suite(path: &Path, force: bool) -> Result<BufferedFile> {
     Ok(BufferedFile::sealed(begin_text(path, force)?))
 }
 
-/// Writes the entries of `ranking` to `file` in order, and returns the file and the number of entries. `suite` contains
-/// the options of the suite. `start_of` receives [`Ranked::start`], bytes that identify the starting position of an
-/// entry, and returns this position.
+/// Writes the entries of `ranking` to `file` in order. Returns the file, which the caller must commit, and the number
+/// of entries. `suite` contains the options of the suite. `start_of` receives the bytes [`Ranked::start`] of an entry,
+/// and returns the starting position that they identify.
 pub(super) fn write_ranked(
     file: BufferedFile,
     format: SuiteFormat,
@@ -141,14 +141,14 @@ impl AddAssign for GameStats {
     }
 }
 
-/// Returns the comment of an entry about its games: how many there are, how many of them have no result, and White's
-/// score in the others.
+/// Returns the comment of an entry about the games that played or reached it: how many there are, how many of them have
+/// no result, and White's score in the others.
 pub(super) fn note_of_games(results: GameStats) -> String {
     note("game", results)
 }
 
-/// Returns the comment of an entry that says how many times games reached its last position, and White's score in these
-/// games. A game that reached the position twice counts twice.
+/// Returns the comment that an entry gets about its last position: how many times games reached this position, and
+/// White's score in these games. A game that reached the position twice counts twice.
 pub(super) fn note_of_times(stats: Wdl) -> String {
     let without_result = 0;
     note(
@@ -160,8 +160,8 @@ pub(super) fn note_of_times(stats: Wdl) -> String {
     )
 }
 
-/// Returns a comment with the number of games and White's score, such as `3 games, White scored 50.0%`. `thing`
-/// is the noun for what `results` counts, such as `game`.
+/// Returns a comment with a number of games and White's score, such as `3 games, White scored 50.0%`. `thing` is the
+/// singular of the noun after the number, such as `game`.
 fn note(thing: &str, results: GameStats) -> String {
     let count = results.games();
     let s = if count == 1 { "" } else { "s" };
@@ -175,8 +175,8 @@ fn note(thing: &str, results: GameStats) -> String {
     note
 }
 
-/// The result of checking a suite. All entries of the suite are legal, because a suite with an illegal position
-/// or move cannot be read.
+/// The result of checking a suite. It does not report illegal positions and moves, because a suite that contains any
+/// cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SuiteCheck {
     /// The format: lines of moves in PGN, or positions, one per line of text.
@@ -196,7 +196,7 @@ pub struct SuiteCheck {
     pub faults: Vec<SuiteFault>,
 }
 
-/// A fault in a suite. Entries are numbered from 1.
+/// A fault in a suite. The fields contain numbers of entries, counted from 1.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SuiteFault {
     /// The game is over after the entry: by mate, stalemate, the rules of a variant, insufficient material, a threefold
@@ -227,15 +227,15 @@ impl std::fmt::Display for SuiteFault {
     }
 }
 
-/// Reads an evaluation from the EPD operation `ce` in `line`, and returns it in centipawns from White's view. The
-/// operation itself is from the view of `turn`, the side to move. Returns `None` if `line` contains no such operation.
+/// Reads the evaluation in the EPD operation `ce` of `line`, and returns it in centipawns from White's view. In the
+/// EPD, it is from the view of the side to move, which is `turn`. Returns `None` if `line` contains no such operation.
 pub(super) fn evaluation(line: &str, turn: Color) -> Option<i32> {
     let operations = line.split_once(" ce ")?.1;
     let own: i32 = operations.split(';').next()?.trim().parse().ok()?;
     Some(turn.fold_wb(own, own.checked_neg()?))
 }
 
-/// Returns the range from the minimum to the maximum of `values`, or `None` if there are no values.
+/// Returns the range from the smallest to the largest of `values`, or `None` if there are no values.
 pub(super) fn range<T: Ord + Copy>(values: impl Iterator<Item = T>) -> Option<RangeInclusive<T>> {
     values
         .map(|value| (value, value))

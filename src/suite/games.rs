@@ -26,8 +26,8 @@ use crate::{
     tree::push_move,
 };
 
-/// The length in bytes of the prefix of an encoded line. The prefix identifies the last position by the variant
-/// and a 64-bit hash.
+/// The length in bytes of the prefix of an encoded line. The prefix identifies the last position of the line. It
+/// consists of the number of the variant and a 64-bit hash.
 const PREFIX_SIZE: usize = 1 + size_of::<u64>();
 
 /// The opening line of a game, encoded as bytes. It contains the first moves of the game, or the moves that follow a
@@ -89,14 +89,15 @@ impl GameLines {
         lines.iter().try_for_each(|line| sorter.push(&line.0))
     }
 
-    /// Returns the total size of the temporary files in bytes.
+    /// Returns the total size in bytes of the temporary files to which lines were spilled.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         task::lock(&self.sorter).spilled_bytes()
     }
 
-    /// Writes a suite to `file`. A suite of lines contains the lines that at least `min_game` games played. A suite of
-    /// positions ([`SuiteFormat::Epd`]) contains the last positions that at least `min_game` games reached. Returns the
-    /// file, which the caller must commit, and statistics about the lines.
+    /// Makes a suite from the collected lines, and writes it to `file`. A suite of lines contains the lines that at
+    /// least `min_game` games played. A suite of positions ([`SuiteFormat::Epd`]) contains the last positions of lines
+    /// that at least `min_game` games reached. The options in `suite` may exclude further entries. Returns the file,
+    /// which the caller must commit, and statistics about the lines.
     ///
     /// # Errors
     ///
@@ -130,8 +131,8 @@ impl GameLines {
     }
 }
 
-/// Statistics about a suite that was made from games. They say how many lines or positions were found, how many of them
-/// became entries, and how many were left out for each reason.
+/// Statistics about a suite that was made from games: how many lines or positions were found, how many of them became
+/// entries, and how many were left out for each reason.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct LineCounts {
     /// The number of entries of the suite.
@@ -190,8 +191,8 @@ impl LineCounts {
     }
 }
 
-/// A ranker of the lines of games. It reads the sorted lines, groups them by their last position, and adds those that
-/// the suite accepts to a ranking.
+/// The state of ranking the lines of games. The ranker reads the sorted lines, groups them by their last position, and
+/// adds those that the suite accepts to a ranking.
 struct Ranker<'a> {
     format: SuiteFormat,
     suite: &'a Suite,
@@ -201,8 +202,8 @@ struct Ranker<'a> {
 }
 
 impl Ranker<'_> {
-    /// Reads the sorted opening lines of the games, and adds them to the ranking. Lines with the same last position
-    /// form a group. `memory` is the memory budget for one group.
+    /// Reads the sorted opening lines of the games from `sorter`, and adds those that the suite accepts to the ranking.
+    /// Lines with the same last position form a group, and `memory` is the memory budget for one group.
     fn rank(&mut self, sorter: &mut TextSorter, memory: &Memory) -> Result<()> {
         let mut open: Option<LineEnd> = None;
         for text in sorter.sorted() {
@@ -221,8 +222,8 @@ impl Ranker<'_> {
     }
 
     /// Adds the lines of `ending`, a group of lines with the same last position, to the ranking. If the suite consists
-    /// of positions, adds this position instead. A line or a position that the suite does not accept is left out, and
-    /// the counter for the reason is increased.
+    /// of positions, adds this position instead. Leaves out lines and positions that the suite does not accept, and
+    /// increments the counter for the reason.
     fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
         let is_kept = self.suite.keeps(Some(ending.results.stats));
@@ -271,8 +272,9 @@ impl Ranker<'_> {
         })
     }
 
-    /// Compares the evaluation of the last position in `ending` with the range that the suite accepts. Without such a
-    /// range, returns [`RangeCheck::Kept`]. Returns `None` if the game is over after every line of the group.
+    /// Compares the evaluation of the last position in `ending` with the range that the suite accepts. Returns
+    /// [`RangeCheck::Kept`] if the suite does not filter by evaluation. Returns `None` if it does, but the game is over
+    /// after every line of the group, so there is no position to look up.
     fn evaluated(&self, ending: &LineEnd) -> Result<Option<RangeCheck>> {
         if self.suite.evals.is_none() {
             return Ok(Some(RangeCheck::Kept(String::new())));
@@ -282,8 +284,8 @@ impl Ranker<'_> {
             .transpose()
     }
 
-    /// Adds a line to the ranking, unless the game is over after it. `all` counts all games that reached the last
-    /// position of the line, including games with other lines.
+    /// Adds a line to the ranking, unless the game is over after it. `all` contains the results of all games that
+    /// reached the last position of the line, including games with other lines.
     fn add_line(&mut self, line: &CountedLine<'_>, all: GameStats) -> Result<()> {
         let Some(replayed) = line.replay(self.suite) else {
             return Ok(());
@@ -318,7 +320,7 @@ impl Ranker<'_> {
     }
 }
 
-/// The group of all lines that lead to the same position.
+/// The group of all lines that end in the same position, with the results of their games.
 struct LineEnd {
     /// The lines whose games have all been added. The numbers of games precede each line.
     lines: ByteRun,
@@ -340,7 +342,8 @@ impl LineEnd {
         }
     }
 
-    /// Adds the line of a game to the group. Games with equal lines must be added consecutively.
+    /// Adds the line of one game to the group. The lines of all games that played the same moves must be added one
+    /// after the other.
     fn add(&mut self, game: &CountedLine<'_>) -> Result<()> {
         if self.line != game.bytes {
             self.end_line()?;
@@ -351,7 +354,8 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Ends the open line, whose games are being added: appends it and the results of its games to the field `lines`.
+    /// Ends the open line, which is the line whose games are being added: appends it and the results of its games to
+    /// the field `lines`.
     fn end_line(&mut self) -> Result<()> {
         let GameStats {
             stats,
@@ -363,8 +367,8 @@ impl LineEnd {
         self.lines.append_text(&text)
     }
 
-    /// Calls `f` with each line of the group and the results of its games. The line that is still open is left out, so
-    /// the caller must call [`end_line`](LineEnd::end_line) first.
+    /// Calls `f` with each line of the group and the results of its games. The caller must call
+    /// [`end_line`](LineEnd::end_line) first, because the line that is still open is not in the group yet.
     fn for_each_line(&self, mut f: impl FnMut(&CountedLine<'_>) -> Result<()>) -> Result<()> {
         let mut texts = self.lines.reader(0);
         while let Some(text) = texts.read_text()? {
@@ -384,9 +388,9 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Returns the last position of the lines in this group, and its opening. Takes the smallest move counters of all
-    /// lines, and the opening of the line with the most games. Returns `None` if the game is over after every line, for
-    /// example by repetition.
+    /// Returns the last position of the lines in this group, and its opening. The move counters of the position are the
+    /// smallest of all lines, and the opening is that of the line with the most games. Returns `None` if the game is
+    /// over after every line, for example by repetition.
     fn position(&self, suite: &Suite) -> Result<Option<(Keyed<VariantPosition>, String)>> {
         let counters = |pos: &Keyed<VariantPosition>| {
             let pos = pos.position();
@@ -420,8 +424,8 @@ struct CountedLine<'a> {
 }
 
 impl<'a> CountedLine<'a> {
-    /// Splits `bytes`, the encoded [`GameLine`] of one game, into its fields. The results of the returned line count
-    /// only this game.
+    /// Splits `bytes`, the encoded [`GameLine`] of one game, into its fields. The results in the returned line are
+    /// those of this single game.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
         let mut results = GameStats::default();
@@ -448,9 +452,9 @@ impl<'a> CountedLine<'a> {
         Variant::ALL[usize::from(self.end[0])]
     }
 
-    /// Returns bytes that identify the starting position of the line: eight null bytes for the starting position of
-    /// standard chess, otherwise the number of the variant and the FEN or EPD. A [`SourceSuite`](super::SourceSuite)
-    /// identifies its first starting position by the same eight null bytes.
+    /// Returns bytes that identify the starting position of the line. They are eight null bytes for the starting
+    /// position of standard chess, otherwise the number of the variant and the FEN or EPD. A
+    /// [`SourceSuite`](super::SourceSuite) encodes its first starting position as eight null bytes, too.
     fn start_bytes(&self) -> Vec<u8> {
         match (self.variant(), self.start) {
             (Variant::Standard, []) => vec![0; 8],
@@ -458,8 +462,8 @@ impl<'a> CountedLine<'a> {
         }
     }
 
-    /// Plays the moves of the line from its starting position. Returns `None` if a move is illegal. Also determines the
-    /// opening, if `suite` needs it.
+    /// Plays the moves of the line from its starting position, and returns the result. Returns `None` if a move is
+    /// illegal. Determines the opening of the line only if `suite` needs it.
     fn replay(&self, suite: &Suite) -> Option<Replayed> {
         let mut pos = Keyed::new(start_of(&self.start_bytes()));
         let mut opening = suite.opening(pos.position(), "");
@@ -482,7 +486,7 @@ impl<'a> CountedLine<'a> {
     }
 }
 
-/// An opening line after its moves were played.
+/// An opening line after its moves have been played.
 struct Replayed {
     /// The moves in SAN with move numbers.
     text: String,
@@ -500,7 +504,7 @@ impl Replayed {
     }
 }
 
-/// Decodes a starting position from the bytes that [`CountedLine::start_bytes`] returns.
+/// Decodes a starting position that [`CountedLine::start_bytes`] has encoded.
 fn start_of(start: &[u8]) -> VariantPosition {
     let (variant, fen) = match start {
         [variant, fen @ ..] if start.len() > 8 => (Variant::ALL[usize::from(*variant)], fen),

@@ -92,8 +92,8 @@ impl Default for Suite {
 
 impl Suite {
     /// Returns `true` if White's results in a position are within the ranges [`balance`](Suite::balance) and
-    /// [`draw_rate`](Suite::draw_rate). `stats` is `None` if the results are unknown. In this case, returns `true`
-    /// only if neither range is set.
+    /// [`draw_rate`](Suite::draw_rate). `stats` contains these results, or `None` if they are unknown. Unknown results
+    /// are accepted only if neither range is set.
     fn keeps(&self, stats: Option<Wdl>) -> bool {
         // Compares products instead of quotients, so that a share that equals a bound lies within the range.
         let is_within = |range: Option<(f64, f64)>, share: fn(Wdl) -> u64| {
@@ -108,8 +108,8 @@ impl Suite {
             && is_within(self.draw_rate, |stats| 2 * stats.draws)
     }
 
-    /// Looks up the evaluation of a position, and checks whether it lies in the range that the suite accepts. If no
-    /// range is set, the suite accepts every position.
+    /// Looks up the evaluation of a position, and checks whether it lies in the range that the suite accepts. A suite
+    /// without such a range accepts every position.
     fn evaluated(&self, pos: &VariantPosition) -> Result<RangeCheck> {
         let range = self.evals.as_ref();
         range.map_or(Ok(RangeCheck::Kept(String::new())), |range| {
@@ -117,14 +117,15 @@ impl Suite {
         })
     }
 
-    /// Returns the name of the option that filters positions by their results, or `None` if no such option is set.
+    /// Returns the name of an option that filters positions by their results, such as `--balance`. Returns `None` if no
+    /// such option is set.
     pub(crate) fn results_option(&self) -> Option<&'static str> {
         let balance = self.balance.map(|_| "--balance");
         balance.or(self.draw_rate.map(|_| "--draw-rate"))
     }
 
-    /// Returns the names of the options that restrict the results or evaluations of entries to a range, joined by
-    /// "and". Error messages about omitted entries name these options.
+    /// Returns the names of all options that restrict the results or evaluations of entries to a range, joined by
+    /// "and". Error messages name these options if entries were omitted because of them.
     pub(crate) fn ranges(&self) -> String {
         let options = [
             self.balance.map(|_| "--balance"),
@@ -153,8 +154,8 @@ impl Suite {
         )
     }
 
-    /// Returns `true` if the suite keeps only a limited number of entries, and these are the ones with the most games.
-    /// A search may then skip rarer lines.
+    /// Returns `true` if the suite consists of the entries with the most games, and their number is limited. The search
+    /// for lines may then skip rare lines.
     fn takes_the_commonest(&self) -> bool {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
@@ -245,7 +246,7 @@ pub fn read_starts(
         .collect()
 }
 
-/// Parses a line of text that contains a FEN or an EPD.
+/// Parses one line of text, which contains a FEN or an EPD. The semicolon after the last operation may be missing.
 fn read_start(line: &str, variant: Variant) -> Result<VariantPosition, LineError> {
     // Some programs omit the semicolon after the last operation.
     variant
@@ -253,8 +254,8 @@ fn read_start(line: &str, variant: Variant) -> Result<VariantPosition, LineError
         .or_else(|err| variant.parse_position(&format!("{line};")).map_err(|_| err))
 }
 
-/// Returns `true` if the game is over in `pos`, the last position of a line, by the rules or by threefold
-/// repetition. `identities` contains the identity (a hash) of each position of the line.
+/// Returns `true` if the game is over in `pos`, the last position of a line, by the rules of the variant, the 75-move
+/// rule or threefold repetition. `identities` contains the identity (a hash) of each position of the line.
 fn is_over(identities: &[u64], pos: &VariantPosition) -> bool {
     let mut identities = identities.to_vec();
     identities.sort_unstable();
@@ -262,7 +263,8 @@ fn is_over(identities: &[u64], pos: &VariantPosition) -> bool {
     has_threefold || pos.is_game_over() || pos.halfmoves() >= SEVENTY_FIVE_MOVES
 }
 
-/// The number of half-moves without a capture or a pawn move after which a game is drawn by the 75-move rule.
+/// The length of the 75-move rule in half-moves: a game is drawn after so many half-moves without a capture or a pawn
+/// move.
 const SEVENTY_FIVE_MOVES: u32 = 150;
 
 /// Returns `true` if `epd` can be a starting position of Chess960. In such a position, all pawns are on their initial
@@ -329,8 +331,8 @@ pub(super) enum RangeCheck {
     Unknown,
 }
 
-/// Returns the end of an error message, which says how many positions were left out because they have no evaluation.
-/// Returns an empty string if `count` is 0.
+/// Returns a phrase for the end of an error message, which says that `count` positions were left out because they have
+/// no evaluation. Returns an empty string if `count` is 0.
 pub(super) fn without_evaluation(count: u64) -> String {
     match count {
         0 => String::new(),

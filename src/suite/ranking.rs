@@ -15,7 +15,7 @@ use crate::{
     storage::sort::{Memory, TextSorter},
 };
 
-/// A line or a position that may become an entry of a suite.
+/// A line or a position that may become an entry of a suite, depending on its rank.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate<'a> {
     /// The text of the entry: movetext or an EPD. It must not contain null bytes.
@@ -33,7 +33,7 @@ pub(super) struct Candidate<'a> {
     pub note: &'a str,
 }
 
-/// An entry of a suite: a candidate that the limits of the suite have not excluded.
+/// An entry of a suite: a candidate that remains when the limits of the suite have been applied.
 pub(super) struct Ranked {
     pub text: String,
     pub start: Vec<u8>,
@@ -44,8 +44,8 @@ pub(super) struct Ranked {
 /// The maximum number of entries of a suite. A larger suite is an error, because no match needs that many.
 pub(super) const MAX_ENTRIES: usize = 4_000_000;
 
-/// A ranking of the candidates for a suite. It sorts them, and selects the first ones as entries, up to the limits of
-/// the suite. Candidates that exceed the memory budget are spilled to temporary files.
+/// A ranking of the candidates for a suite. It sorts them, and selects as many of the first ones as the limits of the
+/// suite allow. Candidates that exceed the memory budget are spilled to temporary files.
 pub(super) struct Ranking<'a> {
     suite: &'a Suite,
     /// The path of the suite, for error messages.
@@ -66,8 +66,8 @@ pub(super) struct Ranking<'a> {
     by_position: Option<TextSorter>,
 }
 
-/// The length in bytes of the identity of a candidate's last position. In the field `by_position` of a [`Ranking`], the
-/// identity precedes the encoded candidate.
+/// The length in bytes of the identity hash of a candidate's last position. In the field `by_position` of a
+/// [`Ranking`], this identity precedes each encoded candidate.
 const IDENTITY_SIZE: usize = size_of::<u64>();
 
 /// The length in bytes of the sort key that precedes an encoded candidate.
@@ -100,10 +100,11 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns the evaluation of a position as EPD operations, which are empty if the suite does not filter by
-    /// evaluation. Returns `None` if the position cannot be an entry of the suite, and increments the counter for the
-    /// reason: `over` if the game is over, `unevaluated` if the position has no evaluation, or `outside` if the
-    /// evaluation is out of range.
+    /// Checks whether a position can be an entry of the suite, and returns its evaluation as EPD operations. They are
+    /// empty if the suite does not filter by evaluation.
+    ///
+    /// Returns `None` if the position cannot be an entry, and increments the counter for the reason: `over` if the game
+    /// is over, `unevaluated` if the position has no evaluation, or `outside` if the evaluation is out of range.
     pub(super) fn evaluation_operations(
         &mut self,
         pos: &VariantPosition,
@@ -185,9 +186,9 @@ impl<'a> Ranking<'a> {
         }))
     }
 
-    /// Returns the sort key of a candidate; smaller keys come first. If the suite has a seed, the key is a seeded hash,
-    /// which gives a random order. Otherwise, the key decreases with the number of games, so candidates with many games
-    /// come first.
+    /// Returns the sort key of a candidate; smaller keys come first. If the suite has a seed, the key is a hash of the
+    /// candidate's positions and the seed, which gives a random order. Otherwise, candidates with many games get small
+    /// keys, and come first.
     fn rank(&self, candidate: &Candidate<'_>) -> u64 {
         match self.suite.seed {
             None => u64::MAX - candidate.games,
@@ -212,8 +213,8 @@ fn too_many(path: &Path, suite: &Suite) -> Error {
     Error::too_large(path, problem)
 }
 
-/// Decodes a candidate that becomes an entry of the suite. `ranked` contains the encoded candidate without the sort key
-/// that precedes it.
+/// Decodes an encoded candidate that becomes an entry of the suite. `ranked` must not contain the sort key that
+/// precedes the candidate in the ranking.
 fn read(ranked: &[u8]) -> Ranked {
     let mut parts = ranked.splitn(2, |byte| *byte == 0);
     let (text, rest) = (parts.next(), parts.next());

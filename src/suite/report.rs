@@ -62,8 +62,8 @@ pub struct SuiteFile {
     longest: usize,
 }
 
-/// A key that identifies a line of a suite without storing its moves: its length in half-moves, and the identities
-/// (hashes) of its first and last position.
+/// A key by which a line of a suite is found without storing its moves. It consists of the length of the line in
+/// half-moves, and the identities (hashes) of its first and last position.
 type LineKey = (usize, u64, u64);
 
 #[derive(Debug)]
@@ -87,8 +87,8 @@ struct Exit {
     opening: Option<String>,
 }
 
-/// A parsed entry of a suite, before it is assigned to its exit. An exit is the position in which one or more
-/// entries end.
+/// An entry of a suite that was parsed, but is not yet assigned to an exit. An exit is the position in which one or
+/// more entries end.
 struct ParsedEntry {
     text: Range<usize>,
     pos: Keyed<VariantPosition>,
@@ -314,11 +314,11 @@ impl SuiteFile {
         game
     }
 
-    /// Writes a copy of the suite without one-sided entries to `file`, and commits the file. An entry is one-sided if
-    /// one color won all games that were played from its last position, and at least [`ReportOptions::min_pairs`] pairs
-    /// of games were played. Returns the number of entries that were written.
+    /// Writes a copy of the suite without its one-sided entries to `file`, and commits the file. Returns the number of
+    /// entries that were written. `report` contains the results by which entries are one-sided: one color won all games
+    /// that were played from the last position of the entry, in at least [`ReportOptions::min_pairs`] pairs of games.
     ///
-    /// Create `file` with [`begin_suite`](super::begin_suite).
+    /// The function [`begin_suite`](super::begin_suite) creates `file`.
     ///
     /// # Errors
     ///
@@ -356,8 +356,8 @@ impl SuiteFile {
     }
 }
 
-/// The text that follows the error message if no game has an exit, and the suite consists of positions. It says how a
-/// game names such an exit.
+/// The text that is added to the error message if no game has an exit and the suite consists of positions. It explains
+/// how the exit of a game is found in this case.
 const EXIT_OF_POSITIONS: &str = ": in a suite of positions, the exit of a game is the position in its tag FEN, or the \
                                  position after its moves with the comment {book}; if the games have neither, give \
                                  the openings as lines in PGN";
@@ -381,8 +381,9 @@ impl Default for ReportOptions {
     }
 }
 
-/// Returns the number of book moves at the start of a game. A book move has a comment whose first word is `book`.
-/// `ends` contains the offsets in `text` at which the moves end, and `end` is the offset at which the game ends.
+/// Returns the number of book moves at the start of a game. A book move is a move that is followed by a comment whose
+/// first word is `book`. `text` contains the game. `ends` contains the offset in `text` at which each move ends, and
+/// `end` is the offset at which the game ends.
 fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
     let is_of_book = |at: usize| {
         let next = ends.get(at + 1).copied().unwrap_or(end);
@@ -397,8 +398,8 @@ fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
     (0..ends.len()).take_while(|at| is_of_book(*at)).count()
 }
 
-/// Parses a suite of positions, which are EPDs or FENs, one per line. The error is a message with the number of
-/// the line.
+/// Parses a suite of positions, which are EPDs or FENs, one in each line of `text`. If a line cannot be parsed, returns
+/// an error message that contains the number of the line.
 fn positions(text: &str, variant: Variant) -> Result<Vec<ParsedEntry>, String> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -425,7 +426,8 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<ParsedEntry>, String> {
     Ok(found)
 }
 
-/// Parses a suite of lines, which are games in PGN. The error is a message with the number of the game.
+/// Parses a suite of lines, which are games in PGN. If a game cannot be parsed, returns an error message that contains
+/// the number of the game.
 fn lines_of(text: &str) -> Result<Vec<ParsedEntry>, String> {
     let mut found = Vec::new();
     let mut reader = GameReader::new(text.as_bytes());
@@ -464,8 +466,8 @@ fn lines_of(text: &str) -> Result<Vec<ParsedEntry>, String> {
     Ok(found)
 }
 
-/// The round and the pair to which a game of a match belongs. In a pair, two players play the same opening twice,
-/// with swapped colors.
+/// The round to which a game of a match belongs, and the number of its pair within the round. In a pair of games, two
+/// players play the same opening twice, with swapped colors.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 struct Round {
     number: u32,
@@ -495,7 +497,8 @@ struct MatchGame {
     exit: Option<usize>,
 }
 
-/// The number of pairs of games in which a player scored 0, 0.5, 1, 1.5 and 2 points, in this order.
+/// The number of pairs of games in which a player scored 0, 0.5, 1, 1.5 and 2 points from both games of the pair, in
+/// this order.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Pentanomial(pub [u64; 5]);
 
@@ -587,7 +590,7 @@ fn draw_rate(stats: Wdl) -> Option<f64> {
     (games > 0).then(|| stats.draws as f64 * 100.0 / games as f64)
 }
 
-/// A game between two players. It may form a pair with another game between them.
+/// A game between two given players. It may form a pair with another game between them.
 struct EncounterGame {
     exit: usize,
     round: Option<Round>,
@@ -596,10 +599,11 @@ struct EncounterGame {
     result: GameResult,
 }
 
-/// Forms pairs of games between two players. `key` returns what the two games of a pair have in common, such as the
-/// round. Pairs each game with the earliest game that has the same key, swapped colors and no partner yet. A game for
-/// which `key` returns `None` gets no partner. If `is_self_play` is `true`, a player played against itself, and colors
-/// are ignored.
+/// Forms pairs of games between two players. Each game is paired with the earliest game that has the same key, swapped
+/// colors and no partner yet. `key` returns the key of a game: what the two games of a pair must have in common, such
+/// as the exit and the round. A game without a key (`None`) gets no partner.
+///
+/// If `is_self_play` is `true`, both players are the same, and colors are ignored.
 fn paired<K: Hash + Eq>(
     games: &[EncounterGame],
     is_self_play: bool,
@@ -619,7 +623,7 @@ fn paired<K: Hash + Eq>(
     pairs
 }
 
-/// Returns an error if the games and players in `results` exceed the memory budget of `games`.
+/// Returns an error if the games and players in `results` need more memory than the budget in `games`.
 fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     let budget = games.memory.bytes;
     match games.inputs.first() {
@@ -636,14 +640,13 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
 /// doubling. It also has entries in the tables that are used to find pairs.
 const BYTES_PER_GAME: usize = 160;
 
-/// An upper bound on the memory in bytes for the table entry of two players who played each other, without the memory
-/// for their games.
+/// An upper bound on the memory in bytes for the data of two players who played each other, not counting their games.
 const BYTES_PER_PAIR: usize = 384;
 
-/// An upper bound on the memory in bytes for one player, without the two copies of the player's name.
+/// An upper bound on the memory in bytes for one player, not counting the player's name, which is stored twice.
 const BYTES_PER_PLAYER: usize = 128;
 
-/// The results of one exit in the games that were read so far. An exit is the position in which an entry of a
+/// The results of one exit in all games that have been read so far. An exit is the position in which an entry of a
 /// suite ends.
 #[derive(Default)]
 struct ExitCounts {
@@ -653,7 +656,7 @@ struct ExitCounts {
     one_sided_pairs: u64,
 }
 
-/// The results of a match in the games that were read so far. Players are numbered in the order in which they
+/// The results of all games of a match that have been read so far. Players are numbered in the order in which they
 /// first occur.
 struct MatchCounts {
     names: Vec<String>,
@@ -721,9 +724,9 @@ impl MatchCounts {
         });
     }
 
-    /// Forms pairs of games between two players, and returns the results of the two players. A pair consists of two
-    /// games from the same exit with swapped colors. Also adds the results of each pair to its exit. A pair with an
-    /// unfinished game is not counted.
+    /// Forms pairs from `games`, the games between `players`, and returns the results of these two players against each
+    /// other. A pair consists of two games from the same exit with swapped colors. Also adds the result of each pair to
+    /// its exit. A pair with an unfinished game is not counted.
     fn encounter(&mut self, players: [usize; 2], games: &[EncounterGame]) -> Encounter {
         let is_self_play = players[0] == players[1];
         let mut found = paired(games, is_self_play, |game| Some((game.exit, game.round?)));

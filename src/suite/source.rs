@@ -32,8 +32,8 @@ use crate::{
 /// suite contains no results for it.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
 
-/// Advice that error messages about a suite give to the user: how to get more or fewer moves from the source of the
-/// suite. Each string is an imperative without a full stop.
+/// Advice for the user in error messages about a suite: how to get more or fewer moves from the source of the suite.
+/// Each string is an imperative clause, such as `keep moves with fewer games`, without a full stop.
 #[derive(Debug)]
 pub(crate) struct SourceAdvice {
     /// How the user can get more moves, or `None` if the suite already contains all moves.
@@ -42,8 +42,8 @@ pub(crate) struct SourceAdvice {
     pub fewer: &'static str,
 }
 
-/// A suite whose lines follow the moves of a source, such as a book. The lines begin in the positions `starts`,
-/// which must not be empty.
+/// A suite that is made from the moves of a source, such as a book or a database. Its lines begin in the positions
+/// `starts`, which must not be empty.
 pub(crate) struct SourceSuite<'a, S> {
     pub source: &'a S,
     pub results: ResultsOf<'a>,
@@ -93,12 +93,12 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// The maximum number of lines that a search extends before it stops. Without a limit, a search might never finish,
-/// because transpositions multiply the number of lines.
+/// The maximum number of lines that a search extends before it gives up. A search without this limit might never
+/// finish, because transpositions multiply the number of lines.
 const MAX_EXTENDED_LINES: u64 = if cfg!(test) { 8_000 } else { 8_000_000 };
 
-/// A line of moves in a search for the lines of a suite. The search extends each line until it has the length that the
-/// suite requires.
+/// A line of moves that a search for the lines of a suite extends, until the line has the length that the suite
+/// requires.
 struct SuiteLine {
     pos: Keyed<VariantPosition>,
     /// The moves in SAN with move numbers.
@@ -114,9 +114,9 @@ struct SuiteLine {
 }
 
 impl SuiteLine {
-    /// Returns a copy of this line, extended by the move `mv`. `portion` is the estimated share of all lines that begin
-    /// with the extended line, from 0 to 1, by which the progress is calculated. The opening is updated only if `suite`
-    /// needs it.
+    /// Returns a copy of this line, extended by the move `mv`. `portion` is the estimated share of the whole search
+    /// that the extended line and its continuations take, from 0 to 1. It is used to calculate the progress. The
+    /// opening is updated only if `suite` needs it.
     fn then(&self, mv: &TreeMove, portion: f64, suite: &Suite) -> SuiteLine {
         let pos = self.pos.position();
         let mut text = self.text.clone();
@@ -135,7 +135,7 @@ impl SuiteLine {
 }
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Searches for the lines of the suite and ranks them. The returned `bool` is `true` if the search stopped before
+    /// Searches for the lines of the suite and ranks them. Returns the ranking, and `true` if the search stopped before
     /// it had examined all lines, because there are too many. `path` is the file that error messages name.
     pub(super) fn rank_lines(&self, path: &Path) -> Result<(Ranking<'_>, bool)> {
         let mut lines = LineSearch {
@@ -156,8 +156,9 @@ impl<S: Source> SourceSuite<'_, S> {
         Ok((lines.ranking, is_cut))
     }
 
-    /// Returns the error for a search that stopped after [`MAX_EXTENDED_LINES`] lines. `found` is the number of lines
-    /// that it found for the suite. `longest` is the length in half-moves of the longest line that it examined.
+    /// Returns the error for a search that stopped because it had extended [`MAX_EXTENDED_LINES`] lines. `found` is the
+    /// number of lines of the required length that it found. `longest` is the length in half-moves of the longest line
+    /// that it examined.
     fn search_stopped(&self, path: &Path, found: u64, longest: usize) -> Error {
         let plies = self.suite.plies;
         let fewer = self.advice.fewer;
@@ -180,9 +181,9 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// A range of numbers of games, used in the search for the most played lines. The search makes several passes, and each
-/// pass finds the lines whose number of games is in one range. The highest range comes first, so that rare lines need
-/// not be examined.
+/// A range of numbers of games. The search for the most played lines makes several passes. Each pass finds only the
+/// lines whose number of games is in one range. The passes begin with the highest range and end when enough lines have
+/// been found, so rare lines need not be examined.
 #[derive(Copy, Clone, Debug)]
 struct GamesRange {
     /// The minimum, inclusive.
@@ -201,14 +202,16 @@ impl GamesRange {
         is_one_number: false,
     };
 
-    /// A range that accepts no line. The first pass uses it only to find the highest number of games of any line.
+    /// A range that contains no line. It is used in a first pass, which only finds the highest number of games of any
+    /// line.
     const NONE: GamesRange = GamesRange {
         least: u64::MAX,
         ..GamesRange::ALL
     };
 
-    /// Returns the range for the next pass, directly below this range. It contains `next`, the highest number of games
-    /// of any line below this range. It extends about an eighth below this range, so few passes are needed.
+    /// Returns the range for the next pass, which ends where this range begins. `next` is the highest number of games
+    /// of any line below this range, and the returned range contains it. To keep the number of passes small, the
+    /// returned range also contains at least the numbers down to seven eighths of the lower end of this range.
     fn after(self, next: u64) -> GamesRange {
         let least = match self.least {
             u64::MAX => next,
@@ -244,7 +247,7 @@ struct LineSearch<'a, S> {
 
 impl<S: Source> LineSearch<'_, S> {
     /// Searches for the lines of the suite, and adds them to the ranking. Returns `false` if the search stopped early
-    /// because it had examined [`MAX_EXTENDED_LINES`] lines.
+    /// because it had extended [`MAX_EXTENDED_LINES`] lines, otherwise `true`.
     fn find(&mut self) -> Result<bool> {
         let suite = self.of.suite;
         let limit = match suite.limit {
@@ -264,9 +267,9 @@ impl<S: Source> LineSearch<'_, S> {
     }
 
     /// Makes one pass of the search, from all starting positions. Finds the lines whose number of games lies in the
-    /// field `band`, the range of this pass. If all lines in this range have the same number of games, the pass leaves
-    /// a starting position when it has found `wanted` lines from there. Returns `false` if the search stopped early
-    /// because it had examined [`MAX_EXTENDED_LINES`] lines.
+    /// field `band`, the range of this pass. If all these lines have the same number of games, the pass goes on to the
+    /// next starting position after it has found `wanted` lines from the previous one. Returns `false` if the search
+    /// stopped early because it had extended [`MAX_EXTENDED_LINES`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -278,10 +281,10 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Searches for lines that begin in the position `start`, in one pass of the search. The search may stop after
-    /// `wanted` lines. `start_bytes` are the bytes that identify `start` in the ranking. `portion` is the part of the
-    /// displayed progress that the lines from `start` account for. Returns `false` if the search stopped early because
-    /// it had examined [`MAX_EXTENDED_LINES`] lines.
+    /// Searches for the lines from one starting position, `start`, in one pass of the search. If all lines of the pass
+    /// have the same number of games, stops when `wanted` lines have been found. `start_bytes` are the bytes that
+    /// identify `start` in the ranking. `portion` is the share of this starting position in the displayed progress.
+    /// Returns `false` if the search stopped early because it had extended [`MAX_EXTENDED_LINES`] lines.
     fn find_from(
         &mut self,
         start_bytes: &[u8],
@@ -324,9 +327,9 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Extends `line` by each move of its last position, and pushes the new lines onto the stack. They will be popped
-    /// in the order of their texts. Skips moves that repeat a position, and lines with too few games for the current
-    /// pass.
+    /// Extends `line` by each move that the source contains in its last position, and pushes the new lines onto
+    /// `stack`, so that the line whose text comes first is popped first. Skips moves that repeat a position, and lines
+    /// with too few games for the current pass.
     fn push_continuations(&mut self, line: &SuiteLine, stack: &mut Vec<SuiteLine>) -> Result<()> {
         let moves = self.of.source.moves(&line.pos)?;
         let portion = line.portion / moves.len() as f64;
@@ -349,8 +352,8 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(())
     }
 
-    /// Adds `line`, which has the required length, to the ranking. Leaves it out if its last position does not pass the
-    /// filters of the suite. `start_bytes` are the bytes that identify its first position.
+    /// Adds `line`, which has the required length, to the ranking, if its last position passes the filters of the
+    /// suite. `start_bytes` are the bytes that identify its starting position in the ranking.
     fn take(&mut self, start_bytes: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);
@@ -379,13 +382,13 @@ impl<S: Source> LineSearch<'_, S> {
     }
 }
 
-/// The maximum number of paths to one position that are stored. Further paths only add their weights to the weight of
-/// the position.
+/// The maximum number of paths to one position that are stored. If there are more, only the weights of the further
+/// paths are added to the weight of the position.
 const MAX_PATHS: usize = 64;
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Searches for the positions in which the lines of the suite end, and returns a ranking of them. The ranking is
-    /// empty if all lines are shorter than the suite requires. `path` is the file that error messages name.
+    /// Searches for the positions in which the lines of the suite end, and ranks them. The returned ranking is empty if
+    /// no line has the length that the suite requires. `path` is the file that error messages name.
     pub(super) fn rank_positions(&self, path: &Path) -> Result<Ranking<'_>> {
         let (suite, starts) = (self.suite, self.starts);
         let mut done = FractionalProgress::new(self.meter);
@@ -463,7 +466,7 @@ struct LinePath {
     portion: f64,
 }
 
-/// A position in a level of the breadth-first search, with the paths that lead to it.
+/// A position that the breadth-first search has reached, with the paths that lead to it.
 struct PositionPaths {
     /// The paths, at least one. A line must not repeat a position, so each path allows different continuations. A
     /// path is stored only if it allows a continuation that no earlier path allows.
@@ -482,8 +485,8 @@ impl PositionPaths {
         }
     }
 
-    /// Returns the position. Different paths give it different move counters; those of the first added path are
-    /// returned.
+    /// Returns the position. The paths can differ in their move counters. The returned position has the counters of the
+    /// path that was added first.
     fn pos(&self) -> &Keyed<VariantPosition> {
         &self.paths[0].pos
     }
@@ -491,8 +494,8 @@ impl PositionPaths {
     /// Adds a path that leads to this position. Paths must be added in ascending order of the length of their field
     /// `before`, which contains the earlier positions that a continuation may not repeat.
     ///
-    /// If a stored path already allows every continuation that the new path allows, only the weight and the progress of
-    /// the new path are added.
+    /// If a stored path already allows every continuation that the new path allows, the new path is not stored. Only
+    /// its weight and its share in the progress are added to those of the position.
     fn add(&mut self, path: LinePath) {
         self.weight += path.weight;
         self.portion += path.portion;
@@ -508,9 +511,9 @@ impl PositionPaths {
         }
     }
 
-    /// Extends each path to this position by the move `mv`, and returns the extended paths. Leaves out paths that
-    /// repeat a position. `moves` is the number of all moves in the position. Each of them gets the same part of the
-    /// position's share in the progress.
+    /// Extends each path to this position by the move `mv`, and returns the extended paths. Leaves out paths that would
+    /// repeat a position. `moves` is the number of moves that the source contains in this position. Each of these moves
+    /// gets an equal part of the position's share in the progress.
     fn after(&self, mv: &TreeMove, moves: usize, suite: &Suite) -> Vec<LinePath> {
         let mut paths: Vec<LinePath> = Vec::new();
         for path in &self.paths {
@@ -588,7 +591,7 @@ impl Level {
     }
 
     /// Calls `f` with each position of the level, together with the paths to it. `rules` is any position of the same
-    /// variant, from which the decoder takes the variant.
+    /// variant, which tells the decoder the variant.
     fn for_each(
         &mut self,
         rules: &VariantPosition,
@@ -614,8 +617,8 @@ impl Level {
     }
 }
 
-/// Decodes a path of a level. Returns `None` if the bytes are malformed. `rules` is any position of the same variant,
-/// from which the decoder takes the variant.
+/// Decodes a path of a level from `text`. Returns `None` if the bytes are malformed. `rules` is any position of the
+/// same variant, which tells the decoder the variant.
 fn read(text: &[u8], rules: &VariantPosition) -> Option<LinePath> {
     let (_, rest) = text.split_first_chunk::<8>()?;
     let (count, rest) = rest.split_first_chunk()?;

@@ -41,11 +41,12 @@ pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
 
 impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out` as text with one move per line, and returns the number of moves. `path` is the path of
-    /// the output in error messages.
+    /// the output, which error messages name.
     ///
-    /// A line is indented by two spaces for each earlier half-move. It contains the move, its evaluation if known, its
-    /// weight or results, and its percentage of the position's total weight. The word `transposition` means that the
-    /// moves of the resulting position are written elsewhere, after another move.
+    /// A line is indented by two spaces for each half-move before it. It contains the move, its evaluation if known,
+    /// its weight or results, and its percentage of the position's total weight. The word `transposition` after a move
+    /// means that the moves of the resulting position are written elsewhere, after another move that leads to this
+    /// position.
     ///
     /// # Errors
     ///
@@ -63,8 +64,8 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Formats a move as an indented line of the text output. The line contains the move, its evaluation, its weight or
-/// results, and a note if the move leads to a transposition.
+/// Formats a move as a line of the text output, indented by its depth in the tree. The line contains the move, its
+/// evaluation, its weight or results, and the word `transposition` if the tree continues elsewhere.
 fn line(branch: &Branch<'_>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -168,8 +169,8 @@ impl TextMove {
 }
 
 impl<S: Source> Tree<'_, S> {
-    /// Writes the tree to `out` as JSON lines, and returns the number of moves. Each position that has moves becomes
-    /// one line. `path` is the path of the output in error messages.
+    /// Writes the tree to `out` as JSON lines, one for each position that has moves. Returns the number of moves.
+    /// `path` is the path of the output, which error messages name.
     ///
     /// # Errors
     ///
@@ -205,8 +206,8 @@ impl<S: Source> Tree<'_, S> {
 /// written as separate games.
 const MAX_NESTING: usize = 16;
 
-/// The maximum number of moves in a game. The writer then ends the game, and continues the tree in another game. Scid
-/// limits a game to about 128 KiB, in which a move with a comment takes about 25 bytes.
+/// The maximum number of moves in a game. After so many moves, the writer continues the tree in another game. The
+/// reason is that Scid limits a game to about 128 KiB, and a move with a comment takes about 25 bytes there.
 const MAX_MOVES_PER_GAME: u64 = 2000;
 
 /// The value of the `Event` tag in each game that is written for a tree.
@@ -214,15 +215,15 @@ const EVENT: &str = "Opening tree";
 
 impl<S: Source> Tree<'_, S> {
     /// Writes the tree to `out` as PGN games with variations, and returns the number of moves. `path` is the path of
-    /// the output in error messages.
+    /// the output, which error messages name.
     ///
     /// After each move, a comment contains its weight or results, its percentage of the total weight, and its
-    /// evaluation if known. The word `transposition` means that the moves of the resulting position are written
-    /// elsewhere, after another move.
+    /// evaluation if known. The word `transposition` in the comment means that the moves of the resulting position are
+    /// written elsewhere, after another move that leads to this position.
     ///
     /// A game contains at most 2000 moves, and its variations are nested at most 16 deep. The rest of the tree follows
-    /// in further games. Each of them begins with the moves that lead to its first new position. The returned number
-    /// does not include these repeated moves.
+    /// in further games. Each of these begins with the moves that lead to its first new move. The returned number does
+    /// not include these repeated moves.
     ///
     /// # Errors
     ///
@@ -231,8 +232,9 @@ impl<S: Source> Tree<'_, S> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, false)
     }
 
-    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), and adds a tag to the first game. The tag contains
-    /// a placeholder for a checksum of the file. The caller must replace the placeholder when the file is finished.
+    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), but with an additional tag in the first game. The
+    /// tag contains a placeholder for a checksum of the file. The caller must replace the placeholder when the file is
+    /// complete.
     ///
     /// # Errors
     ///
@@ -241,12 +243,14 @@ impl<S: Source> Tree<'_, S> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, true)
     }
 
-    /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), and returns the number of moves. `path`
-    /// is the path of the output in error messages. `event` is the value of the `Event` tag.
+    /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), but with other comments, and returns the
+    /// number of moves. `path` is the path of the output, which error messages name. `event` is the value of the
+    /// `Event` tag.
     ///
-    /// `comment` returns the text with which the comment after a move begins. If it returns `None`, the comment begins
-    /// with the weight or the results of the move. A note about a transposition and the evaluation of the move follow.
-    /// If `is_sealed` is `true`, the first game gets a tag with a placeholder for a checksum of the file.
+    /// `comment` returns the text with which the comment after a move begins, or `None` if the comment begins with the
+    /// weight or the results of the move. After this text, the comment states whether the move is a transposition, and
+    /// the evaluation of the move if known. If `is_sealed` is `true`, the first game gets a tag with a placeholder for
+    /// a checksum of the file.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
@@ -290,8 +294,8 @@ impl<S: Source> Tree<'_, S> {
     }
 }
 
-/// Writes the moves of `line`, from the position `start`, without comments. A game that continues an earlier game
-/// begins with such moves, which lead from the start of the tree to its first new move.
+/// Writes the moves of `line` without comments, starting from the position `start`. A game that continues an earlier
+/// game begins with these moves, which lead from the start of the tree to the first new move of the game.
 fn lead<W: Write>(
     games: &mut GameWriter<W>,
     start: &VariantPosition,
@@ -306,9 +310,9 @@ fn lead<W: Write>(
     Ok(())
 }
 
-/// Formats a move as movetext: the move number, the move and a comment. The comment begins with the text `comment`. If
-/// `comment` is `None`, it begins with the weight or the results of the move. It ends with a note about a transposition
-/// and the evaluation of the move, if there are any.
+/// Formats a move as movetext: the move number, the move and a comment. The comment begins with the text `comment` or,
+/// if it is `None`, with the weight or the results of the move. It ends with the word `transposition` and the
+/// evaluation of the move, if they apply.
 fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -331,7 +335,7 @@ fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     }
 }
 
-/// The maximum number of bytes in a line of movetext. Only a single word may be longer.
+/// The maximum length in bytes of a line of movetext. A line is longer only if it consists of a single longer word.
 const MAX_LINE_WIDTH: usize = 80;
 
 /// A writer of PGN games. It breaks movetext into lines.
@@ -388,8 +392,8 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n")
     }
 
-    /// Appends the words of `text` to the movetext of the game, separated by spaces. The writer may break the line
-    /// between two words.
+    /// Appends the words of `text`, which are separated by spaces, to the movetext of the game. The writer may break
+    /// the line between two words.
     pub(crate) fn words(&mut self, text: &str) -> io::Result<()> {
         for word in text.split(' ') {
             // An opening bracket is followed directly by the next word.
@@ -430,8 +434,9 @@ impl<W: Write> GameWriter<W> {
         self.out
     }
 
-    /// Writes the buffered word to the output. If it does not fit on the current line, begins a new line first. The
-    /// last word is buffered because a closing parenthesis may be attached to it.
+    /// Writes the word that is still in the buffer to the output. If it does not fit on the current line, begins a new
+    /// line first. The last word stays in the buffer at first, because a closing parenthesis must follow it without a
+    /// space.
     fn flush_word(&mut self) -> io::Result<()> {
         if self.word.is_empty() {
             return Ok(());

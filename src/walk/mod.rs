@@ -85,14 +85,15 @@ pub trait Source {
         pos.identity()
     }
 
-    /// Returns `true` if the source certainly contains no move for positions with the given Polyglot key. Returns
-    /// `false` if this is unknown without reading a file. By default, returns `false`.
+    /// Returns `true` if it is certain, without reading a file, that the source contains no move for positions with the
+    /// given Polyglot key. Otherwise, returns `false`, and the source may or may not contain moves. By default, returns
+    /// `false`.
     fn lacks(&self, _key: u64) -> bool {
         false
     }
 
-    /// Checks that no other program has changed the file of the source since it was opened. Otherwise a walk could
-    /// mix old and new moves. By default, does nothing.
+    /// Returns an error if another program has changed the file of the source since it was opened. A walk calls this
+    /// function at its end, because it could have mixed old and new moves. By default, does nothing.
     ///
     /// # Errors
     ///
@@ -102,9 +103,9 @@ pub trait Source {
     }
 }
 
-/// A source that adds missing moves to the inner source `S`. In a position without moves of `S`, it returns every
-/// legal move that leads to a position with moves of `S`. A walk through a book for one side can thus continue after
-/// any reply of the opponent.
+/// A source that adds replies to the inner source `S`. In a position without moves of `S`, it returns every legal move
+/// that leads to a position with moves of `S`. In all other positions, it returns the moves of `S`. A walk through a
+/// book for one side can thus continue after any reply of the opponent to which the book has an answer.
 #[derive(Debug)]
 pub struct Replies<S>(pub S);
 
@@ -127,9 +128,9 @@ impl<S: Source> Source for Replies<S> {
     }
 }
 
-/// A source of the lines that a player of one color prepares. If this color is to move, it returns the moves of the
-/// inner source `S`. If the opponent is to move, it returns every legal reply that leads to a position with moves of
-/// `S`.
+/// A source of the lines that a player prepares for one color, which is the second field. If this color is to move, it
+/// returns the moves of the inner source `S`. If the opponent is to move, it returns every legal move to which `S`
+/// contains an answer.
 #[derive(Debug)]
 pub struct LinesOf<S>(pub S, pub Color);
 
@@ -152,9 +153,9 @@ impl<S: Source> Source for LinesOf<S> {
     }
 }
 
-/// Creates three sources from `source`: [`Replies`], and [`LinesOf`] for White and for Black. Together, walks through
-/// the three sources reach every position that the lines of `source` can reach. A book for one side needs this, because
-/// it contains no replies of the opponent.
+/// Creates three sources from `source`: [`Replies`], and [`LinesOf`] for White and for Black. A book for one side
+/// contains no moves of the opponent, and these sources add them in different ways. Together, walks through the three
+/// sources reach every position that the lines of `source` can reach.
 pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3] {
     [
         Box::new(Replies(source)),
@@ -163,9 +164,9 @@ pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Sour
     ]
 }
 
-/// Calls `visit` with each position that can be reached from `starts` by moves of `source`. The walk also follows
-/// replies that lead to a position with moves of `source`, because `source` may contain the moves of only one side. It
-/// stops when `visit` returns `false`.
+/// Calls `visit` with each position that has moves and can be reached from `starts` by moves of `source`. Because
+/// `source` may contain the moves of only one side, the walk also follows any legal move to which `source` contains an
+/// answer. The walk stops when `visit` returns `false`.
 ///
 /// A position may be visited several times. `memory` is the memory budget, and `meter` receives the progress.
 pub(crate) fn each_position(
@@ -202,8 +203,8 @@ pub(crate) fn each_position(
     Ok(())
 }
 
-/// A source that returns the moves of the inner source `S` until `is_done` is set. After that, it returns no
-/// moves, so a walk through it ends.
+/// A source that returns the moves of the inner source `S` until `is_done` is set. After that, it returns no moves. A
+/// walk through this source can thus be ended early.
 struct UntilDone<'a, S> {
     source: &'a S,
     is_done: &'a Cell<bool>,
@@ -217,8 +218,9 @@ impl<S: Source> Source for UntilDone<'_, S> {
         }
     }
 
-    /// Returns the exact identity of the position, which differs between positions with different Polyglot keys. The
-    /// inner source stores moves by Polyglot key, so it may contain different moves for such positions.
+    /// Returns the exact identity of the position. The inner source may store moves by Polyglot key, and may then
+    /// contain different moves for two positions that have the same identity but different keys. Such positions have
+    /// different exact identities.
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         pos.exact_identity()
     }
@@ -232,9 +234,9 @@ impl<S: Source> Source for UntilDone<'_, S> {
     }
 }
 
-/// Returns the legal moves of `pos` that lead to a position with moves of `source`, sorted for display. `known`
-/// contains the moves of `source` in `pos`, which come first, in descending order of their numbers of games. The other
-/// moves follow, in descending order of the total number of games in which `source` answers them.
+/// Returns the legal moves of `pos` after which `source` contains an answer, sorted for display. `known` contains the
+/// moves that `source` itself contains in `pos`. Those of them that have an answer come first, in descending order of
+/// their numbers of games. The other moves follow, in descending order of the total number of games of the answers.
 fn replies_with_answers(
     source: &impl Source,
     pos: &Keyed<VariantPosition>,
@@ -298,8 +300,8 @@ impl<S: Source> Source for EvaluatedSource<S> {
     }
 }
 
-/// A source that returns the moves of two inner sources. If both contain the same move, it returns the move of the
-/// first one.
+/// A source that combines the moves of two inner sources. If both contain the same move, it returns the move with the
+/// data of the first source.
 #[derive(Debug)]
 pub struct Union<A, B>(pub A, pub B);
 
@@ -314,8 +316,9 @@ impl<A: Source, B: Source> Source for Union<A, B> {
         Ok(moves)
     }
 
-    /// Returns the ID of the inner source that distinguishes more positions, because only this source may contain
-    /// different moves for them.
+    /// Returns the ID that both inner sources give to the position. If their IDs differ, one of the sources
+    /// distinguishes positions by their Polyglot keys, so the exact identity is returned, which also distinguishes
+    /// them.
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         let id = self.0.position_id(pos);
         if id == self.1.position_id(pos) {
@@ -371,8 +374,8 @@ impl<S: Source + ?Sized> Source for Box<S> {
     }
 }
 
-/// The limits of a tree of opening moves. By default, the tree contains every move of its source, in lines of up to
-/// [`Limits::MAX_PLIES`] half-moves.
+/// The limits that determine which moves and lines belong to a tree of opening moves. By default, the tree contains
+/// every move of its source, in lines of up to [`Limits::MAX_PLIES`] half-moves.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Limits {
     /// The greatest length of a line in half-moves. If it is set, an additional walk finds every position within this
@@ -391,7 +394,7 @@ pub struct Limits {
     pub memory: Memory,
 }
 
-/// A move that is within the limits of a tree, with two shares: its share in the total weight of its position, and the
+/// A move that the limits of a tree allow. The two shares are its share in the total weight of its position, and the
 /// estimated share of the whole tree that follows it.
 #[derive(Clone, Debug)]
 struct KeptMove {
@@ -414,7 +417,8 @@ impl Limits {
     }
 
     /// Returns the moves of a position that are within the limits. `portion` is the estimated share of the whole tree
-    /// that follows the position, from 0 to 1. The function divides it among the returned moves.
+    /// that follows the position, from 0 to 1. It is divided among the returned moves, in order to measure the
+    /// progress.
     fn choices(
         &self,
         source: &impl Source,

@@ -98,8 +98,8 @@ impl<'a, S: Source> Tree<'a, S> {
         &self.start
     }
 
-    /// Walks through the tree and calls `f` with each event, such as a move. If several moves lead to the same
-    /// position, the walk continues after only one of them.
+    /// Walks through the tree and calls `f` with each event, such as a move. The walk visits the moves of each position
+    /// only once, even if several moves lead to the position.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl<'a, S: Source> Tree<'a, S> {
     }
 }
 
-/// A position on the current path of a walk through a tree of moves. It refers to the previous position on the path.
+/// A position on the current path of a walk through a tree of moves, linked to the previous position on the path.
 #[derive(Clone)]
 struct TreeNode {
     pos: Keyed<VariantPosition>,
@@ -169,7 +169,7 @@ impl TreeNode {
     }
 }
 
-/// A task on the stack of a walk. The walk uses a stack instead of recursion, because lines may be very long.
+/// A task on the stack of a walk. The walk does not use recursion, because lines may be too long for it.
 enum Task {
     /// Visit the moves of a position.
     Expand(Rc<TreeNode>),
@@ -196,8 +196,8 @@ struct TreeWalk<'a, S> {
 }
 
 impl<S: Source> TreeWalk<'_, S> {
-    /// Performs `task` and the tasks that result from it, and reports the moves that they visit as one game. Tasks that
-    /// do not fit into this game are deferred to later games.
+    /// Performs `task` and all tasks that result from it, and reports the moves that they visit to the caller of the
+    /// walk as one game. Tasks that exceed the limits of a game are deferred, and become separate games.
     fn game(&mut self, task: Task) -> Result<()> {
         let line = match &task {
             Task::Expand(node) => node.line(),
@@ -308,8 +308,8 @@ impl<S: Source> TreeWalk<'_, S> {
         Ok(())
     }
 
-    /// Returns the moves after which the tree may continue in the position `node`. Returns no moves if the tree
-    /// already has its maximum number of moves, or if the line to the position has its maximum length.
+    /// Returns the moves with which the tree continues in the position `node`. Returns no moves if the tree already has
+    /// its maximum number of moves, or if the line to the position already has its maximum length.
     fn choices(&self, node: &TreeNode) -> Result<Vec<KeptMove>> {
         if self.left == 0 || node.ply >= self.limits.plies() {
             return Ok(Vec::new());
@@ -317,10 +317,10 @@ impl<S: Source> TreeWalk<'_, S> {
         self.limits.choices(self.source, &node.pos, node.portion)
     }
 
-    /// Visits the move `choice` of the position `node`. `nesting` is the number of variations that enclose the move.
+    /// Visits the move `choice` in the position `node`. `nesting` is the number of variations that enclose the move.
     ///
-    /// Returns the position after the move if the walk continues there. Returns `None` if a limit is reached, or if
-    /// the walk continues in that position after a different move.
+    /// Returns the position after the move if the walk continues there. Returns `None` if a limit is reached, or if the
+    /// walk continues from that position elsewhere, after another move that leads to it.
     fn visit(
         &mut self,
         node: &Rc<TreeNode>,
@@ -359,7 +359,7 @@ impl<S: Source> TreeWalk<'_, S> {
     }
 }
 
-/// The memory in bytes for the positions of one level of a breadth-first walk. Further positions of the level are
+/// The number of bytes of memory for the positions of one level of a breadth-first walk. Positions that exceed it are
 /// written to a temporary file.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 
@@ -372,8 +372,8 @@ pub(crate) struct Arrival<'a> {
     pub is_new: bool,
 }
 
-/// Walks breadth first from `starts`, and calls `f` with each move. The walk follows only moves that `limits` admits.
-/// It reaches each position first by a shortest line, and visits the moves of each position once. A line has at most
+/// Walks breadth first from `starts`, and calls `f` with each move. The walk follows only moves that `limits` allows.
+/// It visits the moves of each position once, after a shortest line to this position. A line has at most
 /// `limits.plies() - 1` half-moves. `done` receives the progress.
 ///
 /// Returns the [fingerprints](position_fingerprint) of all positions that the walk has reached.
@@ -432,7 +432,8 @@ pub(crate) fn walk_breadth_first(
     Ok(met)
 }
 
-/// The decision of a walk after a move: to continue there, to mark a transposition, or to end the line.
+/// The decision of a walk after it has visited a move: whether it continues from the new position, marks the move as a
+/// transposition, or ends the line.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AfterMove {
     /// The tree continues the position after the move.
@@ -483,8 +484,8 @@ impl Expansion {
         Ok(Expansion::Shortest { met, moves })
     }
 
-    /// Decides what a walk does after the move `mv` from the position `before` to the position `after`: continue in
-    /// `after`, end the line, or mark a transposition, because the walk continues from `after` elsewhere. `source`
+    /// Decides how a walk continues after the move `mv`, which leads from the position `before` to the position
+    /// `after`. The move is a transposition if the walk continues from `after` elsewhere, after another move. `source`
     /// defines which positions are equal. `ply` is the number of half-moves from the start of the tree to `after`.
     pub(super) fn after(
         &mut self,
@@ -518,8 +519,8 @@ impl Expansion {
     }
 }
 
-/// Returns a number that identifies the position `pos` in a set of positions. The low 64 bits of the number are 0, so
-/// that [`move_fingerprint`] can store a move in them.
+/// Returns a number that identifies the position `pos`. The low 64 bits of the number are 0, so that
+/// [`move_fingerprint`] can store a move in them.
 fn position_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>) -> u128 {
     u128::from(source.position_id(pos)) << 64
 }
@@ -530,16 +531,17 @@ fn move_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>, mv: Move
     position_fingerprint(source, pos) | u128::from(BookMove::from(mv).0)
 }
 
-/// Appends the position `pos` as text to `level`, which collects the positions of the next level of a breadth-first
-/// walk. `portion` is the estimated share of the tree that follows the position.
+/// Appends the position `pos` as text to `level`, which collects the positions whose moves a breadth-first walk will
+/// visit in the next level. `portion` is the estimated share of the tree that follows the position.
 fn push_waiting(level: &mut ByteRun, pos: &VariantPosition, portion: f64) -> Result<()> {
     let mut text = portion.to_le_bytes().to_vec();
     text.extend_from_slice(stored(pos).as_bytes());
     level.append_text(&text)
 }
 
-/// Parses a text that [`push_waiting`] wrote. Returns the position, and the share of the tree that follows it. The
-/// position is `None` if the text is malformed. `start` is any position of the same variant.
+/// Parses a text that [`push_waiting`] wrote. Returns the position, and the estimated share of the tree that follows
+/// it. The position is `None` if the text is malformed. `start` is any position of the same variant, which tells the
+/// parser the variant.
 fn read_waiting(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
     let (portion, pos) = text.split_first_chunk().expect("a portion comes first");
     let pos = restored(&String::from_utf8_lossy(pos), start);
