@@ -84,7 +84,8 @@ pub struct Convert {
     pub meter: Arc<Meter>,
 }
 
-/// The result of a conversion: the number of entries written, and the numbers of rows and moves that were omitted.
+/// The result of a conversion: the number of entries written to the output, and the numbers of rows and moves of the
+/// input that were left out.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Converted {
     /// The number of entries written: records of a book, lines or positions of a suite, or rows of a table.
@@ -340,10 +341,11 @@ impl Source for CountedMoves<'_> {
     }
 }
 
-/// The maximum number of database rows in a batch. The calling thread reads one batch, and then the threads of the pool
-/// count its moves.
+/// The maximum number of database rows in a batch. The calling thread reads a batch, and then all threads of the pool
+/// count its moves together.
 const ROWS_PER_BATCH: usize = 1 << 16;
-/// The number of bytes that end a batch of database rows, even if it contains fewer than [`ROWS_PER_BATCH`] rows.
+/// The total size in bytes at which a batch of database rows is complete, even if it contains fewer than
+/// [`ROWS_PER_BATCH`] rows.
 const BYTES_PER_BATCH: usize = 1 << 24;
 
 /// The result of reading an OOBS database: the counts of its moves, its starting positions, and a summary of the rows

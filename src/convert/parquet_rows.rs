@@ -16,7 +16,7 @@ use crate::{
     task,
 };
 
-/// The names of the columns that contain text. All other columns contain numbers.
+/// The names of the table columns that contain text. All other columns contain numbers.
 const TEXTS: [&str; 3] = ["fen", "san", "uci"];
 
 /// The name of the column that contains moves as 16-bit numbers. The type of the column is a 32-bit integer, as in the

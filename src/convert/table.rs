@@ -239,7 +239,7 @@ struct DatabaseTable<'a> {
 }
 
 impl DatabaseTable<'_> {
-    /// Writes the rows of one position, sorted by number of games in descending order, and clears `rows`.
+    /// Writes `rows`, all rows of one position, sorted by number of games in descending order. Clears `rows`.
     fn write(&mut self, rows: &mut Vec<ObsRow>) -> Result<()> {
         let Some(first) = rows.first() else {
             return Ok(());

@@ -25,19 +25,20 @@ pub(super) enum Event {
     EngineEnd,
 }
 
-/// The time that the second engine, which plays outside the book, has to answer `uciok` after its start.
+/// How long the second engine may take to answer `uciok` after its start. The second engine plays in positions outside
+/// the book.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The time that the second engine, which plays outside the book, has to exit after `quit`. If the engine takes longer,
-/// it is killed.
+/// How long the second engine may take to exit after `quit`. An engine that takes longer is killed. The second engine
+/// plays in positions outside the book.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The maximum number of lines that wait to be sent to the second engine, which plays outside the book. The number is
-/// large because some user interfaces set a hundred options at once.
+/// The maximum number of lines that wait to be sent to the second engine, which plays in positions outside the book.
+/// The number is large because some user interfaces set a hundred options at once.
 const MAX_QUEUED_LINES: usize = 1 << 10;
 
-/// The maximum number of lines that the second engine, which plays outside the book, may write before `uciok`. The
-/// limit exists because these lines are kept in memory.
+/// The maximum number of lines that the second engine may write before `uciok`, which limits the memory for these
+/// lines. The second engine plays in positions outside the book.
 const MAX_LINES_BEFORE_UCIOK: usize = 1 << 12;
 
 /// A running UCI engine that has answered `uci`. It plays in positions that no source contains.

@@ -20,10 +20,10 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// The maximum length in half-moves of the variation that is shown for a move.
+/// The maximum length, in half-moves, of the variations that the engine shows to the user.
 const MAX_SHOWN_PLIES: usize = 5;
 
-/// The maximum number of commands that are queued during a search.
+/// The maximum number of commands that are queued until the current search ends.
 const MAX_QUEUED_COMMANDS: usize = 64;
 
 /// A search whose result, `bestmove`, has not been sent yet.
@@ -89,8 +89,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles the events of the session until `quit` or the end of the input. Then ends the second engine, which
-    /// plays outside the book.
+    /// Handles the events of the session until the command `quit` or the end of the input. Then ends the second engine,
+    /// if there is one. The second engine plays in positions outside the book.
     ///
     /// # Errors
     ///
@@ -132,8 +132,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Takes the first command out of the queue of waiting commands, and returns it. Returns `None` if the queue is
-    /// empty, or if this command must wait until the current search ends.
+    /// Removes the first command from the queue of commands that had to wait, and returns it. Returns `None` if the
+    /// queue is empty, or if its first command must still wait for the end of the current search.
     fn next_waiting(&mut self) -> Option<String> {
         let (word, _) = command::split(self.waiting.front()?)?;
         let can_obey = self.can_obey(word);
@@ -212,8 +212,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Informs the user interface if no game can pass the current filters. The filters are kept, because the user
-    /// interface may be about to set further options.
+    /// Informs the user interface if the current filters are invalid, or if no game can pass them. The filters are
+    /// kept, because the user interface may be about to set further options.
     fn check_filters(&mut self) -> Result<()> {
         let filters = &self.settings.filters;
         let mut problems = Vec::new();
@@ -365,8 +365,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Ends the search and sends its result to the user interface. Does nothing if the result must wait for a command
-    /// such as `stop`. Also does nothing if the second engine, which plays outside the book, is still searching.
+    /// Ends the search and sends its result to the user interface. Does nothing if the result must still wait for a
+    /// command such as `stop`, or if the second engine is still searching. The second engine plays in positions outside
+    /// the book.
     fn conclude(&mut self) -> Result<()> {
         let is_over = |search: &mut Search| search.wait == Wait::None && search.shown.is_none();
         match self.search.take_if(is_over) {
@@ -375,7 +376,7 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Handles a line that the second engine, which plays outside the book, has written.
+    /// Handles a line that was written by the second engine, which plays in positions outside the book.
     fn take_engine_line(&mut self, line: &str) -> Result<()> {
         if self.second_engine.is_none() {
             return Ok(());
@@ -406,8 +407,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Continues the session without a second engine after that engine has ended. From now on, the fallback move is
-    /// played in positions outside the book.
+    /// Continues the session without a second engine, because this engine has ended. From now on, the fallback is used
+    /// in positions outside the book.
     fn lose_second_engine(&mut self) -> Result<()> {
         let Some(mut second_engine) = self.second_engine.take() else {
             return Ok(());
@@ -423,8 +424,9 @@ impl<W: Write> Session<W> {
         self.end_second_search()
     }
 
-    /// Records that the search of the second engine, which plays outside the book, has ended. The result of the whole
-    /// search is then the move that was chosen from a source, or the fallback move if no source contains the position.
+    /// Records that the second engine, which plays in positions outside the book, has ended its search. The result of
+    /// the whole search is then the move that was chosen from a source, or the fallback move if the sources contain no
+    /// move.
     fn end_second_search(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
@@ -435,7 +437,8 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Sends a line to the second engine, which plays outside the book. Does nothing if there is no second engine.
+    /// Sends a line to the second engine, which plays in positions outside the book. Does nothing if there is no second
+    /// engine.
     fn send_to_second_engine(&mut self, line: &str) -> Result<()> {
         let Some(second_engine) = &mut self.second_engine else {
             return Ok(());
@@ -481,10 +484,12 @@ impl<W: Write> Session<W> {
         Ok(Vec::new())
     }
 
-    /// Returns the value of `searchmoves` for the second engine, which plays outside the book: the moves that `go`
-    /// allows, without the moves in `refused`, in UCI notation and separated by spaces.
+    /// Returns the moves that the second engine should search: the moves that `go` allows, except those in `refused`.
+    /// They are in UCI notation and separated by spaces, as the UCI argument `searchmoves` requires. The second engine
+    /// plays in positions outside the book.
     ///
-    /// Returns `None` if the search must not be restricted, because `refused` is empty or contains all allowed moves.
+    /// Returns `None` if the search need not or cannot be restricted, because `refused` is empty or contains all
+    /// allowed moves.
     fn searchmoves_without(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
         let pos = self.pos.as_ref().filter(|_| !refused.is_empty())?;
         let mut moves = pos.legal_moves();
@@ -540,8 +545,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Writes the `info` line for the move `mv`. `number` is the rank of the move among the moves shown. `line` is a
-    /// variation that begins with the move. `sum` is the total weight of all moves of the position.
+    /// Writes the `info` line for the move `mv`. `number` is the number of the move among the moves shown, counted from
+    /// 1. `line` is a variation that begins with the move. `sum` is the total weight of all moves of the position, from
+    /// which a percentage is calculated.
     fn say_move(&mut self, mv: &TreeMove, number: usize, line: &[String], sum: u64) -> Result<()> {
         let mut info = format!("info depth 1 seldepth {} multipv {number}", line.len());
         // Moves without results have no score.

@@ -35,7 +35,7 @@ pub enum Fallback {
 }
 
 impl Play {
-    /// A table of all rules for choosing a move, and their names in UCI options.
+    /// All rules for choosing a move, with their names in UCI options.
     pub const NAMES: [(&str, Play); 3] = [
         ("weighted", Play::Weighted),
         ("best", Play::Best),
@@ -44,13 +44,13 @@ impl Play {
 }
 
 impl Fallback {
-    /// A table of all fallbacks, and their names in UCI options. A fallback decides how to play in positions that no
-    /// source contains.
+    /// All fallbacks, with their names in UCI options. A fallback decides what to play in positions that no source
+    /// contains.
     pub const NAMES: [(&str, Fallback); 2] =
         [("none", Fallback::None), ("random", Fallback::Random)];
 }
 
-/// A table of the chess variants and their names in UCI.
+/// All chess variants, with their names in UCI. Antichess has two names.
 const VARIANTS: [(&str, Variant); 10] = [
     ("chess", Variant::Standard),
     ("crazyhouse", Variant::Crazyhouse),
@@ -121,8 +121,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns the variant whose rules apply. This is Chess960 if the option `UCI_Chess960` is set and the variant is
-    /// standard chess.
+    /// Returns the variant by whose rules positions are played. This is Chess960 if the variant is standard chess and
+    /// the option `UCI_Chess960` is set, otherwise the value of the option for the variant.
     pub(super) fn rules(&self) -> Variant {
         match self.variant {
             Variant::Standard if self.is_chess960 => Variant::Chess960,
@@ -275,8 +275,8 @@ fn joined(values: impl Iterator<Item = impl Display>) -> String {
     values.join(",")
 }
 
-/// The definition of a UCI option: its name and type, the range of a number, and a function that returns access to the
-/// option's value in given settings.
+/// The definition of a UCI option: its name and type, the range of its value if it is a number, and a function that
+/// returns access to its value in given [`Settings`].
 struct Definition {
     name: &'static str,
     kind: &'static str,
@@ -337,8 +337,8 @@ const PREFIX: &str = "Book ";
 /// The string by which UCI represents an empty string as the value of an option.
 const EMPTY: &str = "<empty>";
 
-/// A UCI option of polybook in a session. Its name has a prefix if the second engine, which plays outside the book, has
-/// a different option with the same name.
+/// A UCI option of polybook in a session. Its name has the prefix [`PREFIX`] if the second engine has a different
+/// option with the same name. The second engine plays in positions outside the book.
 pub(super) struct SessionOption {
     pub name: String,
     definition: &'static Definition,
@@ -347,9 +347,9 @@ pub(super) struct SessionOption {
 }
 
 impl SessionOption {
-    /// Returns all UCI options of polybook. `second_engine` is the engine that plays outside the book, if there is one.
-    /// Options for the rules of the game are omitted if this engine does not have them too. The name of another option
-    /// gets a prefix if this engine has a different option with this name.
+    /// Returns all UCI options of polybook. `second_engine` is the engine that plays in positions outside the book, if
+    /// there is one. Options for the rules of the game are left out if this engine does not have them too. Any other
+    /// option gets a name with a prefix if this engine has a different option with the same name.
     pub(super) fn all(second_engine: Option<&SecondEngine>) -> Vec<SessionOption> {
         let has = |name: &str| second_engine.is_some_and(|second_engine| second_engine.has(name));
         let mut own = Vec::new();

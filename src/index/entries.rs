@@ -4,8 +4,7 @@ use std::{io, ops::Range, path::Path};
 
 use crate::{error::Result, storage::sort::ByteRun};
 
-/// A buffer of LevelDB entries in ascending order of keys. Values that are too long for memory are spilled to a
-/// temporary file.
+/// A buffer of LevelDB entries in ascending order of keys. Very long values are spilled to a temporary file.
 #[derive(Default, Debug)]
 pub(super) struct Entries {
     bytes: Vec<u8>,
@@ -48,7 +47,7 @@ impl Entries {
         self.bytes.len()
     }
 
-    /// Reads a spilled value from the temporary file, and passes it to `f` in consecutive parts.
+    /// Reads a spilled value from the temporary file in parts, and calls `f` with each part, in order.
     ///
     /// # Errors
     ///
@@ -127,9 +126,9 @@ impl Entries {
         Ok(())
     }
 
-    /// Completes the open entry. If [`spill`](Entries::spill) has moved the first part of the value to the temporary
-    /// file, the rest is also written to the temporary file in `temp_dir`. `key_len` is the length of the entry's key
-    /// in bytes.
+    /// Completes the open entry, even if the first part of its value was moved to the temporary file by
+    /// [`spill`](Entries::spill). In this case, the rest of the value is also written to the temporary file in
+    /// `temp_dir`. `key_len` is the length of the entry's key in bytes.
     ///
     /// # Errors
     ///

@@ -120,7 +120,7 @@ pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], 
     (store::CONTENTS, contents.write())
 }
 
-/// The description of an input file, which an index stores for each file from which it was made.
+/// The description of an input file. An index stores one for each file from which it was made.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedFile {
     /// The absolute path.

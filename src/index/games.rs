@@ -41,7 +41,7 @@ impl GameRecords {
         self.count
     }
 
-    /// Returns the directory of the collection's temporary file.
+    /// Returns the directory in which the collection creates its temporary file.
     pub(super) fn temp_dir(&self) -> &Path {
         self.run.temp_dir()
     }

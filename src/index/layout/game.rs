@@ -28,8 +28,8 @@ impl GameOffset {
         }
     }
 
-    /// Appends the offset field of a game record to `out`. For a game with tags, the field contains the offset of the
-    /// byte after the first tag's opening bracket. For a game without tags, it contains -1.
+    /// Appends this offset to `out` as a field of a game record. For a game with tags, the field contains the offset of
+    /// the byte after the opening bracket of the first tag. For a game without tags, it contains -1.
     pub(in crate::index) fn put_field(self, out: &mut Vec<u8>) {
         match self {
             // The format stores the offset of the byte after the bracket.
@@ -141,7 +141,7 @@ impl GameHeader {
         record == self.record
     }
 
-    /// Returns `true` if the record has no `Result` tag that states a win or a draw.
+    /// Returns `true` if the result in the record, which comes from the tag `Result`, is neither a win nor a draw.
     fn lacks_result(&self) -> bool {
         GameResult::from_token(self.field(RESULT_FIELD))
             .is_none_or(|tag| tag == GameResult::Unknown)

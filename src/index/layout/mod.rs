@@ -125,7 +125,8 @@ pub fn write_id(out: &mut Vec<u8>, id: u32) {
     out.push(b',');
 }
 
-/// Parses a position's list of game ids, which must be in ascending order. Returns `None` if the value is malformed.
+/// Parses the list of game ids that an index stores for a position. Returns `None` if the value is malformed, for
+/// example if the ids are not in ascending order.
 pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
     let mut reader = IdReader::default();
     let mut ids = Vec::with_capacity(memchr::memchr_iter(b',', value).count());
@@ -147,8 +148,8 @@ pub struct IdReader {
 }
 
 impl IdReader {
-    /// Parses the next part of the text of a list of game ids, and calls `f` with each complete id. Returns `None` if
-    /// the list is malformed or if `f` returns `None`.
+    /// Parses `part`, the next part of the text of a list of game ids, and calls `f` with each id that is complete.
+    /// Returns `None` if the list is malformed or if `f` returns `None`.
     #[inline]
     pub fn read(&mut self, part: &[u8], mut f: impl FnMut(u32) -> Option<()>) -> Option<()> {
         for byte in part {
@@ -167,8 +168,8 @@ impl IdReader {
         Some(())
     }
 
-    /// Returns `true` if the parts parsed so far end with a complete game id and its comma. The list is incomplete if
-    /// this is `false` after the last part.
+    /// Returns `true` if the text parsed so far ends with a complete game id and its comma. If it does not after the
+    /// last part, the list is incomplete.
     pub fn is_done(&self) -> bool {
         self.open.is_none()
     }

@@ -28,10 +28,10 @@ use crate::{
     task,
 };
 
-/// The lower limit (inclusive) of the LevelDB keys of lists in an explorer's index, such as the list of the games of a
-/// position.
+/// The lower limit (inclusive) of the LevelDB keys under which an explorer's index stores its lists. A list contains,
+/// for example, the games of a position.
 const START: &[u8] = b"xp";
-/// The upper limit (exclusive) of the LevelDB keys of lists in an explorer's index.
+/// The upper limit (exclusive) of the LevelDB keys under which an explorer's index stores its lists.
 const END: &[u8] = b"xq";
 
 /// A merge of the lists of several explorer's indexes. Most lists contain the games of one position, one player or one
@@ -65,7 +65,7 @@ impl<'a> ListMerge<'a> {
     }
 
     /// Divides the lists into key ranges that can be merged in parallel. The merged index stores several lists together
-    /// in an entry, called a page. Each range begins with the first list of a page.
+    /// in an entry, called a page. No range begins in the middle of a page.
     pub(super) fn ranges(&self) -> Vec<KeyRange> {
         self.plan.ranges(START, END, |key| {
             Some(subject_start(self.paging.first_of(list_subject(key)?)).to_vec())
@@ -115,7 +115,7 @@ struct RangeMerge<'p> {
 }
 
 impl RangeMerge<'_> {
-    /// Merges all lists in the key range, and returns the entries of the merged index.
+    /// Merges all lists in the key range, and returns the resulting entries of the merged index.
     fn join(mut self) -> Result<EntryBatch> {
         loop {
             let named = self.names.first().map(|record| record.subject());
