@@ -309,8 +309,8 @@ struct CountedMoves<'a> {
 }
 
 impl CountedMoves<'_> {
-    /// Returns the results, from White's point of view, of all games that reached a position. Returns `None` if no
-    /// game did.
+    /// Returns the results of all games that reached the position `pos`, from White's point of view. Returns `None` if
+    /// no game did.
     fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Wdl>> {
         let part = self.finder.range_of(pos.identity());
         let mut scratch = self.scratch.borrow_mut();
@@ -442,8 +442,8 @@ impl Convert {
 }
 
 /// Counts the results of the moves in `rows`. If `arrivals` is `true`, also counts the games that reached the position
-/// after each move. Rows that cannot be read and rows with illegal moves are counted as skipped. Counting is faster if
-/// rows with the same EPD are adjacent, because each EPD is then parsed only once.
+/// after each move. Skips rows with an invalid EPD or an illegal move, and counts them as skipped. Counting is faster
+/// if rows with the same EPD are adjacent, because each EPD is then parsed only once.
 fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
     let mut found = RowCounts::default();

@@ -75,8 +75,8 @@ impl TableOutput {
         Ok(TableOutput { path, rows })
     }
 
-    /// Writes a row. If the format is comma-separated values, the fields of the row must be in the order of the
-    /// columns.
+    /// Writes a row. In comma-separated values, the order of the columns is that of the fields of `row`, so it must
+    /// agree with the column names passed to [`begin`](Self::begin).
     pub(super) fn write(&mut self, row: &impl Serialize) -> Result<()> {
         let written = match &mut self.rows {
             RowWriter::Csv(writer) => writer.serialize(row).map_err(io_error),

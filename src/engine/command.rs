@@ -47,7 +47,7 @@ pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// The UCI command that must arrive before the engine may send the result of a search.
+/// The UCI command for which the result of a search must wait, such as `stop`, even if the search has already ended.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) enum Wait {
     /// No command; the result may be sent at once.

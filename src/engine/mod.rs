@@ -63,7 +63,7 @@ pub struct SourceEngine {
 
 impl SourceEngine {
     /// Runs the engine: reads UCI commands from `input` until `quit` or the end of the input, and writes answers to
-    /// `output`. Another thread reads `input`. This thread may still be waiting for a line when the function returns.
+    /// `output`. A separate thread reads `input`. It may still be waiting for a line when this function returns.
     ///
     /// # Errors
     ///

@@ -498,8 +498,8 @@ impl<W: Write> Session<W> {
         (!moves.is_empty()).then(|| moves.join(" "))
     }
 
-    /// Returns the moves that source `number`, counted from 0, contains in the position `pos`. If the source cannot be
-    /// read, informs the user interface and returns no moves.
+    /// Returns the moves that source `number` contains in the position `pos`. Sources are counted from 0. If the source
+    /// cannot be read, informs the user interface and returns no moves.
     fn moves_of(&mut self, number: usize, pos: &VariantPosition) -> Result<Vec<TreeMove>> {
         let read = match &self.sources[number] {
             EngineSource::Moves(source) => source.moves(&Keyed::new(pos.clone())),
@@ -545,9 +545,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Writes the `info` line for the move `mv`. `number` is the number of the move among the moves shown, counted from
-    /// 1. `line` is a variation that begins with the move. `sum` is the total weight of all moves of the position, from
-    /// which a percentage is calculated.
+    /// Writes the `info` line for the move `mv`. `number` is the number of the move among the moves shown, where the
+    /// first one is 1. `line` is a variation that begins with the move. `sum` is the total weight of all moves of the
+    /// position, from which a percentage is calculated.
     fn say_move(&mut self, mv: &TreeMove, number: usize, line: &[String], sum: u64) -> Result<()> {
         let mut info = format!("info depth 1 seldepth {} multipv {number}", line.len());
         // Moves without results have no score.

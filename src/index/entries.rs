@@ -187,7 +187,7 @@ impl Entries {
         Err(sum)
     }
 
-    /// Returns the offset in the buffer at which the key of entry `number` begins.
+    /// Returns the offset in the buffer at which the key of entry `number`, counted from 0, begins.
     #[inline]
     fn start(&self, number: usize) -> usize {
         match number.checked_sub(1) {

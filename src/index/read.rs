@@ -144,8 +144,8 @@ impl Index {
         name.ok_or_else(|| self.malformed(&store::names_key(number / NAMES_PER_ENTRY)))
     }
 
-    /// Calls `f` with the number and the text of every player and event name, in ascending order of numbers. Only a few
-    /// names are in memory at a time.
+    /// Calls `f` with the number and the text of every player and event name in the index, in ascending order of
+    /// numbers. Reads the names in small portions, so that only a few are in memory at a time.
     pub(crate) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
         self.names
             .for_each(|entry, names| self.name_entry(entry, names), f)
@@ -203,7 +203,11 @@ impl Index {
     }
 
     /// Reads the variant that the index stores under the LevelDB key `key`. Returns `None` if the index does not
-    /// contain the key. Returns an error if this version of polybook does not support the variant.
+    /// contain the key.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the index cannot be read, or if this version of polybook does not support the variant.
     fn variant_at<T: FromStr>(&self, key: &[u8]) -> Result<Option<T>> {
         let Some(name) = self.database.get(key)? else {
             return Ok(None);

@@ -96,13 +96,13 @@ impl SecondOpinion {
         })
     }
 
-    /// Returns the key of the current entry, or `None` after the last entry.
+    /// Returns the key of the current entry, or `None` if the reader has reached the end of the database.
     pub(super) fn key(&self) -> Option<Vec<u8>> {
         self.entries.current().map(|(key, _)| key.to_vec())
     }
 
-    /// Compares the current entry with `key` and `value`, and advances to the next entry. Returns `true` if they are
-    /// equal. Returns `false` if they differ, or if no entry is left.
+    /// Compares the current entry with `key` and `value`, and advances to the next entry. Returns `true` if the entry
+    /// has this key and this value. Returns `false` if it differs, or if no entry is left.
     pub(super) fn agrees(&mut self, key: &[u8], value: &[u8]) -> bool {
         let Some(present) = self.entries.current() else {
             return false;

@@ -25,7 +25,7 @@ pub(super) const TABLE_SIZE: usize = 1 << 20;
 /// The entries of a LevelDB table. Each element is a range of consecutive entries in one batch of entries.
 type Parts = Vec<(Arc<Entries>, Range<usize>)>;
 
-/// The entries of a LevelDB table that will be written, and the number in the name of its file.
+/// The entries of a LevelDB table that is to be written, and the number from which the name of its file is made.
 #[derive(Debug)]
 pub(super) struct TableEntries {
     number: u64,
@@ -47,7 +47,7 @@ pub(super) struct TableCutter {
 }
 
 impl TableCutter {
-    /// Creates a builder without entries.
+    /// Creates a builder without entries and tables.
     pub(super) fn new() -> TableCutter {
         TableCutter {
             tables: Vec::new(),

@@ -121,7 +121,7 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     epd
 }
 
-/// The results of some games from White's point of view, and the number of games without a result.
+/// The results of a number of games from White's point of view, and the number of games without a result.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct GameStats {
     pub stats: Wdl,

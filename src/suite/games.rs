@@ -413,7 +413,8 @@ impl LineEnd {
     }
 }
 
-/// The fields of an encoded opening line ([`GameLine`]), and the results of the games that played this line.
+/// The fields of an encoded opening line ([`GameLine`]), together with the results of one or more games that played
+/// this line.
 struct CountedLine<'a> {
     /// All bytes except the result. Two lines are equal if these bytes are equal.
     bytes: &'a [u8],

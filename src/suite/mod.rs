@@ -141,9 +141,9 @@ impl Suite {
         self.tags || self.per_eco.is_some()
     }
 
-    /// Returns the ECO code and the name of a position's opening, separated by a blank. If the position has no name,
-    /// returns `before`, the opening of the previous position. Returns an empty string if the suite does not need
-    /// openings.
+    /// Returns the ECO code and the name of a position's opening, separated by a space. If the position has no name,
+    /// returns `before`, the opening of the previous position in the line. Returns an empty string if the suite does
+    /// not need openings.
     fn opening(&self, pos: &VariantPosition, before: &str) -> String {
         if !self.names_openings() {
             return String::new();
@@ -160,10 +160,11 @@ impl Suite {
         self.limit.is_some() && self.seed.is_none() && self.per_eco.is_none()
     }
 
-    /// Returns the message for the user about a suite that would be empty. The message contains the most likely reason.
+    /// Returns the error message for a suite that would be empty. The message names the most likely reason and a
+    /// remedy.
     ///
     /// - `advice`: how the user gets other lines from the source
-    /// - `longest`: the length of the longest line in half-moves
+    /// - `longest`: the length in half-moves of the longest line that was found
     /// - `unevaluated`: the number of positions that were left out because they have no evaluation
     /// - `over`: the number of positions that were left out because the game is over
     fn why_empty(

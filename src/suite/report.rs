@@ -99,8 +99,8 @@ struct ParsedEntry {
 }
 
 impl SuiteFile {
-    /// Parses a suite from `text`. Positions and moves must be legal in `variant`. `path` is the name of the suite in
-    /// error messages.
+    /// Parses a suite from `text`. Positions and moves must be legal in `variant`. `path` is the path of the suite,
+    /// which error messages name.
     ///
     /// # Errors
     ///

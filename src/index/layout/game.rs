@@ -39,8 +39,9 @@ impl GameOffset {
     }
 }
 
-/// The 14 fields of a game record, in their order. Each element is a pair: the PGN tag whose value the field contains,
-/// and the name of the field. The tenth field contains the offset of the game, so its tag is empty.
+/// The 14 fields of a game record, in the order in which they are stored. Each element is a pair: the PGN tag whose
+/// value the field contains, and the name of the field. The tenth field contains the offset of the game, so its tag is
+/// empty.
 pub(in crate::index) const FIELDS: [(&str, &str); 14] = [
     ("White", "white"),
     ("WhiteElo", "white_rating"),
@@ -162,7 +163,7 @@ impl GameHeader {
             .unwrap_or_default()
     }
 
-    /// Returns field `number` of the record, counted from 0, as text. If its bytes are not UTF-8, decodes them as
+    /// Returns field `number` of the record, counted from 0, as text. A field that is not valid UTF-8 is decoded as
     /// Latin-1.
     fn text(&self, number: usize) -> Cow<'_, str> {
         tag_text(self.field(number))
@@ -175,8 +176,8 @@ impl GameHeader {
         number.map_or_else(Cow::default, |number| self.text(number))
     }
 
-    /// Returns an iterator over the fields of the record, in their order. Each item is the name of a field and its
-    /// value.
+    /// Returns an iterator over the fields of the record, in the order in which they are stored. Each item consists of
+    /// the name of a field and its value.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
         let fields = FIELDS.iter().enumerate();
         fields.map(|(number, (_, name))| match number {

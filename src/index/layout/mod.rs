@@ -105,8 +105,8 @@ pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)
 }
 
-/// The greatest length in bytes of a value that lists the game ids of a position. A LevelDB block must be smaller than
-/// 4 GiB, and up to 64 KiB of a block can precede such a value.
+/// The greatest length in bytes of a value that lists the game ids of a position. The value is stored in a LevelDB
+/// block, which must be smaller than 4 GiB. Other entries can take up to 64 KiB of this block before the value.
 pub const MAX_LIST_BYTES: u64 = u32::MAX as u64 - (1 << 16);
 
 /// The error message for a position whose list of games is too long for one value.

@@ -68,8 +68,8 @@ impl PositionStats {
         Some(())
     }
 
-    /// Returns `true` if the statistics are consistent. White's score (wins minus losses) must be possible for the
-    /// numbers of games and draws. The moves must be sorted, without duplicates.
+    /// Returns `true` if the statistics are consistent: White's score (wins minus losses) is possible with the numbers
+    /// of games and draws, and the moves are sorted and contain no duplicates.
     pub(in crate::index) fn is_possible(&self) -> bool {
         let decided = i128::from(self.games) - i128::from(self.draws);
         let score = i128::from(self.white_score);
@@ -130,8 +130,8 @@ pub(in crate::index) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec
     Some(joined)
 }
 
-/// Parses a list of moves. Each move is written as a 16-bit decimal number and a comma. Returns `None` if the list is
-/// malformed.
+/// Parses a list of moves, in which each move is written as a 16-bit number in decimal digits and a comma. Returns
+/// `None` if the list is malformed.
 fn parse_moves(mut value: &[u8]) -> Option<Vec<BookMove>> {
     let mut moves = Vec::new();
     while !value.is_empty() {

@@ -27,8 +27,8 @@ const MAX_ID_DIGITS: usize = 10;
 /// that are equal after normalization.
 const NAME_RECORDS_PER_SORT: usize = 1 << 16;
 
-/// Reads the game records of all indexes in `plan`, and returns them in ascending order of the game ids in the merged
-/// index.
+/// Reads the game records of all indexes in `plan`, and returns them in the order of the game ids that they get in the
+/// merged index.
 ///
 /// # Errors
 ///

@@ -7,7 +7,7 @@ const MAX_BITS_PER_WRITE: u32 = 32;
 /// first byte may already have been read.
 const WINDOW: u32 = 57;
 
-/// The greatest number of leading zero bits of an exponential Golomb code.
+/// The greatest number of leading zero bits that an exponential Golomb code may have.
 const MOST_ZEROS: u32 = 56;
 
 /// An encoder that writes numbers to a byte vector, each with as many bits as the caller chooses. The most significant
@@ -38,8 +38,8 @@ impl BitWriter {
         self.open &= (1 << self.len) - 1;
     }
 
-    /// Appends `number` as an exponential Golomb code of order `k`. The code is shortest for numbers below 2^k. The
-    /// number must be less than 2^56.
+    /// Appends `number`, which must be less than 2^56, as an exponential Golomb code of order `k`. In such a code,
+    /// small numbers take few bits. A good choice of `k` is such that most numbers are less than 2^k.
     pub(super) fn put_golomb(&mut self, number: u64, k: u32) {
         let high = (number >> k) + 1;
         let zeros = high.ilog2();

@@ -102,8 +102,8 @@ const MAX_DESCRIPTION_BYTES: usize = 4 << 20;
 /// six.
 const MAX_INPUT_NAMES: (usize, usize) = (1000, 256 << 10);
 
-/// The greatest number of games, positions or rows that a description of counts may state. The limit ensures that sums
-/// over several indexes cannot overflow.
+/// The greatest number of games, positions or rows that the description of an index of counts may state. The limit
+/// ensures that the sum of these numbers over several indexes cannot overflow.
 const MAX_TOTAL: u64 = 1 << 50;
 
 /// The description of an index of counts. Such an index contains the results of moves, but no games. The description is
@@ -133,8 +133,8 @@ pub struct CountedContents {
     pub inputs: Vec<String>,
 }
 
-/// The origin of the counts in an index: the names of the inputs from which they were made, the number of games, and
-/// the limits that applied when the games were counted.
+/// The origin of the counts in an index of counts: the names of the inputs from which the counts were made, the number
+/// of games, and the limits that applied when the games were counted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CountsSources {
     /// The number of counted games, or `None` if the counts do not state it.

@@ -84,9 +84,9 @@ impl CountedPage {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
 
-    /// Encodes the page and empties it. Returns the key under which the page must be stored, and the encoded page. The
-    /// key is the greatest list key that `paging` assigns to the page, so a search for any of its positions finds the
-    /// page. Returns `None` if the page has no positions.
+    /// Encodes the page and empties it. Returns the key under which the page must be stored, and the encoded page.
+    /// Returns `None` if the page has no positions. The key is the greatest list key that can belong to the page by the
+    /// rule `paging`. A search for any position of the page can therefore compute this key.
     pub fn take(&mut self, paging: Paging) -> Option<(ListKey, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();

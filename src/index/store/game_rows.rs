@@ -99,7 +99,7 @@ impl GameRow {
         }
     }
 
-    /// Encodes the row as bytes for the index.
+    /// Encodes the row as the bytes that the index stores.
     pub fn to_bytes(&self) -> [u8; ROW_SIZE] {
         let mut bytes = [0; ROW_SIZE];
         bytes[0..4].copy_from_slice(&self.white.to_le_bytes());

@@ -236,7 +236,7 @@ impl StoredGames {
         Ok(numbers)
     }
 
-    /// Stores a new name. Its number is the number of names stored before.
+    /// Stores a new name. It gets the number of names that were stored before as its own number.
     ///
     /// # Errors
     ///
@@ -295,7 +295,7 @@ pub(super) struct RowReader<'a> {
 }
 
 impl RowReader<'_> {
-    /// Returns the row of game `id`. This id must be greater than all ids that were looked up before.
+    /// Returns the row of game `id`. The id must be greater than in all earlier calls.
     pub(super) fn row(&mut self, id: u32) -> Result<GameRow> {
         let passed = id.saturating_sub(self.next);
         self.rows

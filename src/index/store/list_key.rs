@@ -145,8 +145,8 @@ impl Paging {
         ListKey(subject.0 | (u64::MAX >> self.bits))
     }
 
-    /// Returns the number of bytes in which a page stores each of its list keys. The leading bits are not stored,
-    /// because they are equal in all keys of the page.
+    /// Returns the number of bytes that each list key takes in a page. Leading bytes whose bits are equal in all keys
+    /// of the page are not stored.
     pub(super) fn stored(self) -> usize {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }

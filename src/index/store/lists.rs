@@ -407,7 +407,7 @@ impl<'a> ListBuilder<'a> {
 
     /// Ends the current list, and begins the list with the key `subject`. If the new list belongs to another page (an
     /// entry that contains several lists), also ends the current page. `white_to_move` says whether White is to move in
-    /// the position of the new list.
+    /// the position to which the new list belongs.
     fn begin(&mut self, subject: ListKey, white_to_move: bool) -> Result<()> {
         self.end_list()?;
         let page = self.paging.page(subject);

@@ -330,7 +330,8 @@ impl BestGames {
         self.recent.join(&other.recent);
     }
 
-    /// Appends the games to `candidates`, sorted by id and without duplicates. `class` is the class of the games.
+    /// Appends the games to `candidates`, sorted by id and without duplicates. `class` is the class (speed and rating
+    /// group) of these games.
     fn add_to(&self, class: Class, candidates: &mut Vec<CandidateGame>) {
         let start = candidates.len();
         let top = self.top.iter().map(|(_, _, game, mv)| (game, mv));

@@ -97,8 +97,8 @@ impl Index {
         self.with_details(id, |details| details.header(&row, [&white, &black, &event]))
     }
 
-    /// Calls `f` with the details of game `id`, and returns the result of `f`. The details are the game's offset in its
-    /// PGN file, and the header fields that its row does not contain.
+    /// Calls `f` with the details of game `id`, and returns the result of `f`. The details contain the offset of the
+    /// game in its PGN file, and the header fields that the row of the game does not contain.
     pub(in crate::index) fn with_details<T>(
         &self,
         id: u32,
@@ -315,7 +315,7 @@ impl Index {
     }
 }
 
-/// The location of a list of games in an explorer's index.
+/// The place at which an explorer's index stores a list.
 #[derive(Debug)]
 pub(crate) enum ListLocation {
     /// The list is stored in a page, or does not exist (`None`).

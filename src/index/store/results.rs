@@ -46,8 +46,8 @@ impl Month {
         is_month.then(|| Month(13 * u32::from(year) + u32::from(month)))
     }
 
-    /// Returns the month of a date. If the month is unknown, the returned value contains only the year. If the year is
-    /// unknown, too, it is the value for unknown years.
+    /// Returns the month of a date. For a date without a month, the returned value contains only the year. For a date
+    /// without a year, it is the value for an unknown year.
     pub fn of(date: Date) -> Month {
         let month = date.year().and(date.month()).unwrap_or(0);
         Month(13 * u32::from(date.year().unwrap_or(0)) + u32::from(month))
@@ -116,8 +116,8 @@ impl YearMonths {
         }
     }
 
-    /// Returns an iterator over the months of this year in which games were played, in ascending order. If there are
-    /// games whose month is unknown, the value for an unknown month comes first.
+    /// Returns an iterator over the months of this year in which games were played, in ascending order. If games of
+    /// this year have no known month, the value for an unknown month comes first.
     pub fn months(self) -> impl Iterator<Item = Month> {
         let months = (0..=12).filter(move |month| self.months >> month & 1 == 1);
         months.map(move |month| Month(13 * u32::from(self.year) + month))
@@ -166,8 +166,8 @@ impl Class {
     }
 }
 
-/// The results of one move in a position. They are added up over the games of one class (speed and rating group) and
-/// one period, such as a month.
+/// The results of one move in a position, added up over all games of one class (speed and rating group) and one period,
+/// such as a month.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ResultRow {
     /// The move, or [`BookMove::NONE`] for games that end in the position.
