@@ -134,8 +134,8 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
 }
 
 /// Writes the manual pages of a command and its subcommands to the directory `dir`, and adds the finished files to
-/// `written`. Each page begins with a comment that contains a checksum of the page. If this checksum is correct, nobody
-/// has changed the page, so a later call replaces it. If `force` is `true`, any file is replaced.
+/// `written`. Each page begins with a comment that contains a checksum of the page. An existing page is replaced only
+/// if its checksum is correct, because then nobody has changed the page, or if `force` is `true`.
 fn write_pages(
     command: Command,
     dir: &Path,

@@ -298,8 +298,9 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
     }
 }
 
-/// Returns a warning if the database lacks rare moves that the output should contain, otherwise `None`. A book made
-/// from such a database lacks these moves too. In a suite, the numbers of games are too low.
+/// Returns a warning if the database lacks moves that would change the output, otherwise `None`. A database lacks moves
+/// if it was made with an option such as `--min-game`. A book then lacks these moves too. The numbers of games in a
+/// suite are then too low.
 ///
 /// `info` says with which options the database was made. `kept` is the filter for the moves of the output.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {

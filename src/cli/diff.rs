@@ -141,8 +141,9 @@ fn evaluated(
     mv.to_move(pos).map_or(Ok(None), |mv| evals.after(pos, mv))
 }
 
-/// Adds to each difference the position in which it occurs. `positions` finds this position by its key. If the position
-/// is found, removes moves that differ only in the notation of castling. Leaves out a difference if no moves remain.
+/// Pairs each difference with the position in which it occurs, which `positions` finds by its key. If the position is
+/// found, ignores moves that differ only in the notation of castling, and leaves out a difference that contains no
+/// other moves.
 fn locate_differences<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,

@@ -149,8 +149,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Returns all changes that the user requested: first those in options, then those in the file that `--script` names.
-/// The moves are read by the rules of `variant`. `only` is the variant in the book's header, if the header names
-/// exactly one. Error messages mention this variant.
+/// Moves are read by the rules of `variant`. `only` is the variant in the book's header, or `None` if the header does
+/// not name exactly one. It is used only in error messages.
 ///
 /// Returns an error if a position or a line of the script cannot be parsed.
 fn edits(

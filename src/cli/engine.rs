@@ -120,9 +120,9 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Opens `argument` as a source of moves for the engine. The argument is a repertoire with its side (`FILE:white`), an
-/// index, a directory of counts, a PGN file, a book or an OOBS database. For a PGN file, opens its index in the user's
-/// cache, and first builds this index if it does not exist. Returns an error if the source is an index of games and a
-/// name in `filters` occurs in none of these games.
+/// index, a counts directory, a PGN file, a book or an OOBS database. For a PGN file, opens the file's index in the
+/// user's cache, and builds this index first if it does not exist. `filters` selects the games of an index. Returns an
+/// error if a name in `filters` occurs in no game of the index.
 fn opened(
     argument: &Path,
     opener: &Opener,

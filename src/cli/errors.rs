@@ -85,9 +85,9 @@ fn last_panic() -> MutexGuard<'static, String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the message that reports a panic to the user. `message` is the text of the panic. If `message` is empty, the
-/// last panic is reported. The result contains the source location only for the last panic, because no other location
-/// is known.
+/// Returns the message that reports a panic to the user. `message` is the text of the panic, or empty for the last
+/// panic. The returned message contains the source location only if the panic was the last one, because only its
+/// location is known.
 fn internal_error(message: &str) -> String {
     let last = last_panic();
     let panic = if last.starts_with(message) {
@@ -197,8 +197,8 @@ fn one_line(err: &anyhow::Error) -> String {
     input::with_given_names(&line)
 }
 
-/// Returns the message for an error about the file name `-`, which means standard input or output. Returns `None` for
-/// other errors.
+/// Returns the message for the user if `cause` is an error about the file name `-`, which means standard input or
+/// output. Returns `None` for other errors.
 fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     match cause.downcast_ref()? {
         Error::Io { path, doing, .. } if path == Path::new("-") => Some(match *doing {
@@ -340,8 +340,8 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     format!("{said}; see polybook{names} --help")
 }
 
-/// Returns the error message if the user named a file instead of a command. The message suggests commands for this
-/// file.
+/// Returns the error message for a command line in which the file name `file` is in the place of the command. The
+/// message suggests commands that accept this file.
 fn a_file(file: &str) -> String {
     let name = match file.contains(' ') {
         true => format!("\"{file}\""),
@@ -438,7 +438,8 @@ fn folded_tip(tip: &str) -> String {
     }
 }
 
-/// Replaces phrases in error messages of Rust and clap with simpler ones. The new phrases say which values are allowed.
+/// Replaces technical phrases in error messages of Rust and clap with simpler ones. For example, `invalid digit found
+/// in string` becomes `use a whole number, 0 or larger`.
 fn plain(text: &str) -> String {
     const WORDS: [(&str, &str); 9] = [
         ("' found", "'"),

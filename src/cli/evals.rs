@@ -197,8 +197,8 @@ impl MaxLossArgs {
     }
 
     /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. `is_needed` is `true` if an
-    /// option other than `--max-loss` needs the store. Returns an error if `--evals` is given but no option uses the
-    /// store.
+    /// option other than `--max-loss` needs the store. Returns an error if `--evals` is given, but neither `--max-loss`
+    /// nor another option needs the store.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
             let usage = "--evals is given, but no option uses evaluations: also give --max-loss or, for a suite, \

@@ -25,8 +25,8 @@ use super::{Context, index_cache::index_of, input::may_have_games, usage::Usage}
 /// together with one of these options.
 const NAMES: &str = "names";
 
-/// The ids of the options that filter games by event or opening. Some commands accept each of them only once, so a
-/// repeated option must remain an error there. In other commands, the option can be repeated.
+/// The ids of the options that filter games by event or opening. Commands that accept each of them only once use this
+/// list: for these options, they report a repetition as an error. In other commands, these options can be repeated.
 pub const ONE_NAME: [&str; 3] = ["event", "eco", "opening"];
 
 /// The heading above the options that filter games, in the help of a command.
@@ -139,10 +139,10 @@ impl GameFilterArgs {
         Ok(Some(filter))
     }
 
-    /// Returns the filter that the options describe, or `None` if the user gave none of them. In this filter, a name
-    /// given with `--player` is the name of the player with the color `color`. Returns an error if the user gave names
-    /// both with `--player` and with the option of this color, `--white` or `--black`. `whose` describes the player in
-    /// the error message, for example `opponent`.
+    /// Returns the filter that the options describe, or `None` if the user gave none of them. The filter treats the
+    /// names given with `--player` as names of the player with the color `color`, as if they had been given with
+    /// `--white` or `--black`. Returns an error if the user gave names both with `--player` and with the option for
+    /// `color`. `whose` describes this player in the error message, for example `opponent`.
     pub fn given_for_color(&self, color: Color, whose: &str) -> Result<Option<GameFilter>, Usage> {
         let Some(mut filter) = self.given()? else {
             return Ok(None);

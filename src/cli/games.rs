@@ -158,8 +158,8 @@ struct FoundGame<'a> {
     file: &'a Path,
 }
 
-/// Returns a more helpful error if an index in `args` was made with `make-book --leveldb`. This error says that the
-/// command needs an explorer's index. Otherwise returns `err` unchanged.
+/// Returns the error to report if a query failed with `err`. If an index in `args` was made with `make-book --leveldb`,
+/// this is an error which says that the command needs an explorer's index. Otherwise, it is `err` itself.
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);

@@ -117,8 +117,8 @@ pub fn ensure_built(
     Ok(())
 }
 
-/// Builds the index of a PGN file. Shows a progress bar, and prints a line before and after the work. Stores the
-/// progress in `running`, so that another thread can read it.
+/// Builds the index of a PGN file. Shows a progress bar while it works, and prints a message when it begins and when it
+/// ends. Stores the progress in `running`, so that another thread can read it.
 #[cfg(feature = "serve")]
 fn build(
     pgn: &Path,

@@ -137,8 +137,9 @@ pub fn refuse_stream(argument: &Path) -> Result<(), Usage> {
     )))
 }
 
-/// Returns `true` if the user gave `path` as an index, but it is a file that may contain PGN. The file may be
-/// compressed. Returns an error if `path` is a pipe, a device or an empty file.
+/// Returns `true` if `path`, which the user gave as an index, is a file that may contain PGN, perhaps compressed.
+/// Returns `false` if it is a directory or a file of another format. Returns an error if it is a pipe, a device or an
+/// empty file.
 pub fn may_have_games(path: &Path) -> anyhow::Result<bool> {
     refuse_stream(path)?;
     if !is_regular_file(path)? {
@@ -238,8 +239,8 @@ pub fn files_of(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     arguments.iter().map(|path| file_of(path)).collect()
 }
 
-/// Returns an error if the path is a directory of counts. Such a directory contains the results of moves without the
-/// games. Only `make-book` can read it.
+/// Returns an error if the path is a counts directory (Parquet files with the results of moves, but without games).
+/// Only `make-book` can read such a directory.
 pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     let is_of_counts = matches!(FileKind::of(path), Ok(FileKind::Counts));
     if is_of_counts && CountsDirectory::index_advice(path).is_some() {

@@ -88,14 +88,14 @@ pub fn with_positional_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<Os
     args
 }
 
-/// Returns the command that the program's arguments, `args`, name. Returns `None` if they name no command. `cli` is the
-/// definition of the command line.
+/// Returns the command that `args`, the arguments of the program, name. Returns `None` if they do not name a command.
+/// `cli` is the definition of the command line.
 pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
     cli.find_subcommand(words(args).next()?)
 }
 
-/// Returns the subcommand of `command` that the program's arguments, `args`, name, such as `build` of `repertoire`.
-/// Returns `None` if they name none.
+/// Returns the subcommand of `command` that `args`, the arguments of the program, name, such as `build` of the command
+/// `repertoire`. Returns `None` if they do not name a subcommand.
 pub fn inner_command<'a>(args: &[OsString], command: &'a Command) -> Option<&'a Command> {
     command.find_subcommand(words(args).nth(1)?)
 }

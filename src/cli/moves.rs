@@ -199,7 +199,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     ))
 }
 
-/// The evaluation of a position and the evaluations after its moves.
+/// The evaluation of a position, and the evaluations of the positions after its moves.
 struct MoveEvals {
     here: Option<Eval>,
     /// The evaluation of the position after each move, or `None` if these evaluations are not requested.
@@ -273,8 +273,8 @@ fn player_score(results: Wdl) -> Option<f64> {
     (results.games() > 0).then(|| (1000.0 * results.score()).round() / 10.0)
 }
 
-/// Returns the score, in percent, of the player whom the query names, over all moves of a position. Returns `None` if
-/// the query names no player or if no game is finished.
+/// Returns the score, in percent, of the player whom the query names, in all games that reached the position. Returns
+/// `None` if the query names no player or if no game is finished.
 fn total_score(answer: &Answer) -> Option<f64> {
     let player = answer.player.as_ref()?;
     player_score(Wdl {
@@ -301,7 +301,8 @@ fn rating_games(played: &PlayedMove) -> u64 {
 
 /// Returns a JSON document about the moves of the position `pos`. `answer` contains the results of the moves, `evals`
 /// their evaluations, and `times` the mean times that players took for them. `has_results` is `false` if the source
-/// stores games without a result as draws. The document then contains no numbers of such games.
+/// does not distinguish games without a result from draws. The document then has `null` in place of the number of
+/// unfinished games.
 fn document(
     answer: &Answer,
     pos: &VariantPosition,

@@ -48,8 +48,8 @@ pub struct PositionArgs {
     position: Vec<String>,
 }
 
-/// The file in which a position will be looked up, and the variant to which the positions in the file belong. Error
-/// messages mention both.
+/// The file in which a position will be looked up, and the variant of the positions in the file. Error messages mention
+/// both.
 pub struct Searched<'a> {
     pub file: &'a Path,
     /// The variant of all positions in the file, or `None` if the file does not state exactly one variant.
@@ -201,9 +201,9 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
     )
 }
 
-/// Returns an error if an index cannot answer for the variant `asked`. The index was made with `make-book --leveldb`.
-/// An index of several variants can answer for a variant only if its position keys differ from those of all other
-/// variants.
+/// Returns an error if a look-up of positions of the variant `asked` in `index` could find positions of another
+/// variant. The index was made with `make-book --leveldb`. If it contains several variants, it can be used only for
+/// variants whose position keys differ from those of all other variants.
 pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
     match index.variant().only() {
         Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),

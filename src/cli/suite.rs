@@ -19,7 +19,7 @@ use super::{
     usage::Usage,
 };
 
-/// An upper bound on the memory that the positions from a file need, in bytes per byte of the file.
+/// An upper bound on the memory that positions read from a file need, in bytes per byte of the file.
 const MEMORY_PER_BYTE: usize = 16;
 
 /// The option of `make-book` that writes an opening suite. It is named in the error message if the user gives options
@@ -85,8 +85,8 @@ pub struct SuiteArgs {
     opcodes: bool,
 }
 
-/// Returns the text about the length of a suite's lines, such as ` after 8 half-moves`. In a summary, this text follows
-/// the number of entries. `plies` is the length in half-moves.
+/// Returns the text that follows the number of a suite's lines or positions in a summary, such as ` of 8 half-moves`.
+/// `plies` is the length of the lines in half-moves.
 pub fn length_suffix(format: SuiteFormat, plies: usize) -> String {
     let plies = counted(plies as u64, "half-move");
     match format {
@@ -245,7 +245,7 @@ impl SuiteArgs {
     }
 
     /// Returns an error if the user gave an option that applies only to suites. Commands that write no suite call this
-    /// function. In the error message, `suites` describes the outputs that are suites.
+    /// function. `suites` describes, in the error message, what the option applies to, for example `--suite`.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         let from = self.from.as_ref().map(|_| "--from");
         Usage::refuse(from, &format!("applies only to {suites}"))?;
@@ -253,7 +253,8 @@ impl SuiteArgs {
     }
 
     /// Returns an error if the user gave an option that applies only to suites. The option `--from` is accepted,
-    /// because it also applies to other outputs. In the error message, `suites` describes the outputs that are suites.
+    /// because it also applies to other outputs. `suites` describes, in the error message, what the option applies to,
+    /// for example `suites (.pgn and .epd)`.
     pub fn refuse_except_from(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),

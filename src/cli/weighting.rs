@@ -93,9 +93,9 @@ fn score_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A requirement of the options in [`WeightingArgs`], such as a certain kind of output. [`WeightingArgs::given`]
-/// contains a list of all these options, sorted by requirement. The discriminant of a variant is the index of the first
-/// option with this requirement.
+/// What an option of [`WeightingArgs`] needs in order to have an effect. Each variant includes all later ones: an
+/// option that needs weights also needs a book. The number of a variant is the position of its first option in the list
+/// in [`WeightingArgs::given`], which is sorted by requirement.
 #[derive(Copy, Clone)]
 pub enum Requirement {
     /// The games in which the moves were played, which a Polyglot book does not contain.
@@ -109,8 +109,9 @@ pub enum Requirement {
 }
 
 impl WeightingArgs {
-    /// Returns the name of the first option that the user gave and whose requirement is `needs` or a later variant of
-    /// [`Requirement`]. Returns `None` if the user gave no such option.
+    /// Returns the name of the first option that the user gave among the options that need `needs`. These are the
+    /// options with this requirement or with a later variant of [`Requirement`]. Returns `None` if the user gave no
+    /// such option.
     pub fn given(&self, needs: Requirement) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [

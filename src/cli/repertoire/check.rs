@@ -228,7 +228,8 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
 }
 
 /// Checks whether a file contains a finished game. A game is finished if its tags or the end of its moves contain a
-/// result other than `*`. Returns `Some(false)` for a PGN file without such a game, and for a book or an OOBS database.
+/// result other than `*`. Returns `Some(true)` for a PGN file with such a game. Returns `Some(false)` for a PGN file
+/// without one, and for a book or an OOBS database.
 ///
 /// Returns `None` if the answer is unknown. This is the case for a file without games, for other kinds of files, and
 /// for a pipe. The data of a pipe can be read only once.
@@ -369,8 +370,8 @@ fn name_of(side: Side) -> &'static str {
     }
 }
 
-/// Returns the move with which a game left the repertoire. The text includes the move number, as in `12. Nf3`. Returns
-/// `the start` if the repertoire has no move in the game's first position.
+/// Formats the move with which a game left the repertoire, with its move number, as in `12. Nf3`. Returns `the start`
+/// if the repertoire has no move in the game's first position.
 fn numbered(departure: &Departure) -> String {
     match (&departure.number, &departure.mv) {
         (Some(number), Some(mv)) => format!("{number} {mv}"),

@@ -188,8 +188,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a repertoire to `out`, together with the answers to gaps in `found`. `start` is the position at which the
-/// search for gaps began. `opener` contains the settings of the command.
+/// Writes the repertoire and the new moves in `found` to `out`. The new moves answer gaps (moves of the opponent that
+/// the repertoire does not answer). `start` is the position at which the search for gaps began. `opener` contains the
+/// settings of the command.
 fn write(
     args: &Args,
     out: RepertoireFile,
@@ -225,8 +226,8 @@ fn write(
 }
 
 /// Prints up to two messages about the search for gaps. A gap is an opponent's move that the repertoire does not
-/// answer. The first message names a line after which the source has no games. It is printed only if this line is
-/// likelier than every gap. The second message says how many of the first `add` gaps got no answer.
+/// answer. The first message names the likeliest line after which the source has no games. It is printed only if this
+/// line is likelier than every gap. The second message says how many of the first `add` gaps got no answer.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
     if let Some(end) = found

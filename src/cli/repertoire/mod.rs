@@ -118,7 +118,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// An opener of the repertoires and the sources of moves of a command. It contains the settings of the command.
+/// The settings with which a command opens repertoires and sources of moves, such as the variant and the memory budget.
 pub struct Opener {
     variant: Option<Variant>,
     /// The variant of games without a `Variant` tag.
