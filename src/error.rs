@@ -9,8 +9,8 @@ use std::{
 
 use thiserror::Error;
 
-/// Formats a number with a noun in the singular or plural, for example `1 game`, `2 games` or `3 entries`. `thing` is
-/// the singular of the noun.
+/// Formats a number together with a noun, for example `1 game`, `2 games` or `3 entries`. `thing` is the noun in the
+/// singular.
 pub fn counted(number: u64, thing: &str) -> String {
     match (number, thing.strip_suffix('y')) {
         (1, _) => format!("1 {thing}"),
@@ -129,7 +129,7 @@ pub enum ErrorKind {
     Panicked,
 }
 
-/// The format that a file has, in the error of an operation that needs another format. See [`ErrorKind::Foreign`].
+/// The actual format of a file that has another format than an operation needs. Contained in [`ErrorKind::Foreign`].
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ForeignFormat {
@@ -159,26 +159,26 @@ impl Error {
         Error::of_file(ErrorKind::Unsuitable, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Io`], for a failure of the operating system. `problem` describes the
-    /// failed operation on `path`.
+    /// Creates an error of the kind [`ErrorKind::Io`], for an operation of the operating system on `path` that failed.
+    /// `problem` describes the operation.
     pub(crate) fn failed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Io, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Empty`], for an output at `path` that would be empty. `problem`
-    /// describes the reason.
+    /// Creates an error of the kind [`ErrorKind::Empty`], for an output at `path` that would be empty. `problem` says
+    /// why it would be empty.
     pub fn empty(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Empty, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file whose format cannot be used for the operation.
-    /// The format is given as [`ForeignFormat::Other`]. `problem` says what is wrong and what to do.
+    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that has another format than the operation
+    /// needs. The error contains [`ForeignFormat::Other`]. `problem` says what is wrong and what to do.
     pub fn foreign(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Foreign(ForeignFormat::Other), path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file whose format cannot be used for the operation.
-    /// `format` is the format that the file has. `problem` says what is wrong and what to do.
+    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that has another format than the operation
+    /// needs. `format` is the actual format of the file. `problem` says what is wrong and what to do.
     pub fn of_format(
         format: ForeignFormat,
         path: impl Into<PathBuf>,
@@ -193,8 +193,8 @@ impl Error {
         Error::of_file(ErrorKind::Damaged, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Changed`], for a file that another program has open, or that another
-    /// program changed during the operation. `problem` says what happened.
+    /// Creates an error of the kind [`ErrorKind::Changed`], for a file that another program changed during the
+    /// operation or has open. `problem` says what happened.
     pub(crate) fn changed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Changed, path, problem)
     }
@@ -279,8 +279,8 @@ impl Error {
     }
 }
 
-/// An extension trait of [`io::Result`]. Its method adds the path and the operation (`doing`, such as `write`) to an
-/// I/O error, which becomes an [`Error::Io`].
+/// An extension trait of [`io::Result`]. Its method converts an I/O error to an [`Error::Io`], which also contains the
+/// path and the failed operation. `doing` is the operation as a verb, such as `write`.
 pub(crate) trait At<T> {
     fn at(self, path: impl AsRef<Path>, doing: &'static str) -> Result<T>;
 }
@@ -298,7 +298,7 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
-/// Returns the message of an I/O error without the error number that the standard library appends.
+/// Returns the message of an I/O error without the suffix `(os error N)`, which the standard library appends.
 pub(crate) fn reason(err: &io::Error) -> String {
     let text = err.to_string();
     match text.split_once(" (os error ") {
@@ -307,9 +307,9 @@ pub(crate) fn reason(err: &io::Error) -> String {
     }
 }
 
-/// Returns the error of the operating system that `err`, an error of the crate `tempfile`, contains. If `err` contains
-/// none, returns `err` unchanged. This removes the path of the temporary file, which means nothing to users. The number
-/// of the error is parsed from the message, because `tempfile` does not offer it in another way.
+/// Converts an error of the crate `tempfile` to the error of the operating system that it wraps. The path of the
+/// temporary file, which means nothing to users, is thereby removed from the message. Other errors are returned
+/// unchanged. The error code is parsed from the message, because `tempfile` does not provide it in another way.
 fn without_path(err: io::Error) -> io::Error {
     let code = err.get_ref().and_then(|inner| {
         let text = inner.to_string();
@@ -320,8 +320,8 @@ fn without_path(err: io::Error) -> io::Error {
     code.map_or(err, io::Error::from_raw_os_error)
 }
 
-/// Corrects the error that Windows reports if a program opens the directory `path` as a file: replaces "permission
-/// denied" with "is a directory". Returns all other errors unchanged.
+/// Corrects the error of a program that opens a directory as a file. Windows then reports "permission denied", which is
+/// replaced with "is a directory" if `path` is a directory. All other errors are returned unchanged.
 fn of_directory(err: io::Error, path: &Path) -> io::Error {
     if cfg!(windows) && err.kind() == io::ErrorKind::PermissionDenied && path.is_dir() {
         return io::ErrorKind::IsADirectory.into();

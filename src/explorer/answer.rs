@@ -69,7 +69,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the number of games that the answer counts, including unfinished games.
+    /// Returns the number of games that the answer counts. Unfinished games are included.
     pub fn games(&self) -> u64 {
         self.white + self.draws + self.black
     }
@@ -197,7 +197,7 @@ pub struct MonthCount {
     pub unfinished: u64,
 }
 
-/// The results of the games of one year, and the number of games with each move.
+/// The results of the games of one year, and the number of games in which each move was played.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct YearCount {
     /// The year, or `None` for the games whose year is unknown.
@@ -351,10 +351,10 @@ fn line_after(line: &Line, mv: BookMove) -> Line {
     Line::at(line.variant(), position_after(line, mv))
 }
 
-/// Returns the results of the games of each year, sorted by year. Games of an unknown year come last. Each element also
-/// contains the number of games in which each of `moves` was played.
+/// Adds up the results of each year, and returns them sorted by year. Games of an unknown year come last.
 ///
-/// `years` contains the results for each pair of a year and a move. An unknown year is 0.
+/// `years` contains the results for each pair of a year and a move; an unknown year is 0. `moves` are the moves of the
+/// answer. Each element of the result also contains the number of games in which each of these moves was played.
 fn by_year(
     years: &FxHashMap<(u16, BookMove), ResultSum>,
     moves: &[(BookMove, MoveTally)],
@@ -378,12 +378,12 @@ fn by_year(
     results.into_iter().map(count).collect()
 }
 
-/// The length in months of the longest gap without games that a history fills with zeros. Longer gaps are left out,
-/// because a gap of more than 20 years is probably due to a wrong date.
+/// The maximum length, in months, of a gap without games for which a history (the results by month) contains zeros.
+/// Longer gaps are left out of the history, because a gap of more than 20 years is probably due to a wrong date.
 const MAX_EMPTY_MONTHS: usize = 20 * 12;
 
-/// Returns the results of the games of each month, sorted by month. Adds an entry with zeros for each month without
-/// games, unless the gap is longer than [`MAX_EMPTY_MONTHS`]. Skips games whose month is unknown.
+/// Returns the results by month, in ascending order. Months without games get an entry with zeros, unless they belong
+/// to a gap that is longer than [`MAX_EMPTY_MONTHS`]. Games whose month is unknown are left out.
 fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
     let mut all = Vec::new();
     // The next month, counted from the year 0.

@@ -16,8 +16,8 @@ pub(super) enum Split {
     ByMonth,
 }
 
-/// Returns the date number of `period`. It contains only the year if the period is a year, the year and the month if it
-/// is a month, and is 0 for all time. See [`date_number`](crate::index::store::game_rows::date_number).
+/// Converts a period to a date number, in which unknown parts are 0. A month has no day, a year has neither day nor
+/// month, and all time becomes 0. See [`date_number`](crate::index::store::game_rows::date_number).
 pub(super) fn date_of(period: Period) -> u32 {
     match period {
         Period::All => 0,
@@ -64,17 +64,17 @@ impl ClassFilter {
         self.classes[class.number()]
     }
 
-    /// Returns `true` if `period`, which is all time, a year or a month, lies at least partly in the filter's range of
-    /// dates.
+    /// Returns `true` if at least a part of `period` lies in the filter's range of dates. A period is a month, a year
+    /// or all time.
     pub(super) fn contains(&self, period: Period) -> bool {
         self.dates.contains(date_of(period))
     }
 
-    /// Returns periods whose stored sums add up to the results in the filter's range of dates. `years` contains each
-    /// year with games, and its months with games.
+    /// Returns periods whose stored sums add up to the results in the filter's range of dates. `years` lists the years
+    /// with games, each with its months with games.
     ///
-    /// If all months with games of a year are in the range, returns the whole year, otherwise the single months. If
-    /// `split` is [`Split::ByMonth`], returns only months.
+    /// A year of which all months with games are in the range is returned as a whole. For other years, the single
+    /// months in the range are returned. If `split` is [`Split::ByMonth`], the periods are always months.
     pub(super) fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {

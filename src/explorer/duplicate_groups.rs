@@ -14,7 +14,8 @@ use rustc_hash::FxHashMap;
 use super::open_index::OpenIndex;
 use crate::{error::Result, index::store::ListKey, pgn::folded};
 
-/// The number of games that are searched for duplicates in one pass. Limits the memory to about 16 MiB.
+/// The number of games that are searched for duplicates in one pass. It limits the memory that a pass takes to about 16
+/// MiB.
 const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 20 };
 
 /// The groups of duplicate games in all indexes of an explorer. Games are identified by their numbers, which are
@@ -76,8 +77,8 @@ impl DuplicateGroups {
         Ok(groups)
     }
 
-    /// Returns an iterator over the duplicates of game `number`. Duplicates with lower numbers come first, then those
-    /// with higher numbers, both in descending order.
+    /// Returns an iterator over the numbers of the games that are duplicates of game `number`. Duplicates with lower
+    /// numbers come first, then those with higher numbers. Both groups are in descending order.
     pub(super) fn duplicates_of(&self, number: u64) -> impl Iterator<Item = u64> {
         let previous = move |game: &u64| {
             let previous = self.previous.get(game).copied();
@@ -89,7 +90,8 @@ impl DuplicateGroups {
         std::iter::successors(first, previous)
     }
 
-    /// Returns an iterator over the duplicates of game `number` that have lower numbers, in descending order.
+    /// Returns an iterator over the numbers of the duplicates of game `number` that have lower numbers than this game.
+    /// The numbers are in descending order.
     pub(super) fn earlier_duplicates_of(&self, number: u64) -> impl Iterator<Item = u64> {
         self.duplicates_of(number)
             .filter(move |other| *other < number)
@@ -115,8 +117,8 @@ impl DuplicateGroups {
         }
     }
 
-    /// Returns the hash of the name with the number `number` in `source`, or `None` if the name is unknown (empty or
-    /// `?`).
+    /// Returns the hash of the name with the number `number` in the index `source`. Returns `None` if the name is
+    /// unknown (empty or `?`).
     fn name_hash(&self, source: &OpenIndex, number: u32) -> Option<u64> {
         let hashes = self.name_hashes.get(&source.first)?;
         let hash = hashes.get(number as usize).copied();

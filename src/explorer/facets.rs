@@ -54,7 +54,7 @@ pub struct Facets {
     pub min_game: Option<u64>,
 }
 
-/// The number of games that a player has with White, and the number with Black.
+/// The number of games in which a player has White, and the number of games in which this player has Black.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct ColorCount {
     /// The number of games in which the player has White.
@@ -95,7 +95,7 @@ const COLORS: usize = UNKNOWN_RATINGS + 1;
 /// The index into [`GroupTally::counts`] of the number of games with a known year.
 const YEARS: usize = COLORS + 2;
 
-/// Numbers of games, grouped by speed, rating group, color and year. The field `years` maps each year to its number of
+/// Numbers of games, grouped by speed, rating group, color and year. The field `years` maps a year to the number of its
 /// games; the array `counts` contains all other numbers.
 #[derive(Default)]
 struct GroupTally {
@@ -327,8 +327,8 @@ impl FacetFilters {
         }
     }
 
-    /// Returns the numbers of [`GroupTally::counts`] in which `game` counts, as a bit set of their indexes. `colors`
-    /// says whether the player of the query has White in the game, and whether the player has Black.
+    /// Returns the indexes of the elements of [`GroupTally::counts`] that `game` increases, as a bit set. `colors` says
+    /// whether the player of the query has White in the game, and whether the player has Black.
     fn counters_of(&self, game: &GameSummary, colors: [bool; 2]) -> u32 {
         let (speed, group) = (game.traits.speed(), game.traits.group());
         self.counters(speed, group, game.date, colors)
@@ -360,9 +360,9 @@ impl FacetFilters {
 }
 
 impl GroupTally {
-    /// Adds `games`, the number of some games with the same date, to each element of the field `counts` whose index is
-    /// set in the bit set `counters`. If the bit [`YEARS`] is set, also adds `games` to the year of these games in the
-    /// field `years`. `date` is the date number of the games.
+    /// Adds the number `games` to each element of the field `counts` whose index is in the bit set `counters`. If
+    /// `counters` contains the bit [`YEARS`], also adds it to the number of the year in the field `years`. `date` is
+    /// the date number that all of these games have.
     fn add(&mut self, mut counters: u32, date: u32, games: u64) {
         if counters >> YEARS & 1 == 1 {
             *self.years.entry((date >> 9) as u16).or_default() += games;

@@ -23,8 +23,8 @@ use crate::{
     pgn::{GameResult, NameMatch, folded},
 };
 
-/// The minimum ratio of all games in a range to the player's games in it for which only the player's games are tested,
-/// one by one. If the ratio is smaller, the filter scans whole columns.
+/// The divisor that decides how the games in a range of ids are filtered. If at most one in `SPARSE_PLAYER_DIVISOR` of
+/// them is a game of the player, only the player's games are tested, one by one. Otherwise, whole columns are scanned.
 const SPARSE_PLAYER_DIVISOR: usize = 32;
 
 /// The number of games in each range of ids that a thread filters as one task.
@@ -34,8 +34,8 @@ const GAMES_PER_RANGE: usize = 1 << 16;
 /// `LONG_LIST_DIVISOR` games of its index.
 const LONG_LIST_DIVISOR: u64 = 4;
 
-/// The filters of a query, prepared for the games of each index of an explorer. Leaves out indexes in which no game can
-/// pass.
+/// The filters of a query, prepared for the games of each index of an explorer. Indexes in which no game can pass the
+/// filters are left out.
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
     /// The groups of duplicate games, if only the first passing game of each group counts.
@@ -118,9 +118,9 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Filters all games of an index in advance if its list of games with the key `subject` is long (see
-    /// [`LONG_LIST_DIVISOR`]). This saves time if the caller then filters several lists that mostly contain the same
-    /// games.
+    /// Prepares for filtering several lists of games that mostly contain the same games. If the list with the key
+    /// `subject` is long in an index (see [`LONG_LIST_DIVISOR`]), filters all games of that index in advance, so that
+    /// each of them is tested only once.
     ///
     /// Returns `true` if an index has such a long list. Does nothing and returns `false` if stored sums of results can
     /// answer the query.
@@ -210,7 +210,7 @@ impl<'a> SourceFilter<'a> {
         let dates = DateRange::new(filters);
         Ok(Some(SourceFilter {
             games: &source.rows,
-            player_games: games_of_somebody(source, filters)?,
+            player_games: games_of_named_player(source, filters)?,
             players,
             event,
             dates: (!dates.is_all()).then_some(dates),
@@ -277,8 +277,8 @@ impl<'a> SourceFilter<'a> {
             && self.admits_others(id)
     }
 
-    /// Returns `true` if game `id` passes all filters except the bit set `player_games`, which the caller has already
-    /// tested.
+    /// Returns `true` if game `id` passes all filters except one: the bit set `player_games` is not tested, because the
+    /// caller has already tested it.
     #[inline]
     fn admits_others(&self, id: usize) -> bool {
         let games = self.games;
@@ -325,8 +325,8 @@ impl<'a> SourceFilter<'a> {
         passes.contains(&true)
     }
 
-    /// Tests the games whose element in `passes` is `true` one by one, and sets the element to `false` if the game does
-    /// not pass. The element `passes[i]` belongs to the game with the id `first + i`. Returns `true` if any game
+    /// Tests, one by one, the games whose element in `passes` is `true`, and sets the element to `false` if the game
+    /// does not pass. The element `passes[i]` belongs to the game with the id `first + i`. Returns `true` if any game
     /// passes.
     fn filter_few(&self, first: usize, passes: &mut [bool]) -> bool {
         let mut are_any = false;
@@ -493,9 +493,9 @@ impl Players {
     }
 }
 
-/// Returns which games the filters by result admit, for each color of the player and each result. The array is indexed
-/// by the color (`Color as usize`) and by the index of the result in [`GameResult::ALL`]. Returns `None` if the filters
-/// do not ask for games that the player won or lost. In this case, the player's color does not matter.
+/// Returns a table that says which games the filters by result admit. It is indexed by the color of the player (`Color
+/// as usize`) and by the index of the game's result in [`GameResult::ALL`]. Returns `None` if the filters do not ask
+/// for games that the player won or lost, because the player's color then does not matter.
 fn player_results(filters: &Filters) -> Option<[[bool; 4]; 2]> {
     let passes = |result: GameResult, player: Color| {
         let is_own = match result.winner() {
@@ -512,8 +512,8 @@ fn player_results(filters: &Filters) -> Option<[[bool; 4]; 2]> {
     })
 }
 
-/// Returns `true` if the filters ask for games that the player won or lost. In this case, [`Players`] applies all
-/// filters by result, because the player's color decides whether a game passes.
+/// Returns `true` if the filters ask for games that the player won or lost. The filters by result are then applied by
+/// [`Players`], because it depends on the player's color whether a game passes.
 fn has_player_results(filters: &Filters) -> bool {
     (filters.won || filters.lost) && !filters.players.is_empty()
 }
@@ -524,13 +524,13 @@ fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
     numbers.as_ref().is_none_or(|numbers| has(numbers, number))
 }
 
-/// Returns the games of the player in `source`, as a bit set that is indexed by game id. Only games in which the player
-/// has the required color are included. If the filters name only an opponent, returns the opponent's games. Reads the
-/// games from the lists that the index stores for each player.
+/// Returns a bit set of the ids of all games in `source` in which the player of the filters has the required color. If
+/// the filters name only an opponent, returns the opponent's games instead. The ids are read from the lists that the
+/// index stores for each player.
 ///
-/// Returns `None` if the filters name neither a player nor an opponent. Also returns `None` if a part of a name is
-/// enough to match, because the index has lists only for whole names.
-fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
+/// Returns `None` if the filters name neither a player nor an opponent. Also returns `None` if a name needs to match
+/// only in part, because the index has lists only for whole names.
+fn games_of_named_player(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
     if filters.names == NameMatch::Part {
         return Ok(None);
     }
@@ -557,8 +557,9 @@ fn games_of_somebody(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec
     Ok(Some(bits))
 }
 
-/// Returns whether the filters admit a game, for each combination of result, speed, mode and rating group. The table is
-/// indexed by [`Traits::filter_index`]. Returns `None` if the filters admit all combinations.
+/// Returns a table that says, for each combination of result, speed, mode (rated or casual) and rating group, whether
+/// the filters admit it. The table is indexed by [`Traits::filter_index`]. Returns `None` if the filters admit all
+/// combinations.
 fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     let results = match has_player_results(filters) {
         true => &[][..],
@@ -598,8 +599,8 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
     Some(pass)
 }
 
-/// Returns whether the filters admit a game, for each ECO code. The table is indexed by the number of the code. Returns
-/// `None` if there is no filter by ECO code.
+/// Returns a table that says, for each ECO code, whether the filters admit games with this code. The table is indexed
+/// by the number of the code. Returns `None` if there is no filter by ECO code.
 fn eco_that_pass(filters: &Filters) -> Option<Box<[bool; EcoNumber::COUNT]>> {
     let range = filters.eco.as_ref()?;
     let mut pass = Box::new([false; EcoNumber::COUNT]);

@@ -21,8 +21,8 @@ use crate::{
     task,
 };
 
-/// A lookup in the games of an explorer. It finds out whether any game reached a position, and when the first of these
-/// games was played.
+/// A lookup of positions in the games of an explorer. It determines whether any game reached a position, and when the
+/// first of these games was played.
 pub(crate) struct FirstSeen<'a> {
     filters: SourceFilters<'a>,
     /// Caches the results of [`first_day`](FirstSeen::first_day) for long lists of games. There are few such lists,
@@ -62,7 +62,8 @@ impl Visits {
 }
 
 /// Returns the first day that `date` can mean, as a date number. If the year is unknown, the result is later than every
-/// day. Used for the days before which [`FirstSeen`] looks for games.
+/// day, so it excludes no dated game. Callers pass the result to [`FirstSeen`] as the day before which it looks for
+/// games.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
         Some(_) => earliest(date_number(date)),
@@ -70,8 +71,9 @@ pub(crate) fn first_day(date: Date) -> u32 {
     }
 }
 
-/// Returns the index of the move with which a game finally leaves the known positions: no position after this move is
-/// known. `known[i]` says whether the position after move `i` is known. Returns `None` if the last position is known.
+/// Returns the index of the move with which a game finally leaves the known positions: neither the position after this
+/// move nor any later position is known, and this is the first such move. `known[i]` says whether the position after
+/// the move with the index `i` is known. Returns `None` if the last position is known.
 pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
     let departure = known
         .iter()
@@ -100,8 +102,9 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Calls `new` for each of `probes` whose position no game has reached. If `before` is given, it returns a day for
-    /// a probe, as a date number. Games that may have been played on this day or later are then ignored.
+    /// Calls `new` for each of `probes` whose position no game has reached. If `before` is given, it is called with a
+    /// probe and returns a day as a date number. Games that may have been played on this day or later are then ignored
+    /// for this probe.
     ///
     /// `probes` must be sorted by `subject`, so that each page of the index is read only once. A page is an entry of
     /// the index that contains the lists of several positions. Only the first index of the explorer is searched.
@@ -146,9 +149,9 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Returns the day by which at least one game in `list` had certainly been played, as a date number. A date may
-    /// have unknown parts, so this is the minimum of the last days that the dates of the games can mean. `subject` is
-    /// the key of `list`. The days of long lists are cached by this key.
+    /// Returns the day by which at least one game in `list` had certainly been played, as a date number. This day is
+    /// the minimum of the last days that the dates of the games can mean, because dates may have unknown parts.
+    /// `subject` is the key of the list, by which the result is cached if the list is long.
     fn first_day(&self, source: &OpenIndex, subject: ListKey, list: &List<'_>) -> Result<u32> {
         if list.chunked.is_some() {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {

@@ -34,9 +34,9 @@ const MAX_SERIAL_PARTS: usize = 32;
 /// The minimum number of parts of a list of games that a thread filters as one task.
 const MIN_PARTS_PER_THREAD: usize = 16;
 
-/// The factor that decides whether a part of a list is sparse. A part of `n` games is sparse if they lie in a
-/// range of more than `n` times `SPARSE_FACTOR` ids. Its games are filtered one by one, because scanning whole columns
-/// would take longer.
+/// The factor that decides whether a part of a list of games is sparse. A part with `n` games is sparse if they are
+/// spread over a range of more than `n * SPARSE_FACTOR` ids. Its games are filtered one by one, because scanning whole
+/// columns would take longer.
 const SPARSE_FACTOR: usize = 4;
 
 /// The kind of rows that a [`Collector`] accepts instead of single games. A row is the stored sum of the results
@@ -80,7 +80,8 @@ pub(super) trait Collector: Send {
         games: &PassingGames<'_>,
     );
 
-    /// Records that an index of counts does not contain the position. By default, does nothing.
+    /// Records that the index `_source`, which contains counts, does not contain the position. By default, does
+    /// nothing.
     fn note_missing(&mut self, _source: &OpenIndex) {}
 
     /// Adds the results of `other`, a collector that ran on another thread, to this collector.
@@ -188,9 +189,9 @@ pub(super) fn fold_games<T: Default + Send>(
     sums.fold(T::default(), &join)
 }
 
-/// Calls `f` for each game of the index `source` that passes the filters and whose id lies in `range`. The arguments of
-/// `f` are the id and the variant of the game. Skips games whose positions are not indexed, such as rejected games.
-/// `filter` is the part of `filters` for `source`.
+/// Calls `f` for each game of the index `source` that passes the filters and whose id lies in `range`. `f` receives the
+/// id and the variant of the game. Skips games whose positions are not indexed, such as rejected games. `filter` is the
+/// element of `filters` that belongs to `source`.
 fn for_each_game(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,

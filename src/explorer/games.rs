@@ -42,7 +42,7 @@ pub(super) struct TraitValues {
 pub(super) struct Traits(u16);
 
 impl Traits {
-    /// The number of possible values of the low 10 bits, which are the only bits that filters test.
+    /// The number of values that the low 10 bits can have. Filters test only these bits.
     pub(super) const COUNT: usize = 1 << 10;
 
     fn new(row: &GameRow) -> Traits {
@@ -67,8 +67,8 @@ impl Traits {
         (0..Traits::COUNT as u16).map(|number| Traits(number).parts())
     }
 
-    /// Returns the low 10 bits, which encode the result, speed, mode and rating group. They are an index for tables
-    /// of length [`COUNT`](Traits::COUNT).
+    /// Returns the low 10 bits, which encode the result, speed, mode and rating group. They serve as an index into
+    /// tables of the length [`COUNT`](Traits::COUNT).
     #[inline]
     pub(super) fn filter_index(self) -> usize {
         usize::from(self.0) % Traits::COUNT
@@ -173,8 +173,8 @@ impl GameSummary {
         Month::new(self.year(), (self.date >> 5 & 15) as u8).unwrap_or_default()
     }
 
-    /// Returns twice the mean of the players' known ratings, because the mean itself may be a fraction. Returns 0 if
-    /// both ratings are unknown.
+    /// Returns the sum of the players' ratings, or twice the known rating if only one is known. This is twice the mean
+    /// rating, which itself may be a fraction. Returns 0 if both ratings are unknown.
     #[inline]
     pub(super) fn doubled_rating(&self) -> u32 {
         doubled_mean(self.elo)
@@ -251,8 +251,8 @@ impl GameColumns {
         })
     }
 
-    /// Returns a number that distinguishes game `id` from other games of the same players on the same day. It is the
-    /// encoded Lichess id or, if the game has none, a fingerprint of the final position. Returns 0 if both are unknown.
+    /// Returns a number that distinguishes game `id` from other games of the same players on the same day. This is the
+    /// encoded Lichess id or, if the game has none, a fingerprint of its final position. Returns 0 if both are unknown.
     pub(super) fn id_or_fingerprint(&self, id: u32) -> u64 {
         let mut bytes = [0; 8];
         bytes[..6].copy_from_slice(&self.own_numbers[id as usize]);

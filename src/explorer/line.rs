@@ -36,7 +36,7 @@ impl Line {
     ///
     /// `fen` is a FEN or EPD whose fields are separated by underscores or blanks. If it is `None`, the line begins in
     /// the starting position of the variant. `play` contains moves in UCI notation or SAN, separated by commas or
-    /// blanks. Castling may be written as two steps of the king or as the king capturing its own rook.
+    /// blanks. Castling may be written as a king's move of two squares, or as the king capturing its own rook.
     ///
     /// # Errors
     ///
@@ -115,11 +115,11 @@ impl Line {
         self.positions.iter().rev().find_map(openings::name_of)
     }
 
-    /// Returns the number of moves after which this line reaches the last position of `other`, or `None` if this line
-    /// does not reach it.
+    /// Returns the number of this line's moves after which it reaches the last position of `other`. Returns `None` if
+    /// this line does not reach that position.
     ///
-    /// If this line begins with all moves of `other`, returns the number of these moves. Otherwise, returns the number
-    /// of moves before the last occurrence of the position.
+    /// If this line begins with all moves of `other`, returns the number of moves of `other`. Otherwise, if this line
+    /// reaches the position several times, the last time counts.
     pub fn ply_of(&self, other: &Line) -> Option<usize> {
         let key = |pos: &VariantPosition| Keyed::new(pos.clone()).identity();
         let is_same = |pos| self.variant == other.variant && key(pos) == key(other.position());

@@ -18,8 +18,9 @@ use super::{
 };
 use crate::{error::Result, index::store::Best, position::BookMove};
 
-/// The maximum number of games of a list that are in memory at a time. A longer page is read in several passes. Each
-/// pass goes through all games of the position, and finds the next `MAX_GAMES_IN_MEMORY` games of the page.
+/// The maximum number of games of a list that are in memory at a time. A longer page of the list is collected in
+/// several passes. Each pass goes through all games of the position, and finds the next `MAX_GAMES_IN_MEMORY` games of
+/// the page.
 const MAX_GAMES_IN_MEMORY: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
 /// An entry in a list of games that shows one game of each match: the number of this game, the move that was played in
@@ -108,8 +109,9 @@ pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<Game
     })
 }
 
-/// Converts `played` to a game in a list, and adds details such as the event. If the list shows only one game of each
-/// match, `more` is the number of further games of the same match, or `None` if there are none.
+/// Adds details such as the event to `played`, which makes it an entry of a list of games. `filters` are used to count
+/// the duplicates of the game. If the list shows only one game of each match, `more` is the number of further games of
+/// the same match, or `None` if there are none.
 pub(super) fn with_details(
     sources: &Sources,
     filters: &SourceFilters<'_>,
@@ -133,7 +135,7 @@ pub(super) fn with_details(
 }
 
 /// Returns the number of games in the whole list, and an iterator over the games on `page`. An item is the number of a
-/// game and the move that was played in it in the position of the query.
+/// game, and the move that was played in the position of the query.
 ///
 /// # Errors
 ///
@@ -250,8 +252,8 @@ impl Collector for RankedGames {
     }
 }
 
-/// Returns the rank (sort key) of a game in a list that is sorted by `sort`. `id` is the id of the game in `source`,
-/// and `mv` is the move that was played in the position of the query.
+/// Returns the rank (sort key) of a game in a list that is sorted in the order `sort`. `id` is the id of the game in
+/// the index `source`, and `mv` is the move that was played in the position of the query.
 #[inline]
 fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     let summary = source.game(id);
@@ -350,8 +352,8 @@ impl<'a> FirstGames<'a> {
         }
     }
 
-    /// Adds a game if its rank is high enough. `rank` is the sort key of the game. `key` returns the hash of the game's
-    /// match. It is called only if the game may be added, because computing the hash takes time.
+    /// Adds a game if its rank is high enough. `rank` is the sort key of the game. `key` computes the hash of the
+    /// game's match. Because this takes time, `key` is called only if the game may be added.
     fn offer(&mut self, rank: Rank, key: impl FnOnce() -> u64) {
         let is_full = self.ranks.len() == self.wanted;
         if is_full && self.ranks.first().is_none_or(|last| rank < last.0) {

@@ -88,15 +88,15 @@ impl OpenIndex {
         ids.filter(|id| !self.game(*id).traits.is_indexed()).count() as u64
     }
 
-    /// Returns the minimum number of counted moves in a position. Positions with fewer counted moves were removed from
-    /// the counts. Returns `None` if no positions were removed.
+    /// Returns the minimum number of moves that must be counted in a position. Positions with fewer counted moves were
+    /// removed from the counts. Returns `None` if no positions were removed.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)
     }
 
-    /// Returns the number of half-moves that were counted in each game, from the start of the game. Returns `None` if
-    /// all half-moves were counted.
+    /// Returns the maximum number of half-moves that were counted in each game, from its start. Returns `None` if all
+    /// half-moves were counted.
     pub(super) fn max_ply(&self) -> Option<usize> {
         self.contents.max_ply
     }
@@ -158,21 +158,22 @@ impl OpenIndex {
         }
     }
 
-    /// Finds the location of the list with the key `subject` in the index. The list contains the games of a position, a
-    /// player or a Lichess id, or the numbers that belong to a name.
+    /// Finds the list with the key `subject` in the index, and returns its location. Depending on its key, the list
+    /// contains the games that reached a position, the games of a player, the games with a Lichess id, or the numbers
+    /// of the spellings of a name.
     pub(super) fn find_list(&self, subject: ListKey) -> Result<ListLocation> {
         self.index.find_list(self.contents.paging, subject)
     }
 
-    /// Calls `f` for each list in a page, in ascending order of keys. The arguments of `f` are the key of the list and
-    /// the list itself. A page is an entry of the index that contains the lists of a range of keys. `any` is a key in
-    /// the range of the wanted page; the page need not contain a list with this key.
+    /// Calls `f` for each list in one page of the index, in ascending order of keys. A page is an entry of the index
+    /// that contains the lists of a range of keys. `f` receives the key of a list and the list itself. `any_key` is any
+    /// key in the range of the wanted page; the page need not contain a list with this key.
     pub(super) fn for_each_list(
         &self,
-        any: ListKey,
+        any_key: ListKey,
         f: impl FnMut(ListKey, List<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.index.for_each_list(self.contents.paging, any, f)
+        self.index.for_each_list(self.contents.paging, any_key, f)
     }
 
     /// Reads the list of games with the key `subject`. A long list is stored in several parts. `location` is the
