@@ -9,7 +9,8 @@ use std::{
 
 use crate::error::{At, Result};
 
-/// The kind of a file, recognized by its first bytes, or of a directory, recognized by the names of its files.
+/// The kind of a file or directory. The kind of a file is recognized by its first bytes, and that of a directory by the
+/// names of its files.
 ///
 /// ```
 /// use polybook::FileKind;
@@ -52,7 +53,7 @@ pub enum FileKind {
 /// The first bytes of every store of evaluations. The command `polybook evals` writes such stores.
 pub(crate) const EVALS: &[u8] = b"\0\0\0\0\0\0\0\0polybook evals ";
 
-/// The name of the file in a counts directory that describes the origin of the counts.
+/// The name of the file in a counts directory that describes from which games and options the counts were made.
 pub(crate) const SIDECAR: &str = "counts.json";
 
 /// The suffix of the names of all Parquet files in a counts directory.
@@ -124,7 +125,7 @@ impl Format {
     }
 }
 
-/// The number of bytes at the start of a file that suffice to recognize every format with a signature.
+/// The number of bytes at the start of a file that are needed to recognize every format with a signature.
 pub(crate) const MAX_SIGNATURE_LENGTH: usize = 265;
 
 const GZIP: Format = Format::new(
@@ -352,9 +353,10 @@ impl FileKind {
         Format::of_start(start).map_or(FileKind::Other, |format| format.kind)
     }
 
-    /// Returns the name of a file's format, and advice for users, for the error messages of commands that need another
-    /// format. Returns `None` if the format is not known. The file itself is not opened: `start` contains its first
-    /// bytes. The extension of `path` is used only if `start` is binary data without a known signature.
+    /// Returns the name of a file's format, and advice on what to do with such a file. Commands that need another
+    /// format show it in their error messages. Returns `None` if the format is not known. `start` contains the first
+    /// bytes of the file, which is not opened. The extension of `path` is used only if `start` is binary data without a
+    /// known signature.
     ///
     /// ```
     /// use polybook::FileKind;
@@ -373,8 +375,8 @@ impl FileKind {
     }
 
     /// Returns an error message for a file that does not have the format that a command needs. `needed` names the
-    /// needed format, for example `an index`, and `how` says how to make such a file from games. The message names the
-    /// actual format if it is known.
+    /// needed format, for example `an index`, and `how` says how to make a file in this format from games. The message
+    /// names the actual format if it is known.
     pub(crate) fn problem(path: &Path, start: &[u8], needed: &str, how: &str) -> String {
         let format = Format::of_start(start).or_else(|| Format::of_extension(path));
         match format {
@@ -407,7 +409,7 @@ impl FileKind {
     }
 }
 
-/// Returns `true` if `path` leads to a device on Windows. There, some file names denote devices in every directory, and
+/// Returns `true` if `path` denotes a device on Windows, where some file names denote devices in every directory and
 /// reading the metadata of a device fails. Always returns `false` on other systems.
 pub(crate) fn is_windows_device(path: &Path) -> bool {
     if !cfg!(windows) {

@@ -101,8 +101,8 @@ impl OpeningNumber {
     }
 }
 
-/// Returns the opening of a game: the last position of the game that has a name. The order of the moves does not
-/// matter.
+/// Returns the opening of a game, which is that of the last position in the game that has a name. The order of the
+/// moves does not matter.
 ///
 /// `identities` yields the [identities](crate::position::identity) of the game's positions, from the first to the last.
 /// Returns 0 if no position has a name, or if the variant does not share the opening names of standard chess.
@@ -317,8 +317,8 @@ struct OpeningNames {
     bits: Box<[u64; 1 << (INDEX_BITS - 6)]>,
 }
 
-/// The number of low bits of an identity (the hash of a position) that select a bit in [`OpeningNames::bits`]. With 16
-/// bits, that table takes 8 KiB and fits into the fastest cache.
+/// The number of low bits of an identity (the hash of a position) that serve as an index into [`OpeningNames::bits`].
+/// With 16 bits, this bit set takes 8 KiB and fits into the fastest cache.
 const INDEX_BITS: u32 = 16;
 
 impl OpeningNames {

@@ -90,8 +90,8 @@ pub struct PlyBatch {
 }
 
 impl PlyBatch {
-    /// Appends the half-moves of `other`, a later batch of the same file, to this batch. `first_game` is the number of
-    /// the first game of `other` in the file.
+    /// Appends the half-moves of `other`, a later batch of the same file, to this batch. `first_game` is the number
+    /// that the first game of `other` has in the file.
     fn append(&mut self, mut other: PlyBatch, first_game: u64) {
         self.keys.append(&mut other.keys);
         self.moves.append(&mut other.moves);
@@ -204,9 +204,9 @@ impl Plies {
     }
 }
 
-/// Decodes the games in `batch`. Returns their half-moves, and how many games were read and rejected. If games could
-/// not be replayed, also returns the first of them. `replayed` contains the options that decide which games are
-/// replayed, and how far.
+/// Decodes the games in `batch`. Returns their half-moves, and the numbers of games that were read and rejected. If any
+/// games could not be replayed, also returns a description of the first one. `replayed` contains the options that
+/// decide which games are replayed, and how far.
 fn read_batch(
     input: &Input,
     options: &PlyOptions,
@@ -226,7 +226,7 @@ fn read_batch(
     Ok((plies, games, rejected))
 }
 
-/// A collector that adds the half-moves of a batch of games to the columns of `plies`.
+/// A collector that appends the half-moves of a batch of games to the columns of `plies`.
 struct PlyColumns<'a> {
     options: &'a PlyOptions,
     text: &'a [u8],

@@ -76,8 +76,8 @@ impl Meter {
     }
 }
 
-/// The number of steps of an operation whose progress a [`FractionalProgress`] reports. Its [`Meter`] counts whole
-/// steps.
+/// The number of steps of each operation whose progress a [`FractionalProgress`] reports. Its [`Meter`] counts whole
+/// steps, so fractions are converted to steps.
 const STEPS: u64 = 1 << 20;
 
 /// The progress of an operation whose number of steps is not known in advance, such as a walk through a tree. The

@@ -28,9 +28,9 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// Returns the text for the comment in a book's header. It describes the program, the inputs, the games and the
-    /// options. `further_options` are appended to the options of the counts. The text has at most 1,900 bytes, and has
-    /// no line break at its end.
+    /// Returns the comment for the header of a book. It describes the program, the inputs, the games and the options.
+    /// `further_options` are appended to the options from which the counts were made. The comment has at most 1,900
+    /// bytes, and has no line break at its end.
     ///
     /// ```
     /// use polybook::provenance::Provenance;
@@ -63,9 +63,9 @@ impl Provenance {
         lines.join("\n")
     }
 
-    /// Returns a list of the names of the inputs, as one string. `spelled` converts each name before it is added to the
-    /// list. If the list would be longer than `room` bytes, the last names are left out, and the list ends with their
-    /// number ("and 7 more").
+    /// Returns the names of the inputs as one string. `spelled` converts each name before it is added. If the string
+    /// would be longer than `room` bytes, the last names are left out, and it ends with how many were left out ("and 7
+    /// more").
     pub(crate) fn input_names(&self, room: usize, spelled: impl Fn(&str) -> String) -> String {
         let mut line = String::new();
         for (i, input) in self.inputs.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Provenance {
     }
 }
 
-/// Joins the texts of some options with blanks, as on a command line. Elements that are `None` are skipped.
+/// Joins options, such as `--max-ply 30`, with blanks, as on a command line. Elements that are `None` are skipped.
 pub(crate) fn option_text(options: impl IntoIterator<Item = Option<String>>) -> String {
     Vec::from_iter(options.into_iter().flatten()).join(" ")
 }
@@ -102,8 +102,8 @@ pub(crate) fn valued(name: &str, value: Option<impl fmt::Display>) -> Option<Str
     value.map(|value| format!("--{name} {value}"))
 }
 
-/// Returns how many names a list of inputs leaves out, if `name` is its last element. If `name` ends with "and N more",
-/// as [`Provenance::input_names`] writes it, the number is N, otherwise 0.
+/// Returns N if `name` ends with "and N more", otherwise 0. [`Provenance::input_names`] ends a shortened list of inputs
+/// in this way, so N is the number of names that the list leaves out if `name` is its last element.
 fn named_more(name: &str) -> u64 {
     let rest = name.strip_suffix(" more");
     let number = rest.and_then(|rest| rest.rsplit_once(" and "));
@@ -112,7 +112,7 @@ fn named_more(name: &str) -> u64 {
 }
 
 /// The numbers of positions, rows and half-moves that pruning has dropped from counts. Pruning drops each position in
-/// which few moves were counted.
+/// which fewer moves were counted than a minimum.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Pruned {
     /// The minimum number of moves that must have been counted in a position to keep it.
@@ -144,8 +144,8 @@ impl fmt::Display for Pruned {
 }
 
 impl Pruned {
-    /// Adds the numbers of `other` to these numbers. `other` describes what was dropped from other counts. The new
-    /// minimum number of moves is the larger of the two minimums.
+    /// Adds the numbers of `other`, which describes what was dropped from other counts. The minimum number of moves
+    /// becomes the larger of the two minimums.
     pub(crate) fn add(&mut self, other: Pruned) {
         self.min_game = self.min_game.max(other.min_game);
         self.positions += other.positions;
@@ -168,7 +168,7 @@ pub struct GameCounts {
 }
 
 impl GameCounts {
-    /// Reads the four numbers from the text that [`Display`](fmt::Display) writes. Returns `None` if one of them is
+    /// Reads the four numbers from the string that [`Display`](fmt::Display) writes. Returns `None` if one of them is
     /// missing.
     ///
     /// ```
@@ -263,7 +263,7 @@ impl fmt::Display for Rejection {
 
 impl StdError for Rejection {}
 
-/// Serializes a path as text. Bytes that are not UTF-8 become U+FFFD, because a JSON text must be Unicode.
+/// Serializes a path as a string. Bytes that are not UTF-8 become U+FFFD, because a JSON string must be Unicode.
 pub(crate) fn as_text<S: serde::Serializer>(
     path: &std::path::Path,
     serializer: S,

@@ -33,8 +33,8 @@ const MIN_VARIANCE: f64 = 0.02;
 
 /// The openings of the games that reached a position, grouped by family.
 ///
-/// The opening of a game is the name of the last position in the game that has one. Scores are those of the
-/// player whom the filters name or, if they name no player, of White. Unfinished games do not affect scores.
+/// The opening of a game is the name of its last position that has a name. Scores are those of the player whom the
+/// filters name or, if they name no player, of White. Unfinished games do not affect scores.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct OpeningTable {
     /// The games that reached the position and pass the filters, including games that end there.
@@ -107,13 +107,13 @@ pub struct OpeningRow {
 }
 
 impl OpeningRow {
-    /// Returns the number of finished games, which are the games with a result.
+    /// Returns the number of games that have a result.
     pub fn finished(&self) -> u64 {
         self.white + self.draws + self.black
     }
 }
 
-/// The sums of the results and ratings in the games of an opening.
+/// The sums of the results and of the ratings of the games of an opening.
 #[derive(Copy, Clone, Default)]
 struct OpeningTally {
     results: ResultSum,
@@ -165,7 +165,7 @@ struct Average {
 }
 
 impl Average {
-    /// Adds a game to the totals. `player` is the color that the player has in the game. Does nothing if the game is
+    /// Adds a game to the totals. `player` is the color that the player has in this game. Does nothing if the game is
     /// unfinished.
     fn add(&mut self, summary: &GameSummary, player: Color) {
         if summary.has_result() {
@@ -185,8 +185,9 @@ impl Average {
         }
     }
 
-    /// Returns the number of points that the player would score in some games with the player's average score for each
-    /// color. `finished` is the number of these games, indexed by the player's color.
+    /// Returns the number of points that the player is expected to score in a set of games: the player's average score
+    /// with each color, times the number of games with this color. `finished` contains the numbers of games in the set,
+    /// indexed by the player's color.
     fn expected(&self, finished: [u64; 2]) -> f64 {
         let of_color = |color: usize| match self.finished[color] {
             0 => 0.0,
@@ -233,8 +234,8 @@ impl Collector for OpeningTallies {
     }
 }
 
-/// Returns the color that the player of the query has in game `id`. If the query names no player (`of_player` is
-/// `false`), returns White.
+/// Returns the color that the player of the query has in game `id`. Returns White if the query names no player, in
+/// which case `of_player` is `false`.
 fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     match of_player {
         true => filter.player_of(id as usize),
@@ -279,8 +280,8 @@ pub(super) fn opening_table(
     })
 }
 
-/// Returns the totals of the player's score in all games that pass the filters and have the variant of `line`, whatever
-/// positions they reached. If the query names no player (`of_player` is `false`), the totals are those of White.
+/// Adds up the player's scores in all games that pass the filters and have the variant of `line`, whatever positions
+/// these games reached. If the query names no player (`of_player` is `false`), adds up the scores of White.
 fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
     let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
         if variant == line.variant() {
@@ -361,7 +362,7 @@ impl OpeningRows<'_> {
     }
 
     /// Returns the row of an opening or of a family of openings. `numbers` are the openings whose games the row
-    /// contains, and `main` is the opening whose moves the row shows.
+    /// contains. `main` is the opening whose moves the row shows as an example.
     fn row(
         &self,
         name: &'static str,
@@ -420,7 +421,13 @@ fn rounded(number: f64) -> f64 {
     (100.0 * number).round() / 100.0
 }
 
-/// Returns the 80 % confidence interval of the score of an opening, in percent. Returns `None` if no game has a result.
+/// Returns the 80 % confidence interval of the player's score with an opening, in percent. `sum` contains the results
+/// of the opening's games. `expected` is the number of points that the player is expected to score in these games.
+/// Returns `None` if no game has a result.
+///
+/// The calculation adds [`ADDED_GAMES`] imaginary games with the average score, which keep the interval of an opening
+/// with few games close to the average. The imaginary games are wins and losses, never draws, so that both sides are
+/// treated alike: if wins and losses are exchanged, the interval is mirrored around 50 percent.
 ///
 /// `expected` is the player's expected score in these games, in points. The calculation adds [`ADDED_GAMES`] imaginary
 /// games with the average score, which keep the interval of an opening with few games close to the average. The

@@ -59,7 +59,7 @@ pub struct SourceOverview {
     pub max_ply: Option<usize>,
 }
 
-/// A PGN file whose games are in a source, which is an index of the explorer.
+/// A PGN file whose games are in a source (an index of the explorer).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceFile {
     /// The path of the file.

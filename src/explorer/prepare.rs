@@ -28,19 +28,19 @@ use crate::{
 /// year of the opponent's last game is at most `RECENT_YEARS`.
 const RECENT_YEARS: u16 = 2;
 
-/// The minimum number of games for an answer that comes from the player's games. A move that the player played less
-/// often does not count as an answer.
+/// The minimum number of games for an answer that is chosen from the player's games. A move that the player played in
+/// fewer games is not used as an answer.
 const MIN_ANSWER_GAMES: u64 = 5;
 
-/// The minimum number of the player's games in a line for its score to count. A line with fewer games is listed only if
-/// the player has no answer to it.
+/// The minimum number of the player's games in a line from which a score is calculated. A line with fewer games is
+/// listed as a line to prepare only if the player has no answer to it.
 const MIN_SCORED_GAMES: u64 = 10;
 
 /// The maximum number of gaps in the list of lines to prepare. A gap is a line to which the player has no answer.
 const MAX_LISTED_GAPS: usize = 2;
 
-/// The reciprocal of the minimum probability of a position. The search for lines to prepare skips positions whose
-/// probability is less than `1 / MAX_RARITY`.
+/// The reciprocal of the minimum probability of a position. The search for lines to prepare does not examine positions
+/// that are reached with a probability of less than `1 / MAX_RARITY`.
 const MAX_RARITY: f64 = 500.0;
 
 /// The maximum number of half-moves of a line in the list of lines to prepare.
@@ -421,8 +421,8 @@ struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
-    /// Returns the games of one of the two players that reached the position `pos`. `side` contains the filters that
-    /// admit the games of this player.
+    /// Returns the games in which one of the two players reached the position `pos`. `side` contains the filters that
+    /// admit this player's games.
     fn position(&self, side: &SourceFilters<'_>, pos: &VariantPosition) -> Result<PositionGames> {
         let line = Line::at(self.query.line.variant(), pos.clone());
         let new = || PositionGames {
@@ -436,9 +436,10 @@ impl Preparing<'_> {
         Ok(games)
     }
 
-    /// Returns the player's answers in the position `pos`: the moves of the repertoire or, if it has none, the move
-    /// that the player played most often, if in at least [`MIN_ANSWER_GAMES`] games. Otherwise, returns `None`. `games`
-    /// contains the player's games that reached the position.
+    /// Returns the player's answers in the position `pos`. If the repertoire has moves in the position, these are the
+    /// answers. Otherwise, the answer is the move that the player played most often, provided that it was played in at
+    /// least [`MIN_ANSWER_GAMES`] games. Returns `None` if there is no answer. `games` contains the player's games that
+    /// reached the position.
     fn answers(&self, pos: &VariantPosition, games: &PositionGames) -> Result<Option<Answers>> {
         if let Some(repertoire) = self.query.repertoire {
             let moves = repertoire(pos)?;
@@ -458,8 +459,8 @@ impl Preparing<'_> {
         }))
     }
 
-    /// Returns the opponent's moves in the position of the query. `here` contains the opponent's games that reached the
-    /// position.
+    /// Returns the opponent's moves in the position of the query, with the player's results after each move and the
+    /// player's answer to it. `here` contains the opponent's games that reached the position.
     fn their_moves(&self, here: &PositionGames) -> Result<Vec<PreparedMove>> {
         let pos = self.query.line.position();
         let prepared = |(mv, tally): (BookMove, RecentTally)| {
@@ -481,8 +482,8 @@ impl Preparing<'_> {
         here.by_games().into_iter().map(prepared).collect()
     }
 
-    /// Returns the player's moves in the position of the query. `here` contains the player's games that reached the
-    /// position.
+    /// Returns the player's moves in the position of the query, with the results of both players after each move.
+    /// `here` contains the player's games that reached the position.
     fn own_moves(&self, here: &PositionGames) -> Result<Vec<PreparedMove>> {
         let pos = self.query.line.position();
         let answers = self.answers(pos, here)?;
@@ -517,7 +518,7 @@ impl Preparing<'_> {
     /// first. They are followed by at most [`MAX_LISTED_GAPS`] gaps, which are likely lines to which the player has no
     /// answer.
     fn lines(&self) -> Result<Vec<PreparedLine>> {
-        let mut met = self.met_lines()?;
+        let mut met = self.candidate_lines()?;
         let most = self.query.lines;
         let before_gaps = most - MAX_LISTED_GAPS.min(most / 2);
         let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
@@ -556,9 +557,9 @@ impl Preparing<'_> {
         Ok(listed)
     }
 
-    /// Searches for the lines that may be listed as lines to prepare. Each of them ends with a move of the opponent,
-    /// after which the player has either no answer or enough games for a score.
-    fn met_lines(&self) -> Result<Vec<PreparedLine>> {
+    /// Searches for candidates for the lines to prepare. A candidate ends with a move of the opponent, after which the
+    /// player has no answer, or has played enough games for a score.
+    fn candidate_lines(&self) -> Result<Vec<PreparedLine>> {
         let mut lines: Vec<PreparedLine> = Vec::new();
         let mut level = vec![SearchNode {
             pos: self.query.line.position().clone(),
@@ -588,11 +589,11 @@ impl Preparing<'_> {
         Ok(lines)
     }
 
-    /// Examines `node`. Returns the line that leads to it, if this line may be listed, and the nodes that are one move
-    /// further.
+    /// Examines one node of the search for lines to prepare. Returns the line that leads to the node if it is a
+    /// candidate for the list, and the nodes that are reached from it by one move.
     ///
-    /// A line may be listed if it ends with a move of the opponent, and if the player then has either no answer or
-    /// enough games for a score.
+    /// A line is a candidate if it ends with a move of the opponent, after which the player has no answer, or has
+    /// played enough games for a score.
     fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {
@@ -618,9 +619,9 @@ impl Preparing<'_> {
         Ok((line, children))
     }
 
-    /// Returns the line from the position of the query to `node`. Returns `None` if `node` is the position of the
-    /// query. `yours` contains the player's games that reached the position of the node. `gap` says that the player has
-    /// no answer there.
+    /// Returns the line that leads from the position of the query to `node`. Returns `None` if `node` is the position
+    /// of the query itself. `yours` contains the player's games that reached the position of `node`. `gap` says whether
+    /// the player has no answer in this position.
     fn line_to(&self, node: &SearchNode, yours: &PositionGames, gap: bool) -> Option<PreparedLine> {
         if node.moves.is_empty() {
             return None;
@@ -651,8 +652,8 @@ impl Preparing<'_> {
 }
 
 impl SearchNode {
-    /// Returns the child nodes, one for each element of `moves`. An element is a move and its probability in the
-    /// position of this node.
+    /// Returns the child nodes, one for each element of `moves`. An element is a move in the position of this node, and
+    /// the probability that it is played there.
     fn children(&self, moves: &[(Move, f64)]) -> Vec<SearchNode> {
         let child = |(mv, share): &(Move, f64)| {
             let pos = after(&self.pos, *mv);
@@ -681,7 +682,7 @@ impl SearchNode {
 }
 
 /// Returns the moves that were played in the position `pos`, each with the fraction of `games` in which it was played.
-/// Games that end in the position are not taken into account.
+/// Games that end in the position are left out of the calculation.
 fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, f64)> {
     let moves = games.by_games();
     let all: u64 = moves.iter().map(|(_, tally)| tally.results.games()).sum();
@@ -698,8 +699,8 @@ fn after(pos: &VariantPosition, mv: Move) -> VariantPosition {
     next
 }
 
-/// Creates a [`PreparedMove`] for the move `mv` in the position `pos`. It contains no games and no answer, which the
-/// caller adds. `next` is the position after the move.
+/// Creates a [`PreparedMove`] that contains only the notation of the move `mv` in the position `pos`, and the opening
+/// of `next`, the position after the move. The caller adds the games and the answer.
 fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> PreparedMove {
     let mv = BookMove::from(mv);
     PreparedMove {

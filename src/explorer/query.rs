@@ -100,8 +100,8 @@ impl Query {
         })
     }
 
-    /// Returns the number of newest games to collect. It is greater than the number of recent games in the answer,
-    /// because the answer leaves out games that are also top games.
+    /// Returns the number of newest games to collect for the list of recent games. It is greater than the number of
+    /// games that the answer lists, because recent games that are also top games are left out.
     pub(super) fn recent_candidates(&self) -> usize {
         match self.recent_limit(0) {
             0 => 0,
@@ -109,8 +109,8 @@ impl Query {
         }
     }
 
-    /// Returns the maximum number of recent games in an answer that contains `top_games` top games. If the query does
-    /// not limit recent games, top games and recent games together are at most [`MAX_RECENT_GAMES`].
+    /// Returns the maximum number of recent games in an answer that contains `top_games` top games. If the query sets
+    /// no limit, the limit is [`MAX_RECENT_GAMES`] for top games and recent games together.
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,

@@ -36,8 +36,9 @@ impl Sources {
         last.map_or(0, |last| last.first + last.games())
     }
 
-    /// Returns the minimum number of counted moves in a position. Positions with fewer counted moves were removed from
-    /// the counts. Implements [`Explorer::min_game`](super::Explorer::min_game).
+    /// Returns the minimum number of moves that must be counted in a position: positions with fewer counted moves were
+    /// removed from the counts of the selected sources. If the sources have different minimums, returns the largest
+    /// one. Implements [`Explorer::min_game`](super::Explorer::min_game).
     pub(super) fn min_game(&self, filters: &Filters) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()
@@ -49,8 +50,9 @@ impl Sources {
         self.needs_all_games(filters.source.as_deref(), filters.game_only_filter()?)
     }
 
-    /// Returns the reason why the operation `what`, which needs single games, is impossible: the first selected source
-    /// that contains only counts. Returns `None` if all selected sources contain games. Implements
+    /// Checks whether all selected sources contain single games, which the operation `what` needs. Returns `None` if
+    /// they do. Otherwise, returns an explanation that names the operation and the first source that contains only
+    /// counts. `wanted` is the name of the selected source, or `None` for all sources. Implements
     /// [`Explorer::needs_all_games`](super::Explorer::needs_all_games).
     pub(super) fn needs_all_games(
         &self,
@@ -65,9 +67,10 @@ impl Sources {
         })
     }
 
-    /// Returns the reason why the operation `what`, which needs single games, is impossible: all selected sources
-    /// contain only counts. The reason names the first of them. Returns `None` if a selected source contains games.
-    /// Implements [`Explorer::lacks_games`](super::Explorer::lacks_games).
+    /// Checks whether at least one selected source contains single games, which the operation `what` needs. Returns
+    /// `None` if one does. Otherwise, returns an explanation that names the operation and the first of the sources.
+    /// `wanted` is the name of the selected source, or `None` for all sources. Implements
+    /// [`Explorer::lacks_games`](super::Explorer::lacks_games).
     pub(super) fn lacks_games(
         &self,
         wanted: Option<&str>,
@@ -115,8 +118,8 @@ impl Sources {
         }
     }
 
-    /// Prepares `filters` for the games of each selected source, for an operation that needs the games of all of them.
-    /// `what` names the operation for error messages, such as `a table of openings`.
+    /// Prepares `filters` for the games of each selected source, for an operation that needs the games of all these
+    /// sources. `what` names the operation in error messages, for example `a table of openings`.
     ///
     /// # Errors
     ///

@@ -77,8 +77,8 @@ pub(super) struct Suggestions {
 }
 
 impl Suggestions {
-    /// Returns the names that the user may mean by `text`. Implements
-    /// [`Explorer::suggest`](super::Explorer::suggest).
+    /// Returns at most `limit` names that the user may mean by `text`, the best matches first. If `source` is given,
+    /// counts only the games of the source with this name. Implements [`Explorer::suggest`](super::Explorer::suggest).
     pub(super) fn find(
         &self,
         sources: &Sources,
@@ -178,8 +178,8 @@ struct NameTable {
     lines: Vec<NamedLine>,
 }
 
-/// The games with one name in one source (an index of the explorer): their number, and the dates of the first and the
-/// last game.
+/// The games with one name in one source (an index of the explorer): the number of these games, and the dates of the
+/// first and the last of them.
 #[derive(Copy, Clone, Default, Debug)]
 struct NameGames {
     source: u32,
@@ -201,7 +201,7 @@ struct NamedLine {
     is_main: bool,
 }
 
-/// The words of a search text, with properties of them that the search needs.
+/// The words of a search text, with their hash and with a flag that says whether one of them may be an ECO code.
 struct WantedWords {
     words: Vec<String>,
     /// The hash of the words, if there are any.
@@ -233,8 +233,9 @@ impl NameTable {
     }
 
     /// Returns the `limit` best matches for the words `wanted`, the best first. They are sorted by number of typing
-    /// errors, then by whether the name consists of exactly these words, then by number of games. If `mistyped` is set,
-    /// names with typing errors match too. `of_source` selects the sources whose games are counted.
+    /// errors, then by whether the name consists of exactly these words, then by number of games. `mistyped` says
+    /// whether names with typing errors match, too. Only games of sources for which `of_source` returns `true` are
+    /// counted.
     ///
     /// Each match is a tuple: the number of typing errors, whether the name consists of exactly these words, the number
     /// of games, and the index of the name in the table.
@@ -310,8 +311,8 @@ fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
     })
 }
 
-/// For each name in the index `source`, counts the games that contain it, and finds the dates of the first and the last
-/// game. The result is indexed by name number.
+/// Counts the games that contain each name of the index `source`, and finds the dates of the first and the last of
+/// these games. The result is indexed by name number.
 ///
 /// `field` selects names of players or of events. `number` is the index of `source` in the explorer's list of sources.
 /// `folded` contains a hash of each name, indexed by name number.
@@ -353,8 +354,8 @@ fn facts_by_number(
 }
 
 impl NameGames {
-    /// Adds some games to this entry: adds `games` to their number, and extends the range of dates. `first` and `last`
-    /// are the date numbers of the first and the last of these games. Ignores a date without a year.
+    /// Extends this entry by `games` further games. `first` and `last` are the date numbers of the first and the last
+    /// of these games. A date without a year is ignored.
     fn add(&mut self, games: u32, first: u32, last: u32) {
         self.games = self.games.saturating_add(games);
         let is_known = |date: u32| date >> 9 > 0;
@@ -367,9 +368,8 @@ impl NameGames {
     }
 }
 
-/// Builds the table of the names of openings. It has one entry for each pair of a name and an ECO code. If several
-/// sequences of moves lead to openings with the same name and code, the entry contains the sequence with the most
-/// games.
+/// Builds the table of opening names. It has one entry for each pair of a name and an ECO code. If several lines lead
+/// to openings with the same name and code, the entry contains the line that most games reached.
 fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
     let mut lines = Vec::new();
     openings::for_each(|opening, moves, _| {
@@ -416,8 +416,8 @@ fn opening_table(sources: &[OpenIndex]) -> Result<NameTable> {
 }
 
 /// Counts the games that reached the position after the moves `uci` and continued from there, and finds the dates of
-/// the first and the last of them. `uci` contains moves in UCI notation, separated by commas. Returns an element for
-/// each of `sources` that contains such games.
+/// the first and the last of these games. `uci` contains moves in UCI notation, separated by commas. Returns an element
+/// for each of `sources` that contains such games.
 fn facts_of_line(sources: &[OpenIndex], uci: &str) -> Result<Vec<NameGames>> {
     let line = Line::parse(Variant::Standard, None, uci).expect("the table has legal moves");
     let mut query = Query::new(line, View::Lichess);

@@ -124,7 +124,7 @@ impl GameResults {
     }
 }
 
-/// The sum and the number of some known ratings, from which their mean is calculated.
+/// The sum of known ratings and their number, from which the mean rating is calculated.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct RatingSum {
     pub sum: u64,
@@ -254,8 +254,9 @@ impl AddAssign for MoveTally {
     }
 }
 
-/// The sort key of a game in a list. It contains a value such as the date or the rating, the number of the game, and
-/// the move that was played in the position. Lists are sorted by rank in descending order.
+/// The sort key of a game in a list. It consists of the value by which the list is sorted (such as the date or the
+/// rating), the number of the game, and the move that was played in the position. Lists are sorted by rank in
+/// descending order.
 pub(super) type Rank = (u64, u64, BookMove);
 
 /// Returns the rank (sort key) of a game in a list that is sorted by rating, then by date. The rating of a game is the
@@ -450,8 +451,9 @@ impl Collector for GameCount {
 /// Returns the number of games that reached the last position of `line` and pass the filters. Includes games that end
 /// there.
 ///
-/// Returns `None` if the number is unknown because a source (an index of the explorer) contains incomplete counts:
-/// either rare positions were removed from the counts, or another program left out the games that end in a position.
+/// Returns `None` if a source (an index of the explorer) contains incomplete counts, because the number is then
+/// unknown. Counts are incomplete if rare positions were removed from them, or if another program left out the games
+/// that end in a position.
 pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
     let mut counted = filters
         .of_sources
@@ -467,8 +469,8 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
 /// Returns, for each player in `wanted.players`, the number of games that pass the filters. `filters` is the prepared
 /// form of `wanted`.
 ///
-/// A separate query for each player would give the same numbers. This is true even if duplicates count once, because
-/// duplicate games have the same players.
+/// A separate query for each player would give the same numbers. This is true even if duplicates count as one game,
+/// because duplicate games have the same players.
 pub(super) fn count_games_of_players(
     filters: &SourceFilters<'_>,
     wanted: &Filters,
@@ -514,8 +516,8 @@ pub(super) fn count_games_of_players(
 /// The minimum number of games for a performance rating. Only games with a result and a rated opponent count.
 const MIN_PERFORMANCE_GAMES: u64 = 10;
 
-/// The rating differences in FIDE's rating regulations (B.02, section 8.1.1) for scores from 50 to 100 percent. The
-/// index is the score minus 50. The difference for a score below 50 percent is the negative of the difference for the
+/// The rating differences in FIDE's rating regulations (B.02, section 8.1.1) for scores from 50 to 100 percent, indexed
+/// by the score minus 50. For a score of less than 50 percent, the difference is the negative of the one for the
 /// opponent's score.
 const RATING_DIFFERENCES: [i32; 51] = [
     0, 7, 14, 21, 29, 36, 43, 50, 57, 65, 72, 80, 87, 95, 102, 110, 117, 125, 133, 141, 149, 158,

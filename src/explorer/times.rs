@@ -35,18 +35,18 @@ pub struct MoveTime {
     pub mean: f64,
 }
 
-/// Returns the mean thinking time for each move of a position, calculated from the texts of the `most` newest games.
-/// Calls `should_continue` repeatedly, and fails if it returns `false`. Implements
+/// Returns the mean thinking time for each move of a position, calculated from the texts of the newest games. At most
+/// `max_games` games are read. Calls `should_continue` repeatedly, and fails when it returns `false`. Implements
 /// [`Explorer::times`](super::Explorer::times).
 pub(super) fn times(
     sources: &Sources,
     query: &Query,
-    most: usize,
+    max_games: usize,
     should_continue: &dyn Fn() -> bool,
 ) -> Result<Times> {
     let page = Page {
         skip: 0,
-        limit: most,
+        limit: max_games,
         sort: Sort::Recent,
         fold_matches: false,
     };
@@ -77,8 +77,8 @@ pub(super) fn times(
 }
 
 /// Finds the move that was played in one position in the game `text`. Returns the move in UCI notation, and its
-/// thinking time in seconds. If the position occurs several times, only the last move that was played in it counts.
-/// Returns `None` if there is no such move, or if its time is unknown.
+/// thinking time in seconds. If the game reaches the position several times, only the last move from it is considered.
+/// Returns `None` if there is no such move, or if its thinking time is unknown.
 ///
 /// `identity` is the hash that identifies the position. `variant` is the variant of a game without a `Variant` tag.
 fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)> {

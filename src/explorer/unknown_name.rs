@@ -163,8 +163,8 @@ impl<'a> NameSearch<'a> {
         }
     }
 
-    /// Returns an iterator over the sources. Each source comes with the numbers of the names that occur in its games as
-    /// names of players or of events, depending on `role`.
+    /// Returns an iterator over the selected sources. Each source comes with the numbers of the names that occur in its
+    /// games, either as names of players or as names of events, depending on `role`.
     fn used(&self, role: NameRole) -> impl Iterator<Item = (&'a OpenIndex, &FxHashSet<u32>)> {
         let used = match role {
             NameRole::Player => &self.players,
@@ -179,7 +179,8 @@ impl<'a> NameSearch<'a> {
         self.sources.iter().copied().zip(all)
     }
 
-    /// Returns `true` if one of `names` is the name of a player or of an event in any game, depending on `role`.
+    /// Returns `true` if at least one of `names` occurs in a game, as the name of a player or of an event depending on
+    /// `role`.
     fn any_is_known(&self, names: &[String], role: NameRole) -> Result<bool> {
         if self.how == NameMatch::Part {
             let wanted: Vec<String> = names.iter().map(|name| folded(name)).collect();
@@ -251,8 +252,8 @@ impl<'a> NameSearch<'a> {
     }
 }
 
-/// Returns an iterator over the numbers of the names of players or of events, depending on `role`, in the games of
-/// `source`. A number occurs as often as games contain the name.
+/// Returns an iterator over the numbers of the names in the games of `source`: either the names of players or those of
+/// events, depending on `role`. A number is repeated for each game that contains the name.
 fn numbers_in(source: &OpenIndex, role: NameRole) -> impl Iterator<Item = u32> {
     let (players, events) = match role {
         NameRole::Player => (&source.rows.players[..], &[][..]),

@@ -11,22 +11,22 @@ use levenshtein_automata::{Distance, LevenshteinAutomatonBuilder};
 use rayon::prelude::*;
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// The maximum number of letters of a text that are indexed. Further letters are ignored.
+/// The maximum number of letters of a string that are indexed. Further letters are ignored.
 const MAX_LETTERS: usize = 256;
-/// The maximum number of letters of a text after compatibility decomposition. The decomposition can turn one letter
-/// into up to 18, so [`MAX_LETTERS`] alone does not limit the text enough.
+/// The maximum number of letters of a string after Unicode's compatibility decomposition. The decomposition can turn
+/// one letter into up to 18, so [`MAX_LETTERS`] alone does not limit the length enough.
 const MAX_DECOMPOSED_LETTERS: usize = 2 * MAX_LETTERS;
 /// The maximum number of letters of a word that are indexed. Further letters are ignored.
 const MAX_WORD_LETTERS: usize = 32;
 
-/// The number of search words that are looked up in parallel. It limits the memory, because each of these words takes
-/// one byte for every indexed text.
+/// The number of words of a search that are looked up in parallel. It limits the memory, because each of these words
+/// takes one byte for every indexed string.
 const PARALLEL_WORDS: usize = 8;
 
-/// The maximum number of typing errors. A text does not match a search if it has more.
+/// The maximum number of typing errors with which an indexed string still matches a search.
 pub(super) const MAX_ERRORS: u8 = 2;
 
-/// The value that is stored instead of a number of typing errors if a text does not match.
+/// The value that is stored instead of the number of typing errors for an indexed string that does not match.
 const NO_MATCH: u8 = u8::MAX;
 
 /// Splits `text` into words, and converts them to lower case without accents. Apostrophes are removed, so `D'Arc`
@@ -70,7 +70,7 @@ pub(super) fn hash_of(mut words: Vec<String>) -> u64 {
     hasher.finish()
 }
 
-/// The words of the texts from which a [`WordIndex`] is built. Each word has the number of the text that contains it.
+/// The words from which a [`WordIndex`] is built. Each word has the number of the string that contains it.
 #[derive(Default)]
 pub(super) struct Words {
     letters: String,
@@ -79,8 +79,8 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Adds the words of `text`, and returns the [hash](hash_of) of these words. A search that finds the text will
-    /// return `number`. Several texts may have the same number.
+    /// Adds the words of the string `text`, and returns the [hash](hash_of) of these words. A search that finds the
+    /// string will return `number`. Several strings may have the same number.
     pub(super) fn add(&mut self, number: u32, text: &str) -> u64 {
         let words = words(text);
         for word in &words {
@@ -91,7 +91,7 @@ impl Words {
         hash_of(words)
     }
 
-    /// Replaces the number of each text by the result of `number`, which receives the old number.
+    /// Replaces the number of each added string. `number` receives the old number and returns the new one.
     pub(super) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         for place in &mut self.places {
             place.2 = number(place.2);
@@ -103,7 +103,7 @@ impl Words {
     }
 }
 
-/// A search index that maps words to the texts that contain them.
+/// A search index that maps words to the strings that contain them.
 pub(super) struct WordIndex {
     /// The number of each word. Words are numbered in ascending order.
     words: Map<Vec<u8>>,
@@ -115,7 +115,7 @@ pub(super) struct WordIndex {
 }
 
 impl WordIndex {
-    /// Builds an index from `words`. `count` must be greater than the number of every text.
+    /// Builds an index from `words`. `count` must be greater than the number of every added string.
     pub(super) fn new(mut words: Words, count: usize) -> WordIndex {
         let mut places = std::mem::take(&mut words.places);
         places.par_sort_unstable_by(|a, b| (words.word(*a), a.2).cmp(&(words.word(*b), b.2)));
@@ -139,11 +139,12 @@ impl WordIndex {
         }
     }
 
-    /// Searches for the words `wanted`. Returns the number of typing errors for each text, indexed by the number of the
-    /// text. A number greater than [`MAX_ERRORS`] means that the text does not match.
+    /// Searches for the words `wanted`. Returns the number of typing errors for each indexed string, in the order of
+    /// the numbers of the strings. If the number of errors is greater than [`MAX_ERRORS`], the string does not match.
     ///
-    /// A text matches if each word in `wanted` is the beginning of one of its words. If `mistyped` is `true`, words
-    /// also match with typing errors. In this case, a word such as `magnus` also matches its initial in `Carlsen,M`.
+    /// A string matches if each word in `wanted` is the beginning of one of the words in the string. If `mistyped` is
+    /// `true`, words also match with typing errors. In this case, a word such as `magnus` also matches its initial in
+    /// `Carlsen,M`.
     pub(super) fn errors(&self, wanted: &[String], mistyped: bool) -> Vec<u8> {
         if !mistyped {
             return self.sum_errors(wanted, |word| self.begun_with(word));
@@ -172,8 +173,8 @@ impl WordIndex {
         })
     }
 
-    /// Adds up the typing errors of all `words` for each text. `of_word` returns the number of typing errors of one
-    /// word for each text, indexed by the number of the text.
+    /// Adds up the typing errors of all `words` for each indexed string. `of_word` searches for one word, and returns
+    /// the number of typing errors for each string. Both results are indexed by the number of the string.
     fn sum_errors(&self, words: &[String], of_word: impl Fn(&str) -> Vec<u8> + Sync) -> Vec<u8> {
         let mut sums = vec![0u8; self.count];
         for words in words.chunks(PARALLEL_WORDS) {
@@ -186,8 +187,8 @@ impl WordIndex {
         sums
     }
 
-    /// Searches for texts that contain a word beginning with `letters`. Returns, for each text, 0 if it matches and
-    /// [`NO_MATCH`] otherwise.
+    /// Searches for a word that begins with `letters`. Returns, for each indexed string, 0 if the string contains such
+    /// a word and [`NO_MATCH`] otherwise.
     fn begun_with(&self, letters: &str) -> Vec<u8> {
         let end = [letters.as_bytes(), &[0xff]].concat();
         let mut of_word = vec![NO_MATCH; self.count];
@@ -198,7 +199,7 @@ impl WordIndex {
     }
 
     /// Finds the first word of the index that is greater than or equal to `letters`. Returns the index in the field
-    /// `texts` of the first text that contains this word.
+    /// `texts` at which the strings that contain this word begin.
     fn first_offset(&self, letters: &[u8]) -> usize {
         let mut from = self.words.range().ge(letters).into_stream();
         match from.next() {
@@ -207,9 +208,9 @@ impl WordIndex {
         }
     }
 
-    /// Finds the texts that contain the initial of `word` as a separate word, such as `M` in `Carlsen,M`. Sets the
-    /// number of typing errors of each such text in `of_word` to 1, unless it is already smaller. `of_word` is indexed
-    /// by text.
+    /// Finds the strings that contain the initial of `word` as a separate word, such as `M` in `Carlsen,M`. Sets their
+    /// numbers of typing errors in `of_word` to 1, unless the number is already smaller. `of_word` is indexed by the
+    /// number of the string.
     fn mark_initials(&self, word: &str, of_word: &mut [u8]) {
         let Some(first) = word.chars().next().filter(|first| first.is_alphabetic()) else {
             return;
@@ -225,10 +226,10 @@ impl WordIndex {
         }
     }
 
-    /// Finds the texts that contain a word similar to `word`: one in which at most `most` letters are omitted, added,
-    /// replaced or transposed. Writes the number of these errors to `of_word`, which is indexed by text, unless the
-    /// number there is already smaller.
-    fn mark_mistyped(&self, word: &str, most: u8, of_word: &mut [u8]) {
+    /// Finds the strings that contain a word similar to `word`, in which at most `max_errors` letters are omitted,
+    /// added, replaced or transposed. Sets their numbers of typing errors in `of_word`, unless the number is already
+    /// smaller. `of_word` is indexed by the number of the string.
+    fn mark_mistyped(&self, word: &str, max_errors: u8, of_word: &mut [u8]) {
         static BUILDERS: [OnceLock<LevenshteinAutomatonBuilder>; 2] =
             [const { OnceLock::new() }; 2];
         // A number or an ECO code with a different digit is a different number or code.
@@ -236,13 +237,13 @@ impl WordIndex {
             return;
         }
         // If two errors were allowed, nearly every word of four letters would match.
-        let most = match word.chars().count() {
+        let max_errors = match word.chars().count() {
             0..3 => return,
             3..5 => 1,
-            _ => most,
+            _ => max_errors,
         };
-        let builder = BUILDERS[usize::from(most) - 1]
-            .get_or_init(|| LevenshteinAutomatonBuilder::new(most, true));
+        let builder = BUILDERS[usize::from(max_errors) - 1]
+            .get_or_init(|| LevenshteinAutomatonBuilder::new(max_errors, true));
         let dfa = builder.build_dfa(word);
         let mut found = self.words.search_with_state(&dfa).into_stream();
         while let Some((_, number, state)) = found.next() {
