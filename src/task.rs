@@ -39,9 +39,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks a mutex without waiting. Returns `None` if another thread holds it. Used for caches: if the result is `None`,
-/// the caller works without the cache. Waiting could last forever after a fork, if a thread that exists only in the
-/// parent process held the mutex.
+/// Locks a mutex without waiting. Returns `None` if another thread holds it. Used for caches, which the caller can do
+/// without. Waiting could last forever after a fork: the mutex may be held by a thread that exists only in the parent
+/// process.
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -102,8 +102,8 @@ pub(crate) fn pool(threads: usize) -> Result<ThreadPool> {
         .at("threads", "start")
 }
 
-/// Starts a thread named `name` that produces items. It calls `work`, which sends the items through the [`Feeder`] that
-/// it gets. Returns the [`Feed`] that receives the items, and the handle of the thread. Sending blocks while `ahead`
+/// Starts a thread named `name` that produces items. The thread calls `work`, which sends the items through a
+/// [`Feeder`]. Returns the [`Feed`] that receives the items, and the handle of the thread. Sending blocks while `ahead`
 /// items are waiting to be received.
 pub(crate) fn start<T: Send + 'static>(
     name: &str,
@@ -116,9 +116,9 @@ pub(crate) fn start<T: Send + 'static>(
     Ok((feed, started.at(name, "start the thread")?))
 }
 
-/// Starts a thread named `name` that consumes items from a queue. `ahead` is the capacity of the queue. The thread
-/// calls `take` with each item that is passed to [`offer`](Taker::offer). It ends when the returned [`Taker`] is
-/// dropped, or when `take` fails. After a failure, the error is discarded, and `offer` returns `false`.
+/// Starts a thread named `name` that consumes items from a queue of at most `ahead` items. The thread calls `take` with
+/// each item that is passed to [`offer`](Taker::offer). The thread ends when the returned [`Taker`] is dropped, or when
+/// `take` fails. The error of `take` is discarded; `offer` then returns `false`.
 pub(crate) fn start_taking<T: Send + 'static>(
     name: &str,
     ahead: usize,
@@ -149,10 +149,10 @@ impl<T> Taker<T> {
     }
 }
 
-/// Starts a thread named `name` that produces items. It calls `work`, which sends the items through the [`Feeder`] that
-/// it gets. Returns the [`Feed`] that receives the items. The thread belongs to `scope`, so `work` may borrow data.
-/// Sending blocks while `ahead` items are waiting to be received. When the feed is dropped, sending fails, so `work`
-/// should end.
+/// Starts a thread named `name` that produces items. The thread calls `work`, which sends the items through a
+/// [`Feeder`]. Returns the [`Feed`] that receives the items. The thread belongs to `scope`, so `work` may borrow data.
+/// Sending blocks while `ahead` items are waiting to be received. Sending fails after the feed was dropped; `work`
+/// should then return.
 pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     name: &str,
@@ -167,9 +167,9 @@ pub(crate) fn start_in<'scope, T: Send + 'scope>(
 }
 
 /// Runs `act` on this thread. Meanwhile, another thread named `name` calls `repeated` again and again, with pauses of
-/// the length `pause`, and once more after `act` has ended. If `repeated` fails or panics, the error is recorded in
-/// `failure` at once, so that `act` can check `failure` and stop early. Returns the error of `repeated` if there is
-/// one, otherwise the result of `act`.
+/// the length `pause`, and a last time after `act` has ended. If `repeated` fails or panics, its error is recorded in
+/// `failure` at once, so `act` should check `failure` to stop early. Returns the error of `repeated` if there is one,
+/// otherwise the result of `act`.
 pub(crate) fn while_repeating<T>(
     name: &str,
     pause: Duration,
@@ -344,7 +344,8 @@ impl<T> Feed<T> {
     }
 }
 
-/// Marks a point at which tests can make a thread panic. Outside of tests, this does nothing.
+/// Marks the stage `_stage` of an operation, at which tests can make a thread panic. Outside of tests, this function
+/// does nothing.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn fault(_stage: &str) {}

@@ -48,8 +48,8 @@ pub fn end_engines() {
         .for_each(end_group);
 }
 
-/// Kills an engine and the process group that it leads. The engine may be a script, and the real engine then belongs to
-/// this group. `engine` is the process id of the engine.
+/// Kills an engine and all processes in its process group. The engine may be a script that has started the real engine,
+/// which belongs to the same group. `engine` is the process id of the engine.
 #[cfg(unix)]
 fn end_group(engine: u32) {
     use rustix::process::{Pid, Signal, kill_process_group};
@@ -99,7 +99,7 @@ impl EngineOutput {
     }
 }
 
-/// The reason why [`read_lines`] stopped reading the output of an engine.
+/// The reason why [`read_lines`] no longer reads the output of an engine.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LinesEnd {
     /// The output has ended, or it cannot be read.
@@ -167,7 +167,7 @@ impl EngineProcess {
         Ok((engine, output))
     }
 
-    /// Sends a line to the engine. The line waits in a queue until the engine reads it.
+    /// Sends a line to the engine. The line waits in a queue until it is written to the engine's input.
     ///
     /// # Errors
     ///
@@ -179,9 +179,9 @@ impl EngineProcess {
         }
     }
 
-    /// Creates the error for an engine that has closed a pipe or does not read its input. The error says if the engine
-    /// wrote a line that is too long, or with which exit status it ended. If neither is the case, the error says
-    /// `otherwise`, such as `does not read`.
+    /// Creates the error for an engine that has closed a pipe or does not read its input. If the engine wrote a line
+    /// that is too long, the error says so. If the engine has ended, the error contains its exit status. In all other
+    /// cases, the error contains the text `otherwise`, such as `does not read`.
     pub(crate) fn end_error(&mut self, otherwise: &str) -> Error {
         if self.wrote_too_long.load(Ordering::Acquire) {
             return self.failure(&format!("wrote a line of more than {LONGEST_LINE} bytes"));
@@ -196,8 +196,8 @@ impl EngineProcess {
         self.failure(otherwise)
     }
 
-    /// Creates an error about the engine. Its message is "PROGRAM: the engine HOW". PROGRAM is the path of the engine,
-    /// and HOW is `how`.
+    /// Creates an error about the engine. Its message is "PROGRAM: the engine HOW", where PROGRAM is the path of the
+    /// engine and HOW is the text `how`.
     pub(crate) fn failure(&self, how: &str) -> Error {
         Error::failed(&self.program, format!("the engine {how}"))
     }

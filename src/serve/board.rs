@@ -16,8 +16,8 @@ use crate::{
     tree::move_number,
 };
 
-/// The FEN and the legal moves of a position, and whether the side to move is in check. The web page needs them to show
-/// the position.
+/// The rules of chess in one position, which the web page does not know: the FEN, the legal moves, and whether the side
+/// to move is in check.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct PositionRules {
     /// The FEN of the position after the line.
@@ -65,7 +65,7 @@ pub(super) struct Board {
     clocks: Option<ClockTimes>,
 }
 
-/// The mean times that players took for their moves in a position.
+/// How long players thought about their moves in a position, on average.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct ClockTimes {
     /// The number of games with the position that pass the filters.
@@ -76,7 +76,7 @@ struct ClockTimes {
     moves: Vec<MoveClock>,
 }
 
-/// A move, and the mean time that players took for it.
+/// A move, and how long players thought about it on average.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct MoveClock {
     uci: String,
@@ -133,7 +133,8 @@ impl PositionRules {
 
 impl Board {
     /// Creates the web page's data about the position that `request` names. `answer` is the explorer's answer to the
-    /// request. `explorer` says which positions may be missing from the counts that the answer contains.
+    /// request. `explorer` says how its counts were restricted: the minimum number of moves in a position, and the
+    /// maximum number of half-moves of a game.
     pub(super) fn new(request: &Request, answer: &Answer, explorer: &Explorer) -> Board {
         let filters = &request.query.filters;
         let line = &request.query.line;
@@ -161,8 +162,7 @@ impl Board {
         }
     }
 
-    /// Stores `unknown`, a name in the filters that occurs in no game, together with the most similar names that occur
-    /// in games.
+    /// Stores `unknown`: a name in the filters that occurs in no game, and the most similar names that occur in games.
     pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(unknown);
     }
@@ -184,7 +184,8 @@ impl Board {
         Ok(())
     }
 
-    /// Stores the mean times from `times` that players took for the legal moves of the position `pos`.
+    /// Stores how long players thought, on average, about each legal move of the position `pos`. The mean times are
+    /// taken from `times`.
     pub(super) fn add_times(&mut self, pos: &VariantPosition, times: &Times) {
         let moves = pos.legal_moves().into_iter().filter_map(|mv| {
             Some(MoveClock {
@@ -211,8 +212,8 @@ const ADDRESS: &str = "this is an address, and polybook loads nothing from the I
 
 const NEITHER: &str = "this is neither a FEN nor moves from the start";
 
-/// Returns `true` if a text that cannot be read was probably meant as a FEN: its first word contains a slash, but
-/// neither a hyphen nor an opening bracket.
+/// Returns `true` if `text`, which cannot be read, was probably meant as a FEN. This is the case if its first word
+/// contains a slash, but neither a hyphen (as in the result `1-0`) nor an opening bracket (as in a tag).
 fn begins_like_fen(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     word.contains('/') && !word.contains(['-', '['])
@@ -227,8 +228,8 @@ struct AnnotatedMove {
     annotations: Annotations,
 }
 
-/// The starting position, the moves and the tags of a game or of a pasted text. If a move cannot be played, the list
-/// of moves ends before it.
+/// The starting position, the moves and the tags of a game or of a pasted text. If a move cannot be played, the moves
+/// after it are left out, too.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub(super) struct Moves {
     /// The variant, by its name in the UCI protocol.
@@ -257,7 +258,7 @@ impl Moves {
     }
 
     /// Reads the first game of a text. `variant` is the variant of a game without a `Variant` tag. If a part of the
-    /// game cannot be read, the result contains the moves before this part.
+    /// game cannot be read, the result contains only the moves before this part.
     pub(super) fn of_game(variant: Variant, text: &[u8]) -> Moves {
         let mut moves = Moves {
             variant,
@@ -285,7 +286,7 @@ impl Moves {
 
     /// Reads a text that a user has pasted. The text can be a FEN, an EPD, or moves with or without tags, move numbers
     /// and comments. `variant` is the variant of a text without tags. If the text cannot be read completely, the result
-    /// contains the reason.
+    /// says why.
     pub(super) fn of_text(variant: Variant, text: &str) -> Moves {
         let text = text.trim();
         let mut moves = Moves {
@@ -318,8 +319,8 @@ impl Moves {
         moves
     }
 
-    /// Reads the tags and the moves of a game, and stores them in this value. If a part of the game cannot be read,
-    /// stores what comes before this part, and returns the reason as an `Err`.
+    /// Reads the tags and the moves of a game into this value. If a part of the game cannot be read, keeps what comes
+    /// before this part, and returns the reason as an error message.
     fn read(&mut self, game_text: &[u8]) -> Result<(), String> {
         let mut game = GameReader::new(game_text).with_untagged_variant(self.variant);
         if !game.next_game() {
@@ -347,7 +348,7 @@ impl Moves {
     }
 
     /// Plays the moves of a game from the position `pos`, and stores them with their annotations in this value. If a
-    /// move cannot be played, stores the moves before it, and returns the reason as an `Err`.
+    /// move cannot be played, keeps the moves before it, and returns the reason as an error message.
     fn play(&mut self, game_text: &[u8], mut pos: VariantPosition) -> Result<(), String> {
         let mut game = GameReader::new(game_text);
         game.next_game();
@@ -400,7 +401,7 @@ impl Moves {
     }
 }
 
-/// The annotations of a move in the text of a game.
+/// The annotations of a move in the text of a game, such as comments and marks like `!?`.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub(super) struct Annotations {
     /// The remaining time on the player's clock, in seconds.
@@ -502,7 +503,7 @@ fn line_end(text: &[u8]) -> usize {
     memchr::memchr2(b'\n', b'\r', text).unwrap_or(text.len())
 }
 
-/// Returns the numeric annotation glyph (NAG) of a mark such as `!?`, or `None` for an unknown mark.
+/// Returns the numeric annotation glyph (NAG) for a mark such as `!?`, or `None` if the mark is unknown.
 fn nag(mark: &[u8]) -> Option<u16> {
     let marks: [&[u8]; 6] = [b"!", b"?", b"!!", b"??", b"!?", b"?!"];
     let at = marks.iter().position(|known| *known == mark)?;

@@ -40,8 +40,8 @@ pub(super) struct BookMoves {
     moves: Vec<ShownBookMove>,
 }
 
-/// A move of a book, with its weight. The field `probability` is the share of the weight in the total weight of all
-/// moves in the position, in percent.
+/// A move of a book, with its weight. The field `probability` is the weight in percent of the total weight of all moves
+/// in the position.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct ShownBookMove {
     uci: String,
@@ -78,8 +78,8 @@ impl BookFile {
     }
 
     /// Returns the records of a Polyglot book for the last position of a line. If reading fails, for example because
-    /// another program has replaced the file, opens the file again, stores the new book in `book`, and tries once more.
-    /// A pipe is not opened again, because that would block the thread.
+    /// another program has replaced the file, opens the file again, stores the new book in `book`, and reads it once
+    /// more. A pipe is not opened again, because that would block the thread.
     fn entries(&self, book: &RwLock<Arc<Book>>, line: &Line) -> Result<Vec<Entry>> {
         let entries_of = |book: &Book| match book.is_for(line.variant())? {
             true => book.moves_of(line.position()),

@@ -34,8 +34,8 @@ use crate::{
     tree::{Source, played},
 };
 
-/// The maximum value of the parameter `reach`. The value N means that the repertoire answers every position that at
-/// least one in N games reaches.
+/// The maximum value of the parameter `reach`. If the value is N, the repertoire answers every position that at least
+/// one in N games reaches.
 const MOST_REACH: u32 = 10_000;
 
 /// The maximum number of gaps in a response.
@@ -43,9 +43,9 @@ const MOST_GAPS: u32 = 10_000;
 
 impl AppState {
     /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters, and
-    /// returns its file. With the parameter `count`, stores the file for a later request instead, and returns its size
-    /// and an equivalent polybook command. With the parameter `repertoire`, returns a repertoire of the server with the
-    /// user's edits. Setting `stop` cancels the work.
+    /// returns it as a file. With the parameter `count`, stores the file for a later request instead, and returns the
+    /// size of the repertoire and an equivalent polybook command. With the parameter `repertoire`, builds nothing, but
+    /// returns one of the server's repertoires with the user's edits. Setting `stop` cancels the work.
     pub(super) fn build(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -175,9 +175,9 @@ impl AppState {
         self.with_unknown_name(filters, &FoundGaps { total, found }, stop)
     }
 
-    /// Answers `/repertoire`: for each of the server's repertoires, returns a report on a position. The reports are
-    /// based on the games that pass the filters. If the request has the parameter `repertoire`, returns only the report
-    /// of that repertoire, to which the user's edits are applied. Setting `stop` cancels the work.
+    /// Answers `/repertoire`: returns a report on a position for each of the server's repertoires. The reports are
+    /// based on the games that pass the filters. With the parameter `repertoire`, returns only the report of the named
+    /// repertoire, to which the user's edits are applied. Setting `stop` cancels the work.
     pub(super) fn repertoires(
         &self,
         key: &CacheKey,
@@ -221,8 +221,8 @@ impl AppState {
         self.answered(key, (&query.filters, !games.is_empty()), &document, stop)
     }
 
-    /// Returns a repertoire of the server as PGN, with the edits that the request contains: the moves that the user
-    /// removed are missing, and the lines that the user added are the first games. Setting `stop` cancels the work.
+    /// Returns one of the server's repertoires as PGN, with the user's edits from the request. Moves that the user
+    /// removed are missing, and lines that the user added are the first games. Setting `stop` cancels the work.
     fn edited_pgn(
         &self,
         parameters: &Parameters,
@@ -311,8 +311,8 @@ pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     color.ok_or_else(|| Refusal::bad("the parameter side is missing: use white or black"))
 }
 
-/// Returns the memory budget for one request. Data that exceeds the budget is written to temporary files in
-/// `directory`.
+/// Returns the memory budget for one request, with `directory` as the directory for temporary files. Data that exceed
+/// the budget are written there.
 fn memory(directory: &Path) -> Memory {
     Memory {
         bytes: MEMORY_BUDGET,
@@ -321,8 +321,8 @@ fn memory(directory: &Path) -> Memory {
 }
 
 /// Counts the games that `counting` describes, and writes the counts to a subdirectory of `directory`. Returns the
-/// counts as a source of moves, and the number of counted games. `what` names the product in error messages, such as
-/// `repertoire`. Setting `stop` cancels the work.
+/// counts, opened as a source of moves, and the number of counted games. `what` is the name of the product in error
+/// messages, such as `repertoire`. Setting `stop` cancels the work.
 fn count_games(
     mut counting: Counting,
     what: &str,

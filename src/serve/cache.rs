@@ -21,12 +21,12 @@ use crate::{
 /// builds older indexes again.
 const GENERATION: u32 = 12;
 
-/// The file extension of an index's [record](CachedIndex::record_content), which describes the PGN file of the index.
-/// The name of the record is the name of the index, followed by this extension.
+/// The file extension of the [record](CachedIndex::record_content) next to an index, which describes the PGN file of
+/// the index. The record has the name of the index with this extension.
 const STATE: &str = "state";
 
-/// A directory of indexes that were built from PGN files. The name of an index contains a hash of its PGN file's path,
-/// and a hash of this file's state.
+/// A directory of indexes that were built from PGN files. The name of an index contains a hash of the path of its PGN
+/// file, and a hash of the state of this file, such as its size.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
@@ -34,8 +34,8 @@ pub struct Cache {
     _temporary: Option<TemporaryDir>,
 }
 
-/// The location of an index in a [`Cache`]. The index belongs to the current content of a PGN file. It exists only if
-/// it has already been built.
+/// The location of the index of a PGN file in a [`Cache`]. It belongs to the current content of the file. The index
+/// exists only if it has already been built.
 #[derive(Clone, Debug)]
 pub struct CachedIndex {
     pgn: PathBuf,
@@ -141,10 +141,11 @@ impl CachedIndex {
         Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false) && self.is_of_content())
     }
 
-    /// Returns `true` if the content of the PGN file is the recorded content, or if no content was recorded. First
-    /// compares the time of the last status change, because programs can restore the modification time but not this
-    /// time. If the times differ, compares the checksums. If the checksums are equal, for example because only the
-    /// access rights have changed, records the new time.
+    /// Returns `true` if the PGN file still has the content from which the index was built, according to the record
+    /// next to the index, or if there is no such record. First compares the time of the file's last status change,
+    /// because programs can restore the modification time but not this time. If the times differ, compares the
+    /// checksums. If the checksums are equal, for example because only the access rights have changed, records the new
+    /// time.
     fn is_of_content(&self) -> bool {
         let state = fs::read_to_string(self.state_path()).unwrap_or_default();
         let numbers = state.split_whitespace().map(str::parse);
@@ -165,7 +166,7 @@ impl CachedIndex {
     }
 
     /// Records the checksum of the PGN file and the time of its last status change. Call this function after the index
-    /// was built. Ignores errors, because the index can be used without the record.
+    /// has been built. Errors are ignored, because the index can be used without the record.
     pub fn record_content(&self) {
         let checksum = checksum_of(&self.pgn).map(i64::from);
         let metadata = self.pgn.metadata();
@@ -227,17 +228,17 @@ impl CachedIndex {
         Ok(())
     }
 
-    /// Returns a run of [`MakeBook`] that builds the index of the PGN file. The index will contain the games of all
-    /// variants.
+    /// Returns a [`MakeBook`] that builds the index of the PGN file when it is run. The index will contain the games of
+    /// all variants.
     pub fn make(&self) -> MakeBook {
         MakeBook::new([Input::file(&self.pgn).with_untagged_variant(self.untagged)])
             .variant(VariantChoice::Auto)
             .explorer(&self.path)
     }
 
-    /// Returns the name that an unfinished index would have been given when it was complete. `name` is the temporary
-    /// name of the index, in the form `.INDEX.RANDOM.ENDING`. Returns `None` if `name` has another form, or if the
-    /// index does not belong to an earlier content of the same PGN file.
+    /// Returns the final name of an unfinished index, if the index belongs to an earlier content of the same PGN file.
+    /// `name` is the temporary name of the unfinished index, in the form `.INDEX.RANDOM.ENDING`; the final name is
+    /// INDEX. Otherwise, or if `name` has another form, returns `None`.
     fn older_unfinished<'n>(&self, name: &'n str) -> Option<&'n str> {
         let (older, _) = name.strip_prefix('.')?.split_once('.')?;
         let is_older = older.starts_with(&self.prefix) && self.path.file_name()? != older;
@@ -281,8 +282,8 @@ impl CachedIndex {
     }
 }
 
-/// Returns the time of a file's last status change (`ctime`), in seconds and nanoseconds. It changes with the
-/// content, the access rights and the name of the file.
+/// Returns the time of a file's last status change (`ctime`), in seconds and nanoseconds. A change of the content, the
+/// access rights or the name of the file updates this time.
 #[cfg(unix)]
 fn changed(metadata: &Metadata) -> Option<(i64, i64)> {
     use std::os::unix::fs::MetadataExt;
@@ -310,8 +311,8 @@ fn checksum_of(path: &Path) -> io::Result<u32> {
     }
 }
 
-/// Distinguishes damaged indexes from other problems. Returns an opened value as `Some`, and `None` if `opened` is the
-/// error for a damaged or incomplete index.
+/// Separates damaged indexes from other problems. `opened` is the result of opening an index. Returns the opened value
+/// as `Some`, or `None` if the index is damaged or incomplete.
 ///
 /// # Errors
 ///

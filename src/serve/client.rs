@@ -26,7 +26,7 @@ use super::{Refusal, content::Content};
 /// resource, such as a thread that reads games.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The interval at which the server checks whether a client that waits for an answer is still connected.
+/// The interval at which the server checks whether a client that waits for a response is still connected.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The maximum size of a small response, in bytes. Small responses are sent without a permit of the semaphore that
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const SMALL: usize = 64 << 10;
 
 /// The size, in bytes, of the send buffer of a connection. A blocked write continues when a third of the buffer is
-/// free. If the buffer were as large as the default of several megabytes, writes to a slow client would seem to make no
+/// free. The default of several megabytes would take a slow client so long to empty that writes would seem to make no
 /// progress.
 const SEND_BUFFER: u32 = 128 << 10;
 
@@ -96,8 +96,8 @@ pub(super) struct Clients {
     shares: HashMap<IpAddr, Weak<Capacity>>,
 }
 
-/// The client of one connection. A `Client` and its clones share the semaphore permits of the connection, which are
-/// released when the last of them is dropped.
+/// The client of one connection. A `Client` and its clones share the semaphore permits of the connection. The permits
+/// are released when the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct Client {
     stream: Arc<net::TcpStream>,
@@ -107,8 +107,8 @@ pub(super) struct Client {
 }
 
 impl Clients {
-    /// Creates an empty set of clients for a server that accepts connections at the address `listening`. If this is a
-    /// loopback address, all clients are on this machine, and there are no limits for a single address.
+    /// Creates an empty set of clients for a server that accepts connections at the IP address `listening`. If this is
+    /// a loopback address, all clients run on this machine, so there are no limits per address.
     pub(super) fn new(listening: IpAddr) -> Clients {
         let (mut server, mut share) = (OF_SERVER, OF_ADDRESS);
         let connections = most_connections();
@@ -126,14 +126,16 @@ impl Clients {
         }
     }
 
-    /// Waits until the server may accept another connection. Returns the semaphore permit for this connection.
+    /// Waits until the limit on connections allows the server to accept another one. Returns the semaphore permit for
+    /// this connection.
     pub(super) async fn connection_permit(&self) -> OwnedSemaphorePermit {
         let permit = self.server.of(Share::Connections).acquire_owned().await;
         permit.expect("nobody closes the semaphore")
     }
 
-    /// Registers the client of an accepted connection. The client holds `permit`, the server's semaphore permit for the
-    /// connection. Returns the client and its stream. The stream can be moved to the runtime of another thread.
+    /// Registers the client of an accepted connection. `permit` is the server's semaphore permit for the connection,
+    /// which the client holds from now on. Returns the client and its stream. The stream can be moved to the runtime of
+    /// another thread.
     ///
     /// Returns `None` if the address has too many connections, or if the operating system cannot open another file.
     pub(super) fn enter(
@@ -157,8 +159,8 @@ impl Clients {
         Some((client, stream))
     }
 
-    /// Returns the semaphores that all connections of one address share. Creates new semaphores if there is no other
-    /// connection of this address.
+    /// Returns the semaphores that all connections of one address share. Creates new semaphores if this address has no
+    /// other connection.
     fn share_of(&mut self, address: IpAddr) -> Arc<Capacity> {
         let address = client_network(address);
         if let Some(share) = self.shares.get(&address).and_then(Weak::upgrade) {
@@ -171,8 +173,9 @@ impl Clients {
     }
 }
 
-/// Returns the maximum number of connections, which is at least 8. A connection takes two open files. Half of the files
-/// that the process may open are reserved for indexes. Another 64 are reserved for games and the program itself.
+/// Returns the maximum number of connections, which is at least 8. Half of the files that the process may open are
+/// reserved for indexes, and another 64 for games and the program itself. Each connection takes two of the remaining
+/// files.
 #[cfg(unix)]
 fn most_connections() -> usize {
     let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
@@ -295,7 +298,7 @@ impl Client {
 }
 
 /// A guard that sets the stop flag of an operation when the guard is dropped. Each request that starts a long operation
-/// owns such a guard. The operation is therefore cancelled when the client closes the connection.
+/// owns such a guard, so the operation is cancelled if the client closes the connection.
 #[derive(Default)]
 pub(super) struct StopAtEnd(pub(super) Arc<AtomicBool>);
 
@@ -343,7 +346,7 @@ pub(super) async fn while_wanted<T>(
 }
 
 /// Waits for a semaphore permit and returns it. `permit` is the future that acquires the permit. Returns a refusal if
-/// the permit is not available within ten seconds.
+/// this takes longer than ten seconds.
 pub(super) async fn in_time<T>(
     permit: impl Future<Output = Result<T, AcquireError>>,
 ) -> Result<T, Refusal> {

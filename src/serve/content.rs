@@ -32,7 +32,7 @@ pub(super) struct Content {
     body: Bytes,
 }
 
-/// A response body, together with a value such as a semaphore permit. The value is dropped when the body has been sent.
+/// A response body together with a value, such as a semaphore permit, that is dropped when the body has been sent.
 struct GuardedBody<T> {
     body: Bytes,
     _held: T,
@@ -50,12 +50,13 @@ impl Content {
         Content { media_type, body }
     }
 
-    /// Creates a response body that is `document` as JSON. The keys keep their names.
+    /// Creates a response body from `document`, which is serialized as JSON. The keys keep their names.
     pub(super) fn json(document: &impl Serialize) -> Result<Content, Refusal> {
         Ok(Content::new(JSON, written(document)?))
     }
 
-    /// Creates a response body that is `document` as JSON. All keys are converted from snake case to camel case.
+    /// Creates a response body from `document`, which is serialized as JSON. All keys are converted from snake case to
+    /// camel case.
     pub(super) fn camel_json(document: &impl Serialize) -> Result<Content, Refusal> {
         let document = serde_json::to_value(document);
         let document = document.map_err(|err| Refusal::unavailable(err.to_string()))?;
@@ -70,12 +71,12 @@ impl Content {
         Ok(Content::new("application/x-ndjson", body))
     }
 
-    /// Creates a response body of games in PGN. `body` contains the games. Their text may have any encoding.
+    /// Creates a response body from games in PGN. `body` contains their text, in any encoding.
     pub(super) fn pgn(body: Vec<u8>) -> Content {
         Content::new(PGN, body)
     }
 
-    /// Creates a response body that is a Polyglot book. `body` contains the bytes of the book.
+    /// Creates a response body from a Polyglot book. `body` contains the bytes of the book.
     pub(super) fn book(body: Vec<u8>) -> Content {
         Content::new("application/octet-stream", body)
     }
@@ -98,13 +99,13 @@ impl Content {
         self.body.len()
     }
 
-    /// Returns a validator (`ETag`) of the content, which is a hash of its bytes. A client sends it back to ask whether
-    /// the content has changed.
+    /// Returns a validator (`ETag`) of the content, which is a hash of its bytes. A client sends the validator with
+    /// later requests, to find out whether the content has changed.
     pub(super) fn etag(&self) -> HeaderValue {
         etag_of(&(self.media_type, &self.body))
     }
 
-    /// Creates the response with this content. `etag` is its validator.
+    /// Creates the response with this content. `etag` is the validator of the content.
     pub(super) fn into_response(self, etag: HeaderValue) -> Response {
         let headers = [
             (
@@ -120,8 +121,9 @@ impl Content {
         (headers, Body::from(self.body)).into_response()
     }
 
-    /// Creates the response for a content that was read from files, which may change at any time. `headers` are the
-    /// headers of the request. If the client already has this content, the response has the status 304 and no body.
+    /// Creates the response for content that was read from files, which may change at any time. `headers` are the
+    /// headers of the request. If they show that the client already has this content, the response has the status 304
+    /// and no body.
     pub(super) fn answer_from_files(self, headers: &HeaderMap) -> Response {
         let etag = self.etag();
         not_modified(headers, &etag).unwrap_or_else(|| self.into_response(etag))
@@ -161,8 +163,8 @@ pub(super) fn etag_of(value: &impl Hash) -> HeaderValue {
     text.try_into().expect("a number is a header's value")
 }
 
-/// Returns a response with status 304 if the client already has the current response, which has the validator `etag`.
-/// Otherwise returns `None`. `headers` are the headers of the request.
+/// Returns a response with status 304 if the client already has the current response; otherwise `None`. `etag` is the
+/// validator of the current response, and `headers` are the headers of the request.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Response> {
     let hash = etag.to_str().unwrap_or_default().trim_start_matches("W/");
     let is_known = headers
@@ -178,11 +180,11 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Re
 /// The maximum total size, in bytes, of the responses in the cache.
 const MAX_CACHED_BYTES: u64 = 16 << 20;
 
-/// The typical size of a response, in bytes. The cache divides its maximum size by it to estimate its number of
-/// entries.
+/// The typical size of a response, in bytes. The maximum size of the cache divided by the typical size gives an
+/// estimate of the number of its entries.
 const TYPICAL_BYTES: usize = 4 << 10;
 
-/// The number of shards of the response cache. Each shard has a lock of its own. The number is small, because a large
+/// The number of shards of the response cache, each of which has its own lock. The number is small, because a large
 /// response must fit into one shard.
 const SHARDS: usize = 8;
 

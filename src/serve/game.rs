@@ -38,8 +38,8 @@ struct OpenGame {
 
 impl AppState {
     /// Returns a game as JSON, with its moves, their annotations, and the number of games that reach each position.
-    /// `number` is the number of the game in the explorer, and `text` is its PGN. The filters of `query` select the
-    /// games that are counted. The work is cancelled when `should_continue` returns `false`.
+    /// `number` is the number of the game in the explorer, and `text` is its PGN. Only games that pass the filters of
+    /// `query` are counted. The work is cancelled when `should_continue` returns `false`.
     pub(super) fn open_game(
         &self,
         number: u64,
@@ -73,12 +73,12 @@ impl AppState {
     }
 }
 
-/// Returns the index of the move with which the game finally leaves the positions of all other games: no position after
-/// this move occurs in another game. Returns `None` if there is no such move.
+/// Returns the index of the game's novelty. This is the move with which the game finally leaves the positions of all
+/// other games: the position after the novelty and all later positions occur in no other game. Returns `None` if there
+/// is no such move.
 ///
 /// For each move, `reached` contains the number of games that reach the position after it, including the game itself.
-/// If an element is `None`, which means that the number is unknown, the function ignores this element and all later
-/// ones.
+/// An element is `None` if the number is unknown. This element and all later ones are then ignored.
 fn novelty(reached: &[Option<u64>]) -> Option<usize> {
     let known = reached
         .iter()

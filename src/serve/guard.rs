@@ -44,7 +44,7 @@ const COSTLY_ROUTES: [&str; 10] = [
     "/scores",
 ];
 
-/// The query parameters that make a request costly on any route, because the server must then read many games.
+/// The query parameters that make a request costly on any route, because the server must read many games to answer it.
 const COSTLY_PARAMETERS: [&str; 2] = ["clocks", "duplicates"];
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
@@ -139,8 +139,8 @@ impl Guard {
     }
 }
 
-/// Returns the value of an `Origin` header, so that an error message can suggest it as the value of `--allow-origin`.
-/// Returns `None` if the option would reject the value, or if a shell would require quotes around it.
+/// Returns the value of an `Origin` header, which an error message can suggest as the value of `--allow-origin`.
+/// Returns `None` if the option would reject the value, or if the value needs quotes in a shell.
 fn shown_origin(header: &HeaderValue) -> Option<&str> {
     let text = header.to_str().ok()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:/".contains(&byte);
@@ -166,7 +166,8 @@ fn is_costly(method: &Method, uri: &Uri) -> bool {
 }
 
 /// Returns `true` if the `Host` header names this machine, as in `localhost:8040`. Browsers always send
-/// `Sec-Fetch-Site` to such a host, so a request without `Sec-Fetch-Site` then comes from another program.
+/// `Sec-Fetch-Site` with requests to this machine, so such a request without `Sec-Fetch-Site` comes from another
+/// program.
 fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
@@ -195,8 +196,8 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// Checks that the host in the `Host` header belongs to this server. If the URI contains a host, checks that host,
-    /// too. Returns a refusal if a check fails.
+    /// Checks that the host in the `Host` header belongs to this server. If the URI contains a host, also checks the
+    /// host in the URI. Returns a refusal if a check fails.
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {

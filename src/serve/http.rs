@@ -53,9 +53,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// clients would occupy connections and memory forever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The number of scheduler ticks after which a thread checks for new events. In one tick, the server sends up to 16
-/// responses to a client that pipelines requests. With tokio's default of 61 ticks, other clients would wait for
-/// seconds. Checking more often has no measurable cost.
+/// The number of tokio scheduler ticks after which a thread checks for new events. In one tick, the server sends up to
+/// 16 responses to a client that pipelines requests. With tokio's default of 61 ticks, other clients would therefore
+/// wait for seconds. Checking more often has no measurable cost.
 const EVENT_INTERVAL: u32 = 4;
 
 /// The maximum time for which a shutdown waits for requests that are still being answered.
@@ -98,8 +98,8 @@ pub(super) struct Site {
     pub(super) log: Option<Logging>,
 }
 
-/// An accepted connection, in the form in which it is passed to the thread that will serve it: the client, the stream,
-/// and a watcher with which a shutdown waits for the connection.
+/// An accepted connection, in the form in which it is passed to the thread that will serve it. It consists of the
+/// client, the stream, and a watcher, which lets a shutdown wait for the connection to end.
 type AcceptedClient = (Client, net::TcpStream, Watcher);
 
 /// The channels that pass accepted connections to the threads that serve them. There is one channel for each thread. A
@@ -133,8 +133,8 @@ async fn serve_arrivals(mut arrivals: UnboundedReceiver<AcceptedClient>, site: S
     }
 }
 
-/// Accepts connections and distributes them evenly among the threads, until `stop` is triggered. Then waits for
-/// requests that are still being answered, but at most [`SHUTDOWN_TIMEOUT`].
+/// Accepts connections and distributes them evenly among the threads, until `stop` is triggered. Then waits for at most
+/// [`SHUTDOWN_TIMEOUT`] until the requests that are still being answered are complete.
 pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let connections = GracefulShutdown::new();
@@ -164,7 +164,8 @@ pub(super) async fn serve(listener: TcpListener, threads: &Threads, stop: &Stop)
     Ok(())
 }
 
-/// Returns a future that answers all requests of one connection. `client` is attached to each request.
+/// Returns a future that answers all requests of one connection. `client` is attached to each of these requests, so
+/// that routes can read it.
 fn connection(
     client: Client,
     stream: TcpStream,
@@ -208,8 +209,7 @@ impl Site {
         response
     }
 
-    /// Answers a request if the [`Guard`] accepts it. Before that, waits until the limits of `client` allow another
-    /// request.
+    /// Answers a request if the [`Guard`] accepts it. First waits until the limits of `client` allow another request.
     ///
     /// # Errors
     ///

@@ -37,7 +37,7 @@ pub struct Served {
 pub type Log = Box<dyn Fn(&Served) + Send>;
 
 /// The sending end of the queue of the log. A separate thread receives the entries and writes them. The length of the
-/// queue is limited. Entries that do not fit are counted but not written.
+/// queue is limited. Entries for which the queue has no space are counted but not written.
 #[derive(Clone, Debug)]
 pub(super) struct Logging {
     waiting: SyncSender<Served>,
@@ -45,8 +45,8 @@ pub(super) struct Logging {
 }
 
 impl Logging {
-    /// Starts a thread that calls `log` for each request. Returns the sending end of its queue. Also returns a
-    /// receiver, which is disconnected when the thread has ended.
+    /// Starts a thread that calls `log` for each logged request. Returns the sending end of the thread's queue, and a
+    /// receiver that is disconnected as soon as the thread has ended.
     pub(super) fn start(log: Log) -> io::Result<(Logging, Receiver<()>)> {
         let (waiting, requests) = mpsc::sync_channel(QUEUE_LENGTH);
         let (ended, end) = mpsc::channel();
@@ -61,7 +61,7 @@ impl Logging {
         Ok((Logging { waiting, left_out }, end))
     }
 
-    /// Adds a request to the queue of the log. If the queue is full, only counts the request. Never blocks.
+    /// Adds a request to the queue of the log. Never blocks. If the queue is full, the request is only counted.
     pub(super) fn note(&self, mut served: Served) {
         served.left_out = self.left_out.swap(0, Ordering::Relaxed);
         let noted = self.waiting.try_send(served);

@@ -59,19 +59,20 @@ const MAX_MIN_GAME: u32 = 1_000_000;
 /// The maximum value of the parameter `depth`. The first `depth` half-moves of each game are counted.
 const MAX_DEPTH: u32 = 600;
 
-/// The maximum time for making a book. A request also waits for at most this time while another book is being made.
+/// The maximum time that the server may take to make a book. A request also waits for at most this time while a book is
+/// being made for another request.
 const MAKING: Duration = Duration::from_secs(60);
 
-/// The error message if the number of games in the PGN files differs from the number in the index.
+/// The error message if the PGN files contain more or fewer games than the index says.
 const OTHER_GAMES: &str =
     "the files contain more or fewer games than the index: make the index again";
 
-/// The end of the error message for a filter that `make-book` cannot apply.
+/// The end of the error message for a filter that `make-book`, which makes the book, cannot apply.
 const NO_OPTION: &str = "a book cannot be made with this filter: remove the parameter";
 
-/// The speeds that `make-book --time-control` can select exactly. Each element contains a speed and its range of times
-/// for 40 moves, in seconds. Classical and correspondence games are missing, because `--time-control` cannot tell them
-/// apart.
+/// The speeds that `make-book --time-control` can select exactly. Each element contains a speed and the range of
+/// estimated game durations that belongs to it, in seconds for 40 moves. Classical and correspondence games are
+/// missing, because `--time-control` cannot tell them apart.
 const SPEED_RANGES: [(Speed, u32, u32); 4] = [
     (Speed::UltraBullet, 0, 29),
     (Speed::Bullet, 30, 179),
@@ -112,7 +113,7 @@ pub(super) fn route(product: Product) -> MethodRouter<Arc<AppState>> {
     get(async move |state, client, request| answer_product(state, client, request, product).await)
 }
 
-/// Answers a request for a product, such as a book. Waits until no other product is being made, and then makes the
+/// Answers a request for `product`, such as a book. Waits until no other product is being made, and then makes the
 /// product on a worker thread. Cancels the work if the client disconnects or the time limit is exceeded.
 async fn answer_product(
     State(app): State<Arc<AppState>>,
@@ -152,8 +153,8 @@ async fn answer_product(
     Ok(content?.answer_from_files(request.headers()))
 }
 
-/// A planned run of `make-book` that counts the games of a request. The games must be read again from their PGN files,
-/// so the plan also contains the data for checking that the files still contain the games of the index.
+/// A planned run of `make-book` that counts the games of a request. The run reads the games again from their PGN files,
+/// so the plan also contains data for checking that the files still contain the same games as the index.
 pub(super) struct Counting {
     pub(super) run: MakeBook,
     pub(super) variant: Variant,
@@ -203,9 +204,9 @@ struct BookPlan {
 }
 
 impl AppState {
-    /// Answers `/book.bin` and `/book.pgn`: makes a book from the games that pass the filters, and returns its file.
-    /// With the parameter `count`, stores the file for a later request instead, and returns its size and an equivalent
-    /// polybook command. Setting `stop` cancels the work.
+    /// Answers `/book.bin` and `/book.pgn`: makes a book from the games that pass the filters, and returns it as a
+    /// file. With the parameter `count`, stores the file for a later request instead, and returns the size of the book
+    /// and an equivalent polybook command. Setting `stop` cancels the work.
     fn make(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let Request {
             query, parameters, ..
@@ -258,8 +259,8 @@ impl AppState {
         }))
     }
 
-    /// Plans the book that a request asks for. The book is a PGN if `as_pgn` is `true`, otherwise a Polyglot book.
-    /// Setting `stop` cancels the check of the names in the filters.
+    /// Plans the book that a request asks for. The format of the book is PGN if `as_pgn` is `true`, otherwise Polyglot.
+    /// Setting `stop` cancels the search for names in the filters that occur in no game.
     fn plan(
         &self,
         filters: &Filters,
@@ -328,8 +329,9 @@ impl AppState {
     }
 
     /// Creates a run of `make-book` that counts the games that pass the filters, up to `depth` half-moves of each game.
-    /// Appends the equivalent options of `make-book` to `words`, the words of a command that the page shows. Setting
-    /// `stop` cancels the check of the names in the filters.
+    /// `parameters` contains the requested variant. Appends the equivalent options of `make-book` to `words`, the words
+    /// of a command that the page shows. Setting `stop` cancels the search for names in the filters that occur in no
+    /// game.
     ///
     /// # Errors
     ///
@@ -441,7 +443,7 @@ pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
     Ok(parameters.number("depth", 1..=MAX_DEPTH)?.unwrap_or(24))
 }
 
-/// Returns the number of moves and the number of positions in a Polyglot book. `book` contains the bytes of the book.
+/// Returns the number of moves and the number of positions in a Polyglot book, whose bytes are `book`.
 fn counts_of(book: &[u8]) -> (usize, usize) {
     let keys = book.chunks_exact(16).map(|record| &record[..8]);
     let keys: Vec<&[u8]> = keys.filter(|key| *key != [0; 8]).collect();
@@ -488,7 +490,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Converts the explorer's filters to equivalent filters of `make-book`. Also appends the options of `make-book` for
+/// Converts the explorer's filters to equivalent filters of `make-book`. Also appends the command-line options for
 /// these filters to `words`.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use super::{
     content::{etag_of, not_modified},
 };
 
-/// A file of the web page, with its path on the server and its media type.
+/// A file of the web page, with its path on the server, its media type and its bytes.
 #[derive(Copy, Clone, Debug)]
 struct File {
     path: &'static str,
@@ -108,8 +108,8 @@ pub(super) fn routes() -> Router {
 }
 
 impl File {
-    /// Creates the response to a request for this file. `body` is the text of the file without comments. If the client already has the
-    /// file, the response has status 304 and no body.
+    /// Creates the response to a request for this file. `body` is the text of the file without comments. If the client
+    /// already has the file, the response has status 304 and no body.
     fn answer(self, request: &Request, body: Bytes) -> Response {
         let etag = etag_of(&self.bytes);
         if let Some(response) = not_modified(request.headers(), &etag) {
@@ -122,7 +122,7 @@ impl File {
         ([(header::ETAG, etag)], headers, Body::from(body)).into_response()
     }
 
-    /// Returns the text of the file without comments and indentation, which would make the response 40 % larger.
+    /// Returns the text of the file without comments and indentation. With them, the response would be 40 % larger.
     fn text(self) -> String {
         let text = String::from_utf8_lossy(self.bytes);
         let mut stripped = String::with_capacity(text.len());

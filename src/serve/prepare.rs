@@ -15,12 +15,12 @@ use crate::{
     position::Keyed,
 };
 
-/// The maximum value of the parameter `lines`. This parameter is the number of lines to prepare in a response.
+/// The maximum value of the parameter `lines`, which is the number of lines to prepare that a response contains.
 const MAX_LINES: u32 = 50;
 
 impl AppState {
-    /// Answers `/prepare`, which helps a player to prepare for an opponent. Returns the opponent's moves in a position.
-    /// For each move, returns the player's results after it and the player's answers to it. The parameter `player`
+    /// Answers `/prepare`, which helps a player to prepare for an opponent. Returns the opponent's moves in a position
+    /// and, for each of them, the player's results after the move and the player's answer to it. The parameter `player`
     /// names the opponent, `color` is the opponent's color, and `me` names the player. Setting `stop` cancels the work.
     pub(super) fn prepare(
         &self,

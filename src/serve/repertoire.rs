@@ -21,7 +21,7 @@ use crate::{
     task,
 };
 
-/// The memory budget, in bytes, for reading a repertoire again without some of its moves.
+/// The memory budget, in bytes, for reading a repertoire again after a user has removed some of its moves.
 const MEMORY_BUDGET: usize = 64 << 20;
 
 /// A repertoire that the server shows, with its name, its side and its moves.
@@ -64,9 +64,9 @@ impl Hash for ServedRepertoire {
 }
 
 impl ServedRepertoire {
-    /// Creates a repertoire for the side `color` from the moves in `known`, which were read from the file `path`. The
+    /// Creates a repertoire for the side `color`. `known` contains its moves, which were read from the file `path`. The
     /// name of the file, up to the first dot, becomes the name of the repertoire. The size and the modification time of
-    /// the file identify its content.
+    /// the file distinguish versions of its content.
     ///
     /// # Errors
     ///
@@ -137,9 +137,8 @@ impl ServedRepertoire {
         Ok(edited)
     }
 
-    /// Reads the repertoire from its file again, and returns it without the moves in `removed`. The returned value
-    /// keeps temporary files in `directory`, which must exist as long as the value. Setting `stop` cancels the reading
-    /// of the file.
+    /// Reads the repertoire from its file again, and returns it without the moves in `removed`. The returned value uses
+    /// temporary files in `directory`, which must exist until the value is dropped. Setting `stop` cancels the reading.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use crate::{
 /// The maximum number of moves in the parameter `play`, which contains the line of a request.
 const MAX_PLIES: usize = 600;
 
-/// The default number of games in a response with a list of games.
+/// The number of games in a response with a list of games if the request does not contain the parameter `limit`.
 const DEFAULT_PAGE_LENGTH: u32 = 20;
 /// The maximum number of games in a response with a list of games.
 const MAX_PAGE_LENGTH: u32 = 200;
@@ -31,14 +31,14 @@ const MAX_MIN_PLY: u32 = u16::MAX as u32;
 /// The maximum rating in the parameter `ratings`. polybook treats higher ratings in games as unknown.
 const MAX_RATING: u32 = 4000;
 
-/// The values of the parameter `variant`, for messages.
+/// A list of the values of the parameter `variant`, for error messages.
 const VARIANTS: &str = "standard, chess960, antichess, atomic, crazyhouse, horde, kingOfTheHill, racingKings or \
                         threeCheck";
-/// The values of the parameter `speeds`, for messages.
+/// A list of the values of the parameter `speeds`, for error messages.
 const SPEEDS: &str = "ultraBullet, bullet, blitz, rapid, classical or correspondence";
-/// The values of the parameter `result`, for messages.
+/// A list of the values of the parameter `result`, for error messages.
 const RESULTS: &str = "1-0, 0-1, 1/2-1/2, draw, *, win or loss";
-/// The values that [`side`] parses, for messages.
+/// A list of the values that [`side`] parses, for error messages.
 pub(super) const SIDES: &str = "white, black or both";
 
 /// The names of the parameters that determine a position.
@@ -65,7 +65,8 @@ const FILTER_PARAMETERS: [&str; 17] = [
     "duplicates",
 ];
 
-/// The names of the parameters of a list of games, besides those for a position and for filters.
+/// The names of the parameters of a request for a list of games. Such a request also accepts the parameters for a
+/// position and for filters, which are not in this list.
 const LIST_PARAMETERS: [&str; 4] = ["skip", "limit", "sort", "fold"];
 
 /// The names of the parameters that exist only for the routes of Lichess's API.
@@ -80,10 +81,12 @@ const LICHESS_PARAMETERS: [&str; 8] = [
     "legal",
 ];
 
-/// The names of the parameters for making a book, besides those for filters.
+/// The names of the parameters of a request for a book. Such a request also accepts the parameters for filters, which
+/// are not in this list.
 const BOOK_PARAMETERS: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
 
-/// The names of the parameters for building a repertoire, besides those for filters.
+/// The names of the parameters of a request for building a repertoire. Such a request also accepts the parameters for
+/// filters, which are not in this list.
 const REPERTOIRE_PARAMETERS: [&str; 7] = [
     "side",
     "depth",
@@ -94,13 +97,16 @@ const REPERTOIRE_PARAMETERS: [&str; 7] = [
     "edits",
 ];
 
-/// The names of the parameters for finding the gaps of a repertoire, besides those for filters.
+/// The names of the parameters of a request for the gaps of a repertoire. Such a request also accepts the parameters
+/// for filters, which are not in this list.
 const GAP_PARAMETERS: [&str; 5] = ["repertoire", "side", "depth", "limit", "edits"];
 
-/// The names of the parameters for reports on repertoires, besides those for a position and for filters.
+/// The names of the parameters of a request for reports on repertoires. Such a request also accepts the parameters for
+/// a position and for filters, which are not in this list.
 const REPORT_PARAMETERS: [&str; 3] = ["repertoire", "side", "edits"];
 
-/// The names of the parameters for preparing for an opponent, besides those for a position and for filters.
+/// The names of the parameters of a request for preparing for an opponent. Such a request also accepts the parameters
+/// for a position and for filters, which are not in this list.
 const PREPARATION_PARAMETERS: [&str; 4] = ["me", "lines", "repertoire", "edits"];
 
 /// A route of the server whose parameters determine a position or filter games.
@@ -461,7 +467,8 @@ fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), 
     Ok((Some(named.into_iter().flatten().collect()), unrated))
 }
 
-/// Parses a side: `white`, `black` or `both`. Returns `Some(None)` for `both`, and `None` if the text is not a side.
+/// Parses a side. Returns `Some(Some(color))` for `white` or `black`, `Some(None)` for `both`, and `None` for any other
+/// name.
 pub(super) fn side(name: &str) -> Option<Option<Color>> {
     match name {
         "both" => Some(None),
@@ -479,8 +486,8 @@ enum WantedResult {
     Loss,
 }
 
-/// Parses a value of the parameter `result`. The value is `win`, `loss`, `draw`, or a result as in PGN. Returns `None`
-/// for any other text.
+/// Parses a value of the parameter `result`: `win`, `loss`, `draw`, or a result as in PGN. Returns `None` if `text` is
+/// anything else.
 fn wanted_result(text: &str) -> Option<WantedResult> {
     Some(match text {
         "win" => WantedResult::Win,
@@ -490,8 +497,8 @@ fn wanted_result(text: &str) -> Option<WantedResult> {
     })
 }
 
-/// Returns the page of a list of games that a request asks for. On routes other than [`Route::Games`], this is the
-/// first page.
+/// Returns which page of a list of games a request asks for. On routes other than [`Route::Games`], this is the first
+/// page.
 fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     let mut page = Page {
         skip: 0,
@@ -535,7 +542,7 @@ const REPEATABLE_PARAMETERS: [&str; 4] = ["player", "opponent", "me", "with"];
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Returns the names of the parameters that exist for Lichess's API or for lists of games.
+    /// Returns the names of all parameters that exist for Lichess's API or for lists of games.
     pub fn names() -> Vec<&'static str> {
         [
             &POSITION_PARAMETERS[..],
@@ -556,7 +563,7 @@ impl Parameters {
         Ok(Parameters::split(query, |name| names.contains(&name))?.0)
     }
 
-    /// Parses a query string. Only the parameters in `own` are allowed.
+    /// Parses a query string. `own` contains the names of the only parameters that are allowed.
     ///
     /// ```
     /// use polybook::serve::Parameters;
@@ -659,8 +666,8 @@ impl Parameters {
         number.map(Some).ok_or_else(|| Refusal::bad(problem()))
     }
 
-    /// Returns the value of the parameter `name` as the maximum length of a list. Returns `None` if the request does
-    /// not contain this parameter.
+    /// Returns the value of the parameter `name`, which is the maximum length of a list. Returns `None` if the request
+    /// does not contain this parameter.
     ///
     /// Every number is accepted, because Lichess's API shortens lists instead of refusing large numbers. A number
     /// that does not fit into a `u32` becomes `u32::MAX`.
@@ -682,8 +689,7 @@ impl Parameters {
     }
 
     /// Returns the value of the parameter `name` as a boolean, or `None` if the request does not contain this
-    /// parameter. `true`, `1`, `on` and `yes` mean `true`. `false`, `0`, `off` and `no` mean `false`. The value may be
-    /// in upper or lower case.
+    /// parameter. `true`, `1`, `on` and `yes` mean `true`; `false`, `0`, `off` and `no` mean `false`. Case is ignored.
     ///
     /// # Errors
     ///
@@ -710,8 +716,8 @@ impl Parameters {
             .transpose()
     }
 
-    /// Parses each element of the comma-separated list in the parameter `name` with `parse`. Returns `None` if the
-    /// request does not contain this parameter, and an empty list if its value is empty.
+    /// Parses the comma-separated list in the parameter `name`, calling `parse` for each element. Returns `None` if the
+    /// request does not contain this parameter, and an empty list if the value of the parameter is empty.
     ///
     /// # Errors
     ///
@@ -734,8 +740,8 @@ impl Parameters {
     }
 }
 
-/// Parses `text`, a value of the parameter `name`, with `parse`. Returns a refusal that names the parameter, the value
-/// and the valid `values` if `parse` returns `None`.
+/// Parses `text`, a value of the parameter `name`, with `parse`. If `parse` returns `None`, returns a refusal that
+/// contains the name of the parameter, the value and `values`, the list of the valid values.
 fn parse_value<T>(
     name: &str,
     text: &str,
@@ -749,7 +755,7 @@ fn parse_value<T>(
     })
 }
 
-/// Parses a boolean, in upper or lower case. Returns `None` for a text that is no boolean.
+/// Parses a boolean such as `true`, `on` or `1`, ignoring case. Returns `None` if `text` is not a boolean.
 fn boolean(text: &str) -> Option<bool> {
     match &*text.to_ascii_lowercase() {
         "true" | "1" | "on" | "yes" => Some(true),
@@ -758,8 +764,8 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Parses a number that consists only of decimal digits. Returns `u32::MAX` for a number that does not fit into a
-/// `u32`, and `None` if the text is empty or contains other characters.
+/// Parses a number that consists only of decimal digits. Returns `u32::MAX` if the number does not fit into a `u32`,
+/// and `None` if `text` is empty or contains anything but digits.
 fn digits(text: &str) -> Option<u32> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u32::MAX))

@@ -36,7 +36,7 @@ use super::{
 };
 use crate::explorer::{Filters, SuggestField, Suggestion};
 
-/// The maximum time that a request may spend on reading the texts of games.
+/// The maximum time that one request may spend on reading the texts of games.
 const READING: Duration = Duration::from_secs(10);
 
 /// The error message for a request with edits if applying them takes more time than [`READING`] allows.
@@ -46,8 +46,8 @@ const TOO_LONG: &str = "reading the repertoire again for these edits takes too l
 type ServerState = State<Arc<AppState>>;
 type Asker = Extension<Client>;
 
-/// Returns all routes of the server: those of the web page and those of the API. Pages of `origins` may read the
-/// responses of the API.
+/// Returns all routes of the server: those of the web page and those of the API. `origins` are the origins whose pages
+/// may read the responses of the API.
 pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
     let cors = (!origins.is_empty()).then(|| cors(origins));
     let of_position = [
@@ -100,8 +100,8 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .layer(CompressionLayer::new())
 }
 
-/// Returns a layer that adds CORS headers to responses. The headers let pages of `origins` read the responses. Without
-/// the headers, browsers let only the server's own page read them.
+/// Returns a layer that adds CORS headers to responses. Because of these headers, browsers let pages of `origins` read
+/// the responses, not only the server's own page.
 fn cors(origins: &[Origin]) -> CorsLayer {
     let allowed = origins.to_vec();
     let is_allowed =
@@ -123,8 +123,8 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_private_network(AllowPrivateNetwork::predicate(is_allowed))
 }
 
-/// A function that creates a response from the data of [`AppState`]. Its last argument is a flag that cancels the work.
-/// The flag is set if the client has disconnected or the time limit of a reader thread is exceeded.
+/// A function that creates a response from the data of [`AppState`]. Its last argument is a flag that is set to cancel
+/// the work, because the client has disconnected or the time limit of a reader thread is exceeded.
 trait IndexAnswer:
     FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal> + Send + 'static
 {
@@ -135,7 +135,7 @@ impl<T> IndexAnswer for T where
 {
 }
 
-/// Returns a route for `GET` requests that calls `answer` to create the response.
+/// Creates a route for `GET` requests. It calls `answer` to create the response.
 fn index(answer: impl IndexAnswer + Copy + Sync) -> MethodRouter<Arc<AppState>> {
     get(
         async move |state: ServerState, client: Asker, request: Request| {
@@ -165,8 +165,8 @@ async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<
     of_index(state, client, request, |app, key, _| app.suggest(key)).await
 }
 
-/// Answers with the results of the moves in a position. If the request asks for the mean times that players took, reads
-/// these times from the texts of the newest games.
+/// Answers with the results of the moves in a position. If the request asks for the mean thinking times of players,
+/// calculates them from the texts of the newest games.
 async fn position(
     state: ServerState,
     client: Asker,
@@ -229,8 +229,8 @@ async fn book(
 }
 
 /// Answers a request by calling `answer`, which creates the response. If the request contains edits of a repertoire,
-/// whose file may then have to be read again, a thread that reads the texts of games calls `answer`. Otherwise, a
-/// worker thread calls it.
+/// `answer` is called on one of the threads that read the texts of games, because the file of the repertoire may have
+/// to be read again. Otherwise, `answer` is called on a worker thread.
 async fn of_index(
     state: ServerState,
     client: Asker,
@@ -284,9 +284,9 @@ async fn answered(
     Ok(content.into_response(etag))
 }
 
-/// Answers a request that requires the texts of games. Calls `answer` on one of the few threads that read such texts.
-/// The last argument of `answer` is a function that says whether to continue. If it returns `false`, because the client
-/// has disconnected or the time limit is exceeded, `answer` must stop.
+/// Answers a request for which the texts of games must be read. Calls `answer` on one of the few threads that read such
+/// texts. The last argument of `answer` is a function that says whether to continue. When it returns `false`, because
+/// the client has disconnected or the time limit is exceeded, `answer` must stop.
 async fn of_texts(
     State(app): ServerState,
     Extension(client): Asker,
@@ -325,8 +325,9 @@ struct CountedSuggestion {
 }
 
 impl AppState {
-    /// Answers `/suggest`: returns the names of players, events or openings that best match a text. `key` contains
-    /// the query string with the parameters `field`, `text`, `limit`, `source`, `duplicates` and `with`.
+    /// Answers `/suggest`: returns the names of players, events or openings that best match the text that the user has
+    /// typed. `key` contains the query string with the parameters `field`, `text`, `limit`, `source`, `duplicates` and
+    /// `with`.
     pub(super) fn suggest(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let own = ["field", "text", "limit", "source", "duplicates", "with"];
         let parameters = Parameters::parse_only(&key.query, &own)?;
@@ -393,10 +394,10 @@ impl AppState {
         self.cached(key, Content::json(&counted.collect::<Vec<_>>())?)
     }
 
-    /// Answers `/facets`: returns the number of games for each value of each filter. The number of a value is the
-    /// number of games that would pass if the filter were set to this value and all other filters were unchanged. `key`
-    /// contains the path and the query string of the request. Setting `stop` cancels the search for names that occur in
-    /// no game.
+    /// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that
+    /// would pass if the filter had only this value and all other filters were unchanged. `key` contains the path and
+    /// the query string of the request. Setting `stop` cancels the search for names in the filters that occur in no
+    /// game.
     pub(super) fn facets(
         &self,
         key: &CacheKey,
@@ -408,8 +409,9 @@ impl AppState {
         self.answered(key, (&query.filters, has_games), &facets, stop)
     }
 
-    /// Answers `/scores`: returns the results in a position, separately for each rating group. `key` contains the path
-    /// and the query string of the request. Setting `stop` cancels the search for names that occur in no game.
+    /// Answers `/scores`: returns the results of the games that reach a position, separately for each rating group.
+    /// `key` contains the path and the query string of the request. Setting `stop` cancels the search for names in the
+    /// filters that occur in no game.
     pub(super) fn scores(
         &self,
         key: &CacheKey,
@@ -423,7 +425,8 @@ impl AppState {
     }
 
     /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path
-    /// and the query string of the request. Setting `stop` cancels the search for names that occur in no game.
+    /// and the query string of the request. Setting `stop` cancels the search for names in the filters that occur in no
+    /// game.
     pub(super) fn openings(
         &self,
         key: &CacheKey,

@@ -106,7 +106,7 @@ impl Server {
 }
 
 /// Starts the threads of a server that answers requests with `routes`. `listener` must already be bound to an address.
-/// `allowed` contains the host names that requests may use, and `origins` the origins whose pages may read the
+/// `allowed` are the host names that requests may use, and `origins` are the origins whose pages may read the
 /// responses. `log` is called for each request. `threads` is the number of threads that serve connections.
 pub(super) fn listening(
     listener: TcpListener,
@@ -243,8 +243,8 @@ impl Indexing {
     }
 }
 
-/// Returns the JSON document for `/about` while an index is being built. It contains a description of the server and
-/// the progress of the index.
+/// Returns the JSON document for `/about` while an index is being built. It describes the server, the names of its
+/// `sources`, and the progress of the index.
 fn about(sources: &[String], progress: IndexProgress) -> Value {
     let sources = sources
         .iter()

@@ -37,23 +37,24 @@ use crate::{
 /// takes long and must not delay requests for results of moves.
 const READER_THREADS: usize = 4;
 
-/// The size, in bytes, of a full page of games in PGN. As soon as a page has this size, no further game is added to it.
+/// The size, in bytes, at which a page of games in PGN is full. No further game is added to a page that has reached
+/// this size.
 const MAX_PGN_PAGE_BYTES: usize = 7 << 20;
 
-/// The maximum number of games that are read to determine how long players thought about their moves. These are the
-/// newest games.
+/// The maximum number of games that are read to determine how long players thought about their moves. The newest games
+/// are read.
 const MAX_TIMED_GAMES: usize = 200;
 
-/// The maximum number of years for which the thread of a connection adds up the results itself. If there are more
-/// years, a worker thread does this.
+/// The maximum number of years whose results the thread of a connection adds up itself. If there are more years, a
+/// worker thread adds up the results.
 const MAX_INLINE_YEARS: u16 = 100;
 
-/// A function that returns `false` if reading the texts of games should be cancelled. Code that reads texts calls it
-/// repeatedly, because reading can take long.
+/// A function that returns `false` if reading the texts of games should be cancelled. Code that reads texts calls the
+/// function repeatedly, because reading can take long.
 pub(super) type ShouldContinue<'a> = &'a dyn Fn() -> bool;
 
-/// Identifies a book or repertoire that the server has made. Requests with equal identities receive the same file. The
-/// identity contains the path of the request, its parameters except `count`, and the states of the PGN files.
+/// The identity of a book or repertoire that the server has made. Requests with equal identities receive the same file.
+/// The identity contains the path of the request, its parameters except `count`, and the states of the PGN files.
 #[derive(PartialEq)]
 pub(super) struct ContentIdentity {
     path: String,
@@ -185,11 +186,12 @@ pub(super) enum Thread {
     Reader,
 }
 
-/// Returns `true` if an index of counts can answer the request from only a few of its stored sums, so that it needs no
-/// worker thread. `years` contains the first and the last year of the games.
+/// Returns `true` if an index of counts can answer the request from few stored sums, so that no worker thread is
+/// needed. `years` contains the first and the last year of the games.
 ///
-/// A history needs a sum for each month, and transpositions need the sums of the positions after all moves. A filter by
-/// date needs a sum for each year, which counts as few for at most [`MAX_INLINE_YEARS`] years.
+/// The request needs too many sums if it asks for a history (a sum for each month) or for transpositions (the sums of
+/// the positions after all moves). It also needs too many sums if it filters by date (a sum for each year) and the
+/// first and the last year are more than [`MAX_INLINE_YEARS`] years apart.
 fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     let has = |name| parameters.text(name).is_some();
     let many_years = years.is_some_and(|[first, last]| last - first > MAX_INLINE_YEARS);
@@ -272,9 +274,9 @@ impl Workers {
 
 impl AppState {
     /// Creates the state of a server, and starts its worker threads. Besides the games, the server shows `books`,
-    /// `repertoires` and `evals` (evaluations of positions). `me` contains the names of the user. `threads` is the
-    /// number of threads that answer from the index. `book_games` is the maximum number of games from which a book is
-    /// made. The channel `names` is closed as soon as the names for suggestions have been read.
+    /// `repertoires` and the evaluations of positions in `evals`. `me` contains the names under which the user plays.
+    /// `threads` is the number of threads that answer from the index. A book is made from at most `book_games` games.
+    /// The channel `names` is closed as soon as the names for suggestions have been read from the index.
     ///
     /// # Errors
     ///
@@ -340,8 +342,8 @@ impl AppState {
         }
     }
 
-    /// Returns the results of the moves in a position, with the data that the web page needs. The search for similar
-    /// names and the reading of games' texts are cancelled when `should_continue` returns `false`.
+    /// Returns the results of the moves in a position, with the data that the web page needs. When `should_continue`
+    /// returns `false`, the search for similar names and the reading of games' texts are cancelled.
     pub(super) fn position(
         &self,
         key: &CacheKey,
@@ -385,7 +387,7 @@ impl AppState {
     }
 
     /// Answers `/games` with a page of the list of games that reach a position, as JSON. Setting `stop` cancels the
-    /// search for names that occur in no game.
+    /// search for names in the filters that occur in no game.
     pub(super) fn games(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let list = self.explorer.games(&request.query, &request.page)?;
@@ -470,8 +472,8 @@ impl AppState {
         Content::json(&Moves::of_text(request::variant(&parameters)?, text))
     }
 
-    /// Parses a request to `route`. Returns a refusal if the request is invalid. Also returns a refusal if its source
-    /// (an index of the explorer) does not exist or lacks the games that the answer requires.
+    /// Parses a request to `route`. Returns a refusal if the request is invalid, if it selects a source (an index of
+    /// the explorer) that does not exist, or if the selected sources lack the games that the response requires.
     pub(super) fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
         let filters = &request.query.filters;
@@ -555,8 +557,8 @@ impl AppState {
         Ok(states)
     }
 
-    /// Takes the stored book or repertoire out of this value. Returns it if it has the identity `of`; otherwise, it is
-    /// dropped, and the result is `None`.
+    /// Takes the stored book or repertoire out of this value. Returns it if it has the identity `of`. Otherwise drops
+    /// it, and returns `None`.
     pub(super) fn take_content(&self, of: &ContentIdentity) -> Option<Content> {
         let last = task::lock(&self.last_content).take();
         last.filter(|(content_identity, _)| content_identity == of)
@@ -569,9 +571,9 @@ impl AppState {
         *task::lock(&self.last_content) = Some((of, content));
     }
 
-    /// Converts `answer` to a JSON response with keys in camel case, and stores the response in the cache. `has_games`
-    /// is `true` if at least one game passes `filters`. If none passes because of a name that occurs in no game, the
-    /// response also contains this name and similar names. Setting `stop` cancels the search for names.
+    /// Converts `answer` to a JSON response with keys in camel case, stores the response in the cache, and returns it.
+    /// `has_games` says whether at least one game passes `filters`. If none passes because of a name that occurs in no
+    /// game, the response also contains this name and similar names. Setting `stop` cancels the search for these names.
     pub(super) fn answered(
         &self,
         key: &CacheKey,
@@ -583,9 +585,9 @@ impl AppState {
         self.cached(key, content)
     }
 
-    /// Converts `answer` to a JSON response with keys in camel case. Does not store the response in the cache.
-    /// `has_games` is `true` if at least one game passes `filters`. If none passes because of a name that occurs in no
-    /// game, the response also contains this name and similar names. Setting `stop` cancels the search for names.
+    /// Converts `answer` to a JSON response with keys in camel case, which is not stored in the cache. `has_games` says
+    /// whether at least one game passes `filters`. If none passes because of a name that occurs in no game, the
+    /// response also contains this name and similar names. Setting `stop` cancels the search for these names.
     pub(super) fn with_unknown_name(
         &self,
         (filters, has_games): (&Filters, bool),
@@ -606,7 +608,7 @@ impl AppState {
     }
 
     /// Stores `content`, the response to the request `key`, in the cache, and returns it. Must not be called for a
-    /// response that contains texts of games, because their files may change.
+    /// response that contains texts of games, because the PGN files may change.
     pub(super) fn cached(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)
