@@ -60,8 +60,8 @@ pub fn in_memory(memory: &Memory) -> u64 {
 
 /// Reads a text file, or standard input for `-`, into memory.
 ///
-/// The text and its parsed form need at most `factor` times the size of the text. Returns an error if this might exceed
-/// the memory budget. Also returns an error if the file has a known format that is not text.
+/// Together, the text and its parsed form may need up to `factor` bytes of memory per byte of the text. Returns an
+/// error if this might exceed the memory budget. Also returns an error if the file has a known format that is not text.
 pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Result<String> {
     let name = name(argument);
     let most = memory.bytes / factor;

@@ -78,8 +78,8 @@ impl PositionArgs {
         self.variant.or(of_file).unwrap_or_default()
     }
 
-    /// Returns the position that the options describe. The position and its moves are read by the rules of `variant`.
-    /// The position will be looked up in the file `searched`, which error messages mention.
+    /// Returns the position that the options describe. Its FEN and its moves are read by the rules of `variant`.
+    /// `searched` is the file in which the position will be looked up. Error messages mention this file.
     pub fn position_in(
         &self,
         variant: Variant,
@@ -97,7 +97,7 @@ impl PositionArgs {
         }
     }
 
-    /// Returns the position that the options describe. The position and its moves are read by the rules of `variant`.
+    /// Returns the position that the options describe. Its FEN and its moves are read by the rules of `variant`.
     /// Returns an error if the FEN or a move is invalid.
     pub fn position_of(&self, variant: Variant) -> Result<VariantPosition, LineError> {
         match self.position.join(" ") {

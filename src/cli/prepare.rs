@@ -174,8 +174,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the printed text says about the two players: the names of the opponent, and the color of the user, who prepares
-/// for this opponent.
+/// The two players as the printed text describes them: the names of the opponent, and the color of the user, who
+/// prepares for this opponent.
 struct PlayerNames {
     theirs: String,
     color: Color,

@@ -11,7 +11,7 @@ const MIN_MEMORY: usize = 64 << 10;
 /// The maximum number of threads. More threads would use memory without saving time.
 const MAX_THREADS: i64 = 512;
 
-/// The number of open files for which polybook asks the operating system. No command needs that many.
+/// The limit on open files that polybook requests from the operating system. It is far higher than any command needs.
 #[cfg(unix)]
 const REQUESTED_OPEN_FILES: u64 = 1 << 20;
 

@@ -139,8 +139,8 @@ fn range(text: &str, things: &str, example: &str) -> Result<(f64, f64), String> 
 }
 
 impl SuiteArgs {
-    /// Returns the settings of the suite that the options contain directly. The evaluations and the starting positions
-    /// are missing, because they must be read from files.
+    /// Returns the settings of the suite, except the evaluations and the starting positions, which must be read from
+    /// files.
     pub fn settings(&self) -> Suite {
         let limit = self
             .limit

@@ -93,9 +93,9 @@ fn score_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What an option of [`WeightingArgs`] needs in order to have an effect. Each variant includes all later ones: an
-/// option that needs weights also needs a book. The number of a variant is the position of its first option in the list
-/// in [`WeightingArgs::given`], which is sorted by requirement.
+/// A requirement of an option in [`WeightingArgs`]. An option has no effect if its requirement is not met. Each variant
+/// implies the earlier ones: an option that needs weights also needs a book. The discriminant of a variant is the index
+/// of its first option in the list in [`WeightingArgs::given`], which is sorted by requirement.
 #[derive(Copy, Clone)]
 pub enum Requirement {
     /// The games in which the moves were played, which a Polyglot book does not contain.
@@ -109,9 +109,8 @@ pub enum Requirement {
 }
 
 impl WeightingArgs {
-    /// Returns the name of the first option that the user gave among the options that need `needs`. These are the
-    /// options with this requirement or with a later variant of [`Requirement`]. Returns `None` if the user gave no
-    /// such option.
+    /// Returns the name of the first option that the user gave among those whose requirement is `needs` or a later
+    /// variant of [`Requirement`]. Returns `None` if the user gave no such option.
     pub fn given(&self, needs: Requirement) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [

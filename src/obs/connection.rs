@@ -23,7 +23,8 @@ use crate::{
     task,
 };
 
-/// The maximum size in bytes of a value or row that SQLite may return. Every valid row is smaller.
+/// The maximum size in bytes of a value or row that SQLite may return. A query that would return a larger one fails.
+/// Rows of valid databases are far smaller.
 const MAX_ROW_BYTES: i32 = 1 << 20;
 
 /// The minimum size in bytes of SQLite's page cache for a query that sorts rows. Sorting with a smaller cache is slow.
@@ -47,9 +48,8 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Opens a database file and creates a pool of two connections. With two connections, short queries can run during
-    /// a long read. If another file replaces the database before both connections are open, starts again with the new
-    /// file.
+    /// Opens a database file and creates a pool of two connections, so that short queries can run during a long read.
+    /// If another file replaces the database before both connections are open, starts again with the new file.
     pub(super) fn open(path: &Path) -> Result<Connections> {
         open_again_if_replaced(path, || Connections::open_two(path))
     }
@@ -73,8 +73,8 @@ impl Connections {
         &self.path
     }
 
-    /// Checks that no program has written to the database since it was opened. If a new file has replaced the database
-    /// at the same path, this is not an error, because the connections still read the old file.
+    /// Checks that no program has written to the database since it was opened. If another file has replaced the
+    /// database at its path, returns no error, because the connections still read the old file.
     ///
     /// # Errors
     ///
@@ -178,8 +178,8 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
 ///
 /// Returns an error if a log with changes has no index, because a program did not finish these changes.
 fn immutable_uri(path: &Path) -> Result<Option<String>> {
-    /// The offset of the byte "read version" in the header of an SQLite file, and the value of this byte if the file is
-    /// in WAL mode (with a write-ahead log).
+    /// The offset of the byte "read version" in the header of an SQLite file, and the value that this byte has if the
+    /// file is in WAL mode (with a write-ahead log).
     const READ_VERSION: (usize, u8) = (19, 2);
     let mut header = Vec::new();
     File::open(path)

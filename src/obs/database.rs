@@ -102,8 +102,9 @@ impl Obs {
         self.connections.path()
     }
 
-    /// Checks that no program has changed the database since it was opened. Call this after a series of lookups: each
-    /// lookup reads the current content of the file, so a change during the series mixes old and new rows.
+    /// Checks that no program has changed the database since it was opened. Call this after a series of lookups. Each
+    /// lookup reads the current content of the file, so after a change, the series may have returned both old and new
+    /// rows.
     ///
     /// # Errors
     ///

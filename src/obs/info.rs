@@ -25,9 +25,9 @@ const STANDARD: &str = "standard";
 /// polybook follows.
 const GENERATOR: &str = "polybook ";
 
-/// The separator between the texts that come from different databases after a merge. It is used in two values of the
-/// table `Info`: in `Options`, which contains the options of each database, and in `Dropped`, which contains the move
-/// filter of each database.
+/// The separator between values that come from different databases, in the table `Info` of a merged database. Two
+/// values of this table can contain it: `Options` (the options with which each database was made) and `Dropped` (the
+/// move filter of each database).
 const OPTION_SEPARATOR: &str = " | ";
 
 /// The names of the rows that polybook reads from the table `Info` of an OOBS database.
@@ -49,8 +49,8 @@ const KNOWN_ROWS: [&str; 10] = [
 const MAX_VALUE_BYTES: usize = 1 << 16;
 
 /// The maximum length in bytes of a string that polybook writes to the table `Info`, such as the list of inputs. A
-/// longer list is shortened, and the number of omitted inputs is appended. With this number, the string has at most
-/// [`MAX_VALUE_BYTES`] bytes.
+/// longer list is shortened, and the number of omitted inputs is appended. [`MAX_VALUE_BYTES`] leaves room for this
+/// number.
 const MAX_TEXT_BYTES: usize = MAX_VALUE_BYTES - 64;
 
 /// The description of an OOBS database, stored in its table `Info`.
@@ -331,7 +331,8 @@ impl ChecksumCheck {
         Ok(Some(check))
     }
 
-    /// Adds a row to the calculated checksum, as a string in which tabs separate the fields.
+    /// Adds a row of a table to the calculated checksum. For this, the fields of the row are joined to one string,
+    /// separated by tabs.
     pub(super) fn add(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
         let text = &mut self.text;
         text.clear();

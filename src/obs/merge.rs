@@ -30,7 +30,7 @@ const MAX_ROW_BYTES_IN_MEMORY: usize = 1 << 23;
 /// results of the groups.
 const MAX_OPEN_DATABASES: usize = 48;
 
-/// The result of [`merge_databases`]: the number of rows written, and information about the inputs.
+/// The result of [`merge_databases`]: the number of rows of the new database, and the problems found in the inputs.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ObsMergeSummary {
     /// The number of rows of the new database.
@@ -149,9 +149,9 @@ fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
     Ok(())
 }
 
-/// Merges the rows of `databases`, and calls `write` with each merged row, sorted by EPD and then by move. Rows that
-/// cannot be read are skipped. Returns the paths of the databases with skipped rows, and the number of these rows in
-/// each database.
+/// Merges the rows of `databases`, and calls `write` with each merged row, sorted by EPD and then by move. Skips rows
+/// that cannot be read. Returns the paths of the databases in which rows were skipped, each with a description of these
+/// rows.
 fn merge_databases_into(
     write: impl FnMut(ObsRow) -> Result<()>,
     databases: Vec<Obs>,
@@ -270,8 +270,8 @@ impl PartialEq for ByMove {
 
 impl Eq for ByMove {}
 
-/// A buffer that collects the rows of one position. It then sorts them by number of games in descending order, and
-/// passes them to a [`RowCollector`].
+/// A buffer for the rows of one position. When the position is complete, it sorts the rows by number of games in
+/// descending order, and passes them to a [`RowCollector`].
 struct PositionRows {
     /// The rows of the position except `last`.
     rows: TextSorter,
@@ -292,7 +292,8 @@ impl PositionRows {
         }
     }
 
-    /// Adds a row to the buffer. If the buffered rows belong to another position, first passes them to `collector`.
+    /// Adds a row to the buffer. If the row belongs to another position than the buffered rows, first passes these to
+    /// `collector`.
     fn take(&mut self, row: ObsRow, collector: &mut RowCollector<'_>) -> Result<()> {
         match &self.last {
             Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,

@@ -131,10 +131,11 @@ pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
 /// games is so large, and sums of values up to this maximum cannot overflow.
 pub(super) const MAX_GAMES_PER_ROW: i64 = 1 << 36;
 
-/// The maximum length of an EPD in characters, including counters and operations. Every valid EPD is shorter.
+/// An upper bound on the length of an EPD in characters, including counters and operations. A longer string is not
+/// parsed.
 const MAX_EPD_LENGTH: usize = 1 << 10;
 
-/// The maximum length of a move in characters. Every valid move is shorter.
+/// An upper bound on the length of a move in characters. A longer string is not parsed.
 const MAX_MOVE_LENGTH: usize = 1 << 6;
 
 /// The SQL queries that read [`ObsRow`]s from one database. Their text depends on the tables and columns of the
@@ -336,7 +337,7 @@ fn malformed(problem: String) -> Result<ObsRow, ObsError> {
 ///
 /// # Errors
 ///
-/// Returns a phrase for an error message, such as "is too long", if the cell contains anything else.
+/// If the cell contains anything else, returns a phrase for an error message, such as "is too long".
 fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
     match value {
         ValueRef::Text([]) => Err("is empty"),
@@ -358,8 +359,8 @@ fn comment(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// Returns the integer in a cell of a row. SQLite may store the integer as an integer, a floating-point number or a
-/// string. Returns `empty` if the cell is NULL, and `None` if it contains anything else.
+/// Returns the integer in a cell of a row, which SQLite may store as an integer, a floating-point number or a string.
+/// Returns `empty` if the cell is NULL. Returns `None` if the cell contains anything else.
 fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     match value {
         ValueRef::Null => Some(empty),

@@ -27,8 +27,8 @@ use crate::{
 /// `MAX_STACK / 2` positions to a new task.
 const MAX_STACK: usize = 64;
 
-/// The number of lines (sequences of moves) that a task follows in parallel. The processor can then look up the
-/// positions of several lines at the same time, instead of waiting for memory after each look-up.
+/// The number of lines (sequences of moves) that a task follows at the same time. While the processor waits for memory
+/// during the look-up of one line's position, it can look up the positions of other lines.
 const LINES_PER_TASK: usize = 32;
 
 /// The number of starting positions that a task takes at once from the iterator over all starting positions.
@@ -111,7 +111,8 @@ struct Follower<P, D> {
 
 impl<F> CountWalk<'_, F> {
     /// Takes [`STARTS_PER_TASK`] positions from `starts`, and walks from these positions. Before walking, spawns a task
-    /// that will take the next positions. To save memory, the spawned task runs only when a thread has no other work.
+    /// that will take the next positions. rayon runs this task only when a thread has no other work, so few positions
+    /// are in memory at the same time.
     fn take_starts<'scope, P, D, I>(
         &'scope self,
         scope: &Scope<'scope>,
@@ -172,9 +173,9 @@ impl<F> CountWalk<'_, F> {
         }
     }
 
-    /// Advances each line of `follower` by one half-move. Visits the current position of the line, continues the line
-    /// with the first counted move, and pushes the positions after the other moves onto `stack`. Removes a line if its
-    /// position has no counted moves, or was visited before.
+    /// Advances each line of `follower` by one half-move. For each line, visits its current position, plays the first
+    /// counted move on it, and pushes the positions after the other counted moves onto `stack`. Removes the line if its
+    /// current position has no counted moves or was visited before.
     fn follow<P, D>(&self, follower: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules,

@@ -61,8 +61,8 @@ pub struct ObsWriter {
     file: AtomicFile,
 }
 
-/// The result of writing an OOBS database: the number of its rows, and the numbers of moves and positions that were
-/// left out.
+/// The result of writing an OOBS database: the number of its rows, and the numbers of moves and positions that it
+/// lacks.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct ObsSummary {
     /// The number of rows of the table `Book`.
@@ -283,8 +283,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// Copies the complete database in `file` to `out`. If reading `file` fails, the error names its directory, `dir`.
-/// Setting `stop` cancels the copying.
+/// Copies the complete database in `file` to the output `out`. If reading `file` fails, the error names its directory,
+/// `dir`. Setting `stop` cancels the copying.
 fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) -> Result<()> {
     let reading = "read a temporary file in";
     file.rewind().at(dir, reading)?;
@@ -302,8 +302,8 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
     }
 }
 
-/// Encodes the position `pos` and those of its `moves` that the filter of `info` selects. The result is a part of the
-/// buffer of `packer`. Returns `None` if the filter selects no move.
+/// Encodes the position `pos` with those of its `moves` that the filter of `info` selects. Returns the encoded bytes,
+/// which are stored in `packer`. Returns `None` if the filter selects no move.
 fn pack<'a, P: Rules>(
     packer: &'a mut Packer,
     pos: &P,
@@ -355,8 +355,8 @@ pub(super) const SETTINGS: &str = "
 /// half of the time.
 const ROWS_PER_STATEMENT: usize = 40;
 
-/// The columns of the table `Book` that are written. In nearly all rows, the last two columns, `Active` and
-/// `Comment`, contain their default values.
+/// The columns of the table `Book` that are written. The last two columns, `Active` and `Comment`, are omitted if all
+/// rows of a block have the default values in these columns, which is nearly always the case.
 const COLUMNS: [&str; 7] = ["EPD", "Move", "Win", "Draw", "Loss", "Active", "Comment"];
 
 /// The size in bytes at which a block of rows is sent to the thread that inserts rows.
@@ -460,7 +460,7 @@ impl RowCollector<'_> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of wins, draws or losses is greater than an OOBS database may contain.
+    /// Returns an error if the number of wins, draws or losses exceeds [`MAX_GAMES_PER_ROW`].
     pub(super) fn take(
         &mut self,
         epd: &str,
@@ -504,8 +504,7 @@ impl RowCollector<'_> {
     }
 }
 
-/// The table `Book` of a database that is being written. Also contains the number and the checksum of the rows that
-/// were inserted so far.
+/// The table `Book` of a database that is being written, with the number and the checksum of the rows inserted so far.
 pub(super) struct BookTable<'a> {
     pub db: &'a Connection,
     /// The number of rows inserted so far.
@@ -549,8 +548,8 @@ fn insertion(columns: &[&str], rows: usize) -> String {
     format!("INSERT OR ROLLBACK INTO Book ({names}) VALUES {rows}")
 }
 
-/// A set of sorters for encoded positions, each protected by a mutex. Any thread may add positions to any sorter.
-/// Threads rarely wait, because there is one sorter for each thread of the run.
+/// A set of sorters for encoded positions, one for each thread of the run. A mutex protects each sorter, so any thread
+/// can add positions to any sorter. Threads rarely wait, because each thread normally uses its own sorter.
 #[derive(Debug)]
 pub(super) struct PositionSorters(Vec<Mutex<TextSorter>>);
 
@@ -570,8 +569,8 @@ impl PositionSorters {
         sorter.push(packed)
     }
 
-    /// Ends the collection, and returns the encoded positions for reading in sorted order. Sorts the positions that are
-    /// still in memory.
+    /// Ends the collection of positions. Sorts the positions that are still in memory, and returns all encoded
+    /// positions for reading in sorted order.
     pub(super) fn into_rows(self) -> SortedRows {
         let mut sorters: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
         sorters.par_iter_mut().for_each(TextSorter::sort);
@@ -579,7 +578,7 @@ impl PositionSorters {
     }
 }
 
-/// Encoded positions in several sorted sequences, which are merged when the positions are read.
+/// Encoded positions in several sorted sequences. The sequences are merged while the positions are read.
 #[derive(Debug)]
 pub(super) struct SortedRows(Vec<TextSorter>);
 

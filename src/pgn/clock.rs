@@ -54,16 +54,16 @@ impl Clocks {
         }
     }
 
-    /// Updates the clock of `side` after the next move of this side. `said` contains the times that the comments after
-    /// the move state. Returns the number of seconds that the move took, or `None` if this time is unknown.
-    pub fn next(&mut self, side: Color, said: CommentTimes) -> Option<f64> {
+    /// Updates the clock of `side` after the next move of this side. `stated` contains the times that the comments
+    /// after the move state. Returns the number of seconds that the move took, or `None` if this time is unknown.
+    pub fn next(&mut self, side: Color, stated: CommentTimes) -> Option<f64> {
         let side = usize::from(side.is_black());
-        let before = std::mem::replace(&mut self.left[side], said.left);
+        let before = std::mem::replace(&mut self.left[side], stated.left);
         let is_first = !std::mem::replace(&mut self.has_moved[side], true);
-        if said.taken.is_some() {
-            return said.taken;
+        if stated.taken.is_some() {
+            return stated.taken;
         }
-        let ((base, increments), before, left) = (self.control.as_mut()?, before?, said.left?);
+        let ((base, increments), before, left) = (self.control.as_mut()?, before?, stated.left?);
         if is_first && left <= *base / 2.0 {
             increments[side] = 0.0;
         }

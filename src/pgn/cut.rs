@@ -17,21 +17,21 @@ use super::{
     tags::{MAX_CONTINUATION_LENGTH, closing_quote, has_tag, is_tag_start, moves_begin},
 };
 
-/// The maximum distance between the beginnings of two games, in bytes: 16 MiB. A [`Cutter`] holds a whole game in
-/// memory, so it returns an error if no game begins within this distance.
+/// The maximum distance in bytes from the beginning of one game to the beginning of the next: 16 MiB. A [`Cutter`]
+/// holds a whole game in memory, so it returns an error if no game begins within this distance.
 pub const MAX_GAME_LENGTH: usize = 16 << 20;
 
-/// The number of bytes that must follow the end of a game before a [`Cutter`] may rely on it. With fewer bytes, a
-/// comment or the value of a tag may still turn out to be unclosed, and the game would then end elsewhere. It is the
-/// greater of [`MAX_COMMENT_DISTANCE`] and [`MAX_CONTINUATION_LENGTH`].
+/// The number of bytes that must follow the end of a game before a [`Cutter`] treats this end as certain. If fewer
+/// bytes follow, an open comment or tag value may turn out never to be closed, and the game would then end elsewhere.
+/// The number is the greater of [`MAX_COMMENT_DISTANCE`] and [`MAX_CONTINUATION_LENGTH`].
 const LOOKAHEAD: usize = if MAX_COMMENT_DISTANCE > MAX_CONTINUATION_LENGTH {
     MAX_COMMENT_DISTANCE
 } else {
     MAX_CONTINUATION_LENGTH
 };
 
-/// The maximum number of lines that the fast backward search for a game boundary examines. If all of these lines may
-/// be inside comments, the games are parsed instead.
+/// The maximum number of lines that the fast backward search for a game boundary examines. If each of these lines may
+/// be inside a comment, the games are parsed instead.
 const MAX_CANDIDATES: usize = 64;
 
 /// A part of a PGN stream that contains only whole games.
@@ -148,8 +148,8 @@ fn last_boundary(text: &[u8]) -> Option<usize> {
     tagged_boundary(text).or_else(|| read_boundary(text))
 }
 
-/// Returns the offset of the last line that begins the tags of a game and is outside comments. Returns `None` if no
-/// such line is found. The result is certain: it does not depend on the text after the line.
+/// Returns the offset of the last line in `text` that begins the tags of a game and is outside comments. Returns `None`
+/// if no such line is found. The text after the returned line cannot change the result.
 fn tagged_boundary(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     let mut tries = 0;
@@ -172,8 +172,9 @@ fn tagged_boundary(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns `true` if the tag at the offset `at` may follow another tag of the same game. Examines the last line before
-/// the tag, apart from blank lines and comments. Also returns `true` if this is unclear.
+/// Returns `true` if the tag at the offset `at` may belong to a game whose tags began earlier, because a tag precedes
+/// it. Examines the last line before the tag that is neither blank nor a comment. If it is unclear whether this line is
+/// a tag, returns `true`.
 fn line_before_is_tag(text: &[u8], at: usize) -> bool {
     let mut before = &text[..at];
     let mut is_next_to = true;

@@ -183,8 +183,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Skips a comment, or a line that begins with the escape character `%`, at the current offset. Returns `false` if
-    /// neither begins there.
+    /// Skips a comment, or a line that begins with the escape character `%`, if one begins at the current offset.
+    /// Returns `false` if neither begins there.
     ///
     /// # Errors
     ///
@@ -236,8 +236,8 @@ impl<'a> GameReader<'a> {
         (end, damaged_start_tag(&self.text[self.at..end]))
     }
 
-    /// Returns `true` if only blanks and comments follow the offset `at` in the current game. For this check, the game
-    /// ends at a blank line, at the tags of the next game, or at the end of the text.
+    /// Returns `true` if only blanks and comments follow the offset `at` in the current game. For this check, a blank
+    /// line, the tags of the next game or the end of the text end the game.
     pub(super) fn is_last(&self, at: usize) -> bool {
         let mut rest = &self.text[at..];
         let mut breaks = 0;
@@ -274,15 +274,15 @@ impl<'a> GameReader<'a> {
         rest.is_empty() || is_tag_start(self.text, self.text.len() - rest.len())
     }
 
-    /// Returns `true` if the current game states a result that cannot be read. The result is in the `Result` tag or,
-    /// if the tag states none, after the moves. The moves must already have been read.
+    /// Returns `true` if the current game states a result that cannot be read: in the `Result` tag or, if this tag
+    /// states no result, after the moves. The moves must already have been read.
     pub(crate) fn has_unreadable_result(&self) -> bool {
         let tag = self.tags.result();
         self.tags.has_unreadable_result() || (tag.is_none() && self.has_unreadable_marker)
     }
 
     /// Returns `true` if `text`, which the reader has just returned as a castling move, is really the result of the
-    /// game. As the last word of a game, `0-0` means that both sides lost.
+    /// game. `0-0` as the last word of a game means that both sides lost.
     pub(crate) fn is_double_loss(&self, text: &[u8]) -> bool {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }
@@ -386,11 +386,12 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// The maximum distance in bytes from a line in a comment that looks like the start of a game to the closing brace of
-/// the comment. If no closing brace is within this distance, the comment counts as unclosed.
+/// The maximum distance in bytes between a line in a comment that looks like the start of a game and the brace that
+/// closes the comment. If this brace is farther away, the comment counts as unclosed, and the line as the start of a
+/// game.
 pub(super) const MAX_COMMENT_DISTANCE: usize = 1 << 20;
 
-/// The end of a comment: its offset, and whether a closing brace is there.
+/// The end of a comment: the end of its closing brace or, if it is not closed, the start of the next game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum CommentEnd {
     /// The comment is closed. Contains the offset of the byte after its closing brace.
@@ -414,9 +415,9 @@ impl Comments {
     /// Finds the end of the comment whose opening brace is at the offset `open`. All calls must pass the same text,
     /// because the last search is cached.
     ///
-    /// If `text` is only a part of a file, a result of [`CommentEnd::Unclosed`] may change when more text is read.
-    /// The result is final if the text ends at the end of the file or at the start of a later game. It is also final
-    /// if at least [`MAX_COMMENT_DISTANCE`] bytes follow the offset in the result.
+    /// If `text` is only a part of a file, [`CommentEnd::Unclosed`] may be wrong, because a closing brace may follow in
+    /// the rest of the file. It is certain if `text` ends at the end of the file or at the start of a later game. It is
+    /// also certain if at least [`MAX_COMMENT_DISTANCE`] bytes follow the offset that it contains.
     #[inline]
     pub(super) fn end_of(&mut self, text: &[u8], open: usize) -> CommentEnd {
         let close = self.closing_brace(text, open);
@@ -444,8 +445,9 @@ impl Comments {
     }
 }
 
-/// Checks whether a game begins inside a comment, which is then unclosed. The comment consists of the bytes
-/// `start..end` of `text`. `close` is the offset of the next closing brace, if there is one.
+/// Checks whether a comment contains the start of a game. The comment is then unclosed. `start` and `end` are the
+/// offsets in `text` at which the text of the comment begins and ends. `close` is the offset of the closing brace, if
+/// there is one.
 ///
 /// Returns the offset of the line at which the game begins, or `None` if no game begins in the comment.
 #[inline]

@@ -116,8 +116,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Moves the reader back to the first comment between the tags and the moves of the current game. Does nothing if
-    /// there is no such comment.
+    /// Moves the reader back to the first comment between the tags and the moves of the current game, so that this
+    /// comment is read again. Does nothing if there is no such comment.
     pub(crate) fn return_to_comments(&mut self) {
         self.at = self.first_comment.unwrap_or(self.at);
     }
@@ -255,11 +255,12 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Reads the words at `offset` if they are the end of a game: a result such as `White wins`, or an unknown word
-    /// such as `remis` in place of the result.
+    /// Reads the words at `offset` if they end a game: a result such as `White wins`, or an unknown word such as
+    /// `remis` in place of the result.
     ///
-    /// Returns the token for the end of the game. Returns `None` if the words are not the end of a game. If a
-    /// termination marker follows a result in words, skips the words and returns `Some(None)`.
+    /// Returns the token for the end of the game, or `None` if the words do not end a game. If a termination marker
+    /// follows a result in words, as in `White wins 1-0`, only skips the words and returns `Some(None)`: the marker
+    /// ends the game.
     fn read_last_words(&mut self, offset: usize) -> Option<Option<Token<'a>>> {
         let rest = &self.text[offset..];
         let rest = &rest[..rest.len().min(MAX_MARKER_LENGTH)];
@@ -468,8 +469,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads a termination marker with blanks between its parts, such as `1 - 0`, at the current offset. Returns the
-    /// token for the end of the game. Returns `None` if there is no such marker at this offset. In a variation, skips
-    /// the marker and returns `Some(None)`.
+    /// token for the end of the game, or `None` if there is no such marker at this offset. In a variation, where a
+    /// marker does not end the game, skips the marker and returns `Some(None)`.
     fn read_spaced_marker(&mut self) -> Option<Option<Token<'a>>> {
         let (result, length, is_last) = GameResult::spaced_marker(&self.text[self.at..])?;
         let end = self.at + length;
@@ -570,7 +571,7 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// Splits a text before its last word. Returns the part before this word, and the word.
+/// Splits a text into its last word and the part before this word. Returns the part before the word first.
 fn last_word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_end();
     let blank = text.iter().rposition(u8::is_ascii_whitespace);
@@ -616,9 +617,9 @@ fn is_plain(word: &[u8]) -> bool {
     matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))
 }
 
-/// Returns `true` if `letter`, which stands in parentheses after the move `pawn_move`, denotes the piece of a
-/// promotion. For this, `pawn_move` must be the move of a pawn to the last rank, and `letter` must be the letter of a
-/// piece in one of the supported [languages](crate::position::PieceLetters).
+/// Returns `true` if a letter in parentheses after a move denotes the piece of a promotion, as in `e8(Q)`. This is so
+/// if `pawn_move`, the text before the parenthesis, is the move of a pawn to the last rank, and `letter` is the letter
+/// of a piece in one of the supported [languages](crate::position::PieceLetters).
 fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
     let square = pawn_move.strip_suffix(b"=").unwrap_or(pawn_move);
     matches!(pawn_move, [b'a'..=b'h' | b'P', ..])

@@ -262,8 +262,8 @@ pub(crate) fn play_from_start(
     })
 }
 
-/// Converts `end`, how a game ended according to the reader, to an [`Ending`]. The caller must set the field `illegal`
-/// if a move could not be played.
+/// Converts `end`, which the reader returned at the end of a game, to an [`Ending`]. The caller must set the field
+/// `illegal` if a move could not be played.
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {
         GameEnd::Complete(marker) => (marker, None),

@@ -20,8 +20,8 @@ pub enum GameResult {
     Unknown,
 }
 
-/// The maximum length in bytes of a text that can be a result. The length is measured after blanks have been removed
-/// and all characters have been converted to ASCII.
+/// The maximum length in bytes of a text that can be a result. The text is measured after its blanks have been removed
+/// and all of its characters have been converted to ASCII.
 const MAX_TEXT_LENGTH: usize = 15;
 
 impl GameResult {
@@ -206,8 +206,8 @@ impl GameResult {
     }
 }
 
-/// The degree of certainty that a text among the moves is the result of the game. Some texts are ambiguous: for
-/// example, `0-0` can also be castling.
+/// The certainty that a text among the moves is the result of the game. Some texts are ambiguous: for example, `0-0`
+/// can also be castling.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Certainty {
     /// The text can only be a termination marker.
@@ -305,8 +305,8 @@ fn sign_length(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes of the blanks and line breaks at the start of `text`. Does not count blanks after the
-/// first 8 bytes.
+/// Returns the length in bytes of the blanks and line breaks at the start of `text`. Ignores blanks that begin after
+/// the first 8 bytes.
 fn blanks_length(text: &[u8]) -> usize {
     let mut length = 0;
     while length < 8 && length < text.len() {

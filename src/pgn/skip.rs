@@ -46,8 +46,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Calls `read` while the reader skips variations, and returns its result. If the reader is in a variation, first
-    /// skips to the end of the outermost variation around the current offset.
+    /// Makes the reader skip variations while it calls `read` with the reader, and returns the result of `read`. If the
+    /// reader is in a variation, first skips to the end of the outermost variation around the current offset.
     fn without_variations<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth > 0 {
             self.depth = 0;
@@ -111,8 +111,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Ends a game that has no termination marker and whose text ends at the current offset. Returns how the game
-    /// ended. For this, reads the last words of the game again, because they may state the result, as in `White wins`.
-    /// `token` is an earlier offset at which a token begins.
+    /// ended. Reads the last words of the game again, because they may state the result, as in `White wins`. `token` is
+    /// the offset of an earlier token, before which reading never goes back.
     #[cold]
     fn end_after_words(&mut self, token: usize) -> GameEnd {
         let token = token.min(self.at);
@@ -128,9 +128,9 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns an offset at which a token begins, so that all words before `end` that may state a result together, such
-    /// as `White wins`, are read from the first one. `token` is an offset before `end` at which a token begins. The
-    /// result is not less than `token`.
+    /// Returns the offset from which the last words before `end` must be read again, so that all words that may state a
+    /// result together, such as `White wins`, are included. A token begins at the returned offset. `token` is the
+    /// offset of an earlier token and the minimum of the result.
     fn start_of_words(&self, token: usize, end: usize) -> usize {
         let text = &self.text[token..end];
         let last = text.iter().rev().take(MAX_MARKER_LENGTH);
@@ -161,9 +161,9 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the offset at which the word at the current offset begins. If the word has no letter or digit before the
-    /// current offset, returns the start of an earlier word, because several words may form one termination marker,
-    /// such as `1 - 0`. The result is not less than `first`.
+    /// Returns the offset at which the word around the current offset begins. If the word has no letter or digit before
+    /// the current offset, returns the start of an earlier word, because several words may form one termination marker,
+    /// such as `1 - 0`. The result is at least `first`.
     fn word_start(&self, first: usize) -> usize {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"{}()[];*".contains(byte);
         let mut start = self.at;
@@ -249,8 +249,9 @@ impl<'a> GameReader<'a> {
         Err(unclosed(open))
     }
 
-    /// Returns `true` if the line that ends at the current offset is the last line of a game. Such a line ends with a
-    /// termination marker, and a blank line follows. If such a line is inside a variation, the variation is not closed.
+    /// Returns `true` if the line that ends at the current offset looks like the last line of a game: it ends with a
+    /// termination marker, and a blank line follows. If such a line is found inside a variation, the variation is not
+    /// closed.
     fn is_end_of_game_line(&self) -> bool {
         let rest = &self.text[self.at..];
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
@@ -261,8 +262,8 @@ impl<'a> GameReader<'a> {
         next_is_blank && ends_game(&before[line..])
     }
 
-    /// Ends the current game because of an unclosed comment at the current offset. Advances the reader to `next`, the
-    /// offset of the next game. Returns a [`GameEnd`] that reports the comment.
+    /// Ends the current game because the comment at the current offset is not closed. Advances the reader to `next`,
+    /// the offset of the next game. Returns a [`GameEnd`] that reports the unclosed comment.
     pub(super) fn comment_not_closed(&mut self, next: usize) -> GameEnd {
         let offset = self.at;
         self.at = next;

@@ -17,7 +17,8 @@ use crate::position::{LineError, UnknownVariant, Variant, game_start, looks_like
 /// The maximum length in bytes of a tag's value after its first line: 1 MiB. Most values have a single line.
 pub(super) const MAX_CONTINUATION_LENGTH: usize = 1 << 20;
 
-/// The maximum length in bytes of a damaged line after which the reader still looks for further tags of the game.
+/// The maximum length in bytes of a damaged line between tags. After a longer line, the reader does not look for
+/// further tags of the game.
 const MAX_BAD_TAG_LENGTH: usize = 4096;
 
 /// The maximum number of tags that are kept for one game. Further tags are kept only if polybook itself uses them.
@@ -160,9 +161,9 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if these tags of a game do not contain a tag with the name `name`. A later tag with this name
-    /// then belongs to the same game, because all games in a file usually begin with the same tag. Always returns
-    /// `false` for `Event`, with which most games begin.
+    /// Returns `true` if these tags of a game contain no tag with the name `name`, and `name` is not `Event`. A tag
+    /// with this name that follows later then belongs to the same game: the next game usually begins with `Event`, or
+    /// with the same tag as this game.
     pub(super) fn lacks_name(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }
@@ -508,7 +509,8 @@ pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// The maximum number of bytes after a move number, such as dots and blanks, that are skipped to find the move.
+/// The maximum number of bytes between a move number and its move, such as dots and blanks, that are skipped to find
+/// the move.
 const MAX_START_LENGTH: usize = 256;
 
 /// Returns `true` if a text starts like the moves of a game: with a move, with a termination marker such as `1-0`,

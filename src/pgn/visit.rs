@@ -157,9 +157,9 @@ impl GameReader<'_> {
         }
     }
 
-    /// Passes a comment, a mark such as `!?`, or a numeric annotation such as `$1` to the visitor. `start` is the
-    /// offset at which the text begins that [`read_element`](GameReader::read_element) has just skipped. Ignores any
-    /// other text.
+    /// Passes an annotation to the visitor: a comment, a mark such as `!?`, or a numeric annotation such as `$1`.
+    /// `start` is the offset of the element that [`read_element`](GameReader::read_element) has just skipped. Does
+    /// nothing if the element is not an annotation.
     fn visit_annotation<V: Visitor>(
         &mut self,
         start: usize,

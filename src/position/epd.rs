@@ -148,8 +148,8 @@ static FILE_MASKS: [u64; 256] = {
     bytes
 };
 
-/// The signs of one rank of the board in an EPD: one sign for each piece, and one for each run of empty squares. The
-/// signs do not contain the kinds of the pieces.
+/// The form of one rank of the board in an EPD: one sign for each piece, and one sign for each run of empty squares.
+/// The sign of a piece contains its file, but not its kind.
 #[derive(Copy, Clone)]
 struct RankSigns {
     length: u8,
@@ -158,8 +158,8 @@ struct RankSigns {
     signs: [u8; 8],
 }
 
-/// A table of the signs that represent one rank of the board in an EPD. The index is the set of occupied files in the
-/// rank, with one bit for each file.
+/// A table of the forms of a rank in an EPD. The index is the set of occupied files in the rank, with one bit for each
+/// file.
 static RANK_SIGNS: [RankSigns; 256] = {
     let empty = RankSigns {
         length: 0,

@@ -141,9 +141,9 @@ pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
         })
 }
 
-/// Encodes the state of a position that the Polyglot key omits as an integer. This state consists of promoted pieces in
-/// crazyhouse, the checks given in three-check, and the castling rooks if one of them is not the outermost rook.
-/// Returns 0 if there is no such state.
+/// Returns the part of a position's state that the Polyglot key omits, encoded as an integer. This part consists of the
+/// promoted pieces in crazyhouse, the checks given in three-check, and the castling rooks if one of them is not the
+/// outermost rook. Returns 0 if there is no such state.
 fn hidden_state<P: Position>(pos: &P) -> u64 {
     let mut state = pos.promoted().0;
     if let Some(checks) = pos.remaining_checks() {
@@ -193,9 +193,10 @@ fn state_key(state: u64) -> u64 {
         .wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Converts `identity`, the [identity](identity) of a position in a variant, to the identity of the position with the
-/// same board in standard chess. In three-check, returns one candidate for each possible number of given checks. In
-/// other variants, returns a single identity. The position must have no pieces in hand and no promoted pieces.
+/// Converts `identity`, the [identity](identity) of a position in a variant, to the identity of the same board position
+/// in standard chess. In three-check, the given checks are unknown, so one candidate is returned for each possible
+/// number of them. In other variants, a single identity is returned. The position must have no pieces in hand and no
+/// promoted pieces.
 pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Iterator<Item = u64> {
     let number = variant.number().unwrap_or(0);
     // The hidden state of three-check is the number of checks that each side has given.
@@ -235,9 +236,9 @@ fn squares_beside(squares: Bitboard) -> Bitboard {
         | (squares & !Bitboard::from_file(File::A)).shift(-1)
 }
 
-/// Returns a copy of `pos` that additionally contains the right to capture the pawn on `step` en passant, if no legal
-/// move uses this right. Returns `None` if the right would make a capture legal. `pos` itself must have no legal en
-/// passant capture.
+/// Returns a copy of `pos` with the additional right to capture the pawn on `step` en passant, if no legal move can use
+/// this right. Returns `None` if the right would make a capture legal. `pos` itself must have no legal en passant
+/// capture.
 fn with_unusable_en_passant<P: Rules>(pos: &P, step: Square) -> Option<P> {
     let us = pos.turn();
     if pos.rules() == Variant::Standard {
@@ -333,7 +334,7 @@ impl<P: Rules> Keyed<P> {
         steps.into_iter().filter_map(stepped).collect()
     }
 
-    /// Returns the hashes, besides the identity, under which a directory of counts may store the moves of the current
+    /// Returns the hashes, besides the identity, under which a counts directory may store the moves of the current
     /// position. These are the [exact identities](Keyed::exact_identity) of positions that differ from the current one
     /// only by an en passant right that no legal move uses.
     #[inline]
@@ -346,9 +347,9 @@ impl<P: Rules> Keyed<P> {
         others.into_iter().map(exact).collect()
     }
 
-    /// Returns all hashes under which a directory of counts may store the moves of the current position. The first hash
-    /// is the [identity](Keyed::identity) of the position. The others are the [exact identities](Keyed::exact_identity)
-    /// of positions that differ only by an en passant right that no legal move uses.
+    /// Returns all hashes under which a counts directory may store the moves of the current position. The first hash is
+    /// the [identity](Keyed::identity) of the position. The others are the [exact identities](Keyed::exact_identity) of
+    /// positions that differ only by an en passant right that no legal move uses.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         once(self.identity()).chain(self.other_exact_identities())
     }
@@ -366,8 +367,8 @@ impl<P: Rules> Keyed<P> {
         &self.pos
     }
 
-    /// Computes the Polyglot key after a legal move, without playing it. Returns `None` if the move may change more
-    /// than the board, for example castling rights, the en passant file or pieces in hand.
+    /// Computes the Polyglot key after a legal move, without playing the move. Returns `None` if the move may change
+    /// more than the board, for example castling rights, the en passant file or pieces in hand.
     #[cfg(feature = "games")]
     pub(crate) fn key_after_plain(&self, mv: Move) -> Option<u64> {
         let Move::Normal {

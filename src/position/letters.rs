@@ -103,8 +103,8 @@ impl PieceLetters {
         read_move(pos, text)
     }
 
-    /// Returns the codes of the other languages in which `text` is a legal move of `pos`. Commas separate the codes,
-    /// for example `de, nl`. Returns `None` if there are no such languages.
+    /// Returns the codes of the languages, except this one, in which `text` is a legal move of `pos`. Commas separate
+    /// the codes, for example `de, nl`. Returns `None` if there are no such languages.
     #[cold]
     pub(crate) fn languages_of<P: Rules>(self, pos: &P, text: &[u8]) -> Option<String> {
         let others = PieceLetters::ALL.into_iter().filter(|other| *other != self);
@@ -113,8 +113,8 @@ impl PieceLetters {
         (!codes.is_empty()).then(|| codes.join(", "))
     }
 
-    /// Replaces the piece letters of this language in a written move with the English ones. The result is filled up
-    /// with zeros at its end.
+    /// Replaces the piece letters of this language in a written move with the English ones. Pads the result with zero
+    /// bytes.
     ///
     /// # Errors
     ///

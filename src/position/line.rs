@@ -16,7 +16,7 @@ use super::{MoveError, Rules, Variant, epd::operand, read_move};
 #[derive(Debug, Error)]
 pub enum LineError {
     /// The FEN is malformed, or its position is illegal.
-    #[error("FEN \"{}\": {reason}", cut(fen))]
+    #[error("FEN \"{}\": {reason}", truncated(fen))]
     Fen {
         /// The FEN as the user wrote it.
         fen: String,
@@ -26,7 +26,7 @@ pub enum LineError {
     /// The FEN contains castling rights that are possible only in Chess960.
     #[error(
         "FEN \"{}\": the castling rights are those of Chess960: give --variant {1} (in HTTP and Python: variant={1})",
-        cut(fen),
+        truncated(fen),
         Variant::Chess960
     )]
     Chess960 {
@@ -52,7 +52,7 @@ pub enum LineError {
 const MAX_QUOTED_CHARACTERS: usize = 100;
 
 /// Truncates a FEN to [`MAX_QUOTED_CHARACTERS`] characters for an error message. Three dots replace the rest.
-fn cut(fen: &str) -> String {
+fn truncated(fen: &str) -> String {
     let mut cut: String = fen.chars().take(MAX_QUOTED_CHARACTERS).collect();
     if cut.len() < fen.len() {
         cut.push_str("...");
@@ -152,8 +152,8 @@ fn without_move_number(word: &str) -> &str {
     }
 }
 
-/// The numbers of fields that a written position may have, in the order in which the parser tries them: a FEN with the
-/// checks given in three-check, a FEN, an EPD with these checks, and an EPD.
+/// The possible numbers of fields of a written position, in the order in which the parser tries them. Both a FEN (6
+/// fields) and an EPD (4 fields) can have one more field: the checks given in three-check.
 const FIELD_COUNTS: [usize; 4] = [7, 6, 5, 4];
 
 /// The maximum length in bytes of a string that is parsed as a position. The limit bounds the use of memory.

@@ -172,9 +172,13 @@ fn parse(text: &[u8]) -> Option<San> {
     San::from_ascii(&san).ok().filter(|san| *san != San::Null)
 }
 
-/// Returns the legal move that `text` describes. `text` must begin with a `b`, which can mean the b-file or a bishop. A
-/// capture by a pawn from the b-file is preferred. Other moves are ambiguous if both a pawn and a bishop can play them.
-/// A bishop's move is not returned if a pawn on the b-file may have been meant.
+/// Returns the legal move that `text` describes. `text` must begin with a `b`, which can mean the b-file or a bishop.
+/// If a pawn on the b-file can make the capture, returns this capture.
+///
+/// # Errors
+///
+/// Returns an error if no legal move is found, or if both a pawn's move without a capture and a bishop's move are
+/// possible. Also returns an error if only a bishop's move is legal, but a pawn on the b-file may have been meant.
 fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     let pawn = find(pos, text);
     let with_letter = [&b"B"[..], &text[1..]].concat();
@@ -188,8 +192,8 @@ fn find_pawn_or_bishop<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveEr
     }
 }
 
-/// Returns `true` if the side to move has a pawn on the b-file that may move to `to` or capture there. Ignores checks,
-/// pins and obstacles. Used for a written move such as `bc3`, in which the `b` can mean the b-file or a bishop.
+/// Returns `true` if a pawn of the side to move is on the b-file and might move to `to` or capture there. Ignores
+/// checks, pins and obstacles. Used for a written move such as `bc3`, in which the `b` can mean the b-file or a bishop.
 fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
     pos.our(Role::Pawn).into_iter().any(|pawn| {
         pawn.file() == File::B
@@ -202,8 +206,8 @@ pub fn looks_like_move(text: &[u8]) -> bool {
     Spelling::new(text).is_some_and(|spelling| parse(spelling.text()).is_some())
 }
 
-/// Parses a written move without knowing the position. A text that consists only of squares is parsed as a pawn move.
-/// Returns `None` if the text does not have the form of a move.
+/// Parses a written move to SAN without knowing the position. A text that consists only of squares is parsed as a pawn
+/// move. Returns `None` if the text does not have the form of a move.
 pub(crate) fn san_of(text: &[u8]) -> Option<SanPlus> {
     if let Ok(san) = SanPlus::from_ascii(text) {
         return Some(san);

@@ -155,7 +155,7 @@ impl Variant {
     }
 }
 
-/// The variant of the games to read: either one variant for all games, or for each game the variant that it names.
+/// The variant of the games to read: either the same variant for all games, or the variant that each game names.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum VariantChoice {
     /// All games must belong to this variant. Games of other variants are skipped.

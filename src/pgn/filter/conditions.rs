@@ -156,11 +156,12 @@ impl FromStr for TimeControlRange {
     }
 }
 
-/// The maximum length of a `TimeControl` tag that is parsed, in bytes. Real values have at most about 40 bytes.
+/// The maximum length in bytes of a `TimeControl` value. Longer values are not parsed. Real values have at most about
+/// 40 bytes.
 const MAX_CONTROL_LENGTH: usize = 1024;
 
-/// The number of moves for which [`estimated_seconds`] adds up the time of a player. Lichess also classifies games by
-/// the time for 40 moves.
+/// The number of moves for which [`estimated_seconds`] adds up a player's time. Lichess classifies games by the same
+/// number of moves.
 const ESTIMATED_MOVES: u64 = 40;
 
 /// Returns the number of seconds that a player has for 40 moves. `value` is the value of a `TimeControl` tag. Adds up
@@ -446,7 +447,7 @@ impl Date {
             let known = digits
                 .and_then(parse_digits)
                 .and_then(|part| part.try_into().ok());
-            known.or_else(|| month_named(part)).unwrap_or(0)
+            known.or_else(|| month_number(part)).unwrap_or(0)
         };
         Date::new(year, part(), part())
     }
@@ -460,7 +461,7 @@ impl Date {
         Date::with_tag(tags).unwrap_or_default().1
     }
 
-    /// Finds the date of a game. Returns the date, and the name of the tag that contains it. Returns `None` if no tag
+    /// Finds the date of a game, and returns it with the name of the tag that contains it. Returns `None` if no tag
     /// contains a date with a known year.
     pub(crate) fn with_tag(tags: &Tags<'_>) -> Option<(&'static [u8], Date)> {
         let dates = Date::TAGS.into_iter();
@@ -482,7 +483,7 @@ impl Date {
             month: (1..=12).contains(&month).then_some(month),
             day: None,
         };
-        date.day = (1..=date.longest_month()).contains(&day).then_some(day);
+        date.day = (1..=date.max_days_in_month()).contains(&day).then_some(day);
         date
     }
 
@@ -501,9 +502,9 @@ impl Date {
         self.day
     }
 
-    /// Returns the maximum number of days that the month of the date can have: 31 for an unknown month, and 29 for
+    /// Returns the greatest possible number of days in the month of this date: 31 for an unknown month, and 29 for
     /// February of an unknown year.
-    fn longest_month(self) -> u8 {
+    fn max_days_in_month(self) -> u8 {
         let is_leap = |year: u16| {
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
         };
@@ -598,8 +599,8 @@ fn in_digits(value: &[u8]) -> Option<Date> {
 }
 
 /// Parses a date that ends with its year, such as `29.07.2017`, `7/29/2017` or `07/2017`. A time may follow the date.
-/// If the order of day and month is unclear, or if one of them is unknown, the result contains only the year. Returns
-/// `None` for any other text.
+/// If a day and a month are given, but their order is unclear or one of them is `??`, the result contains only the
+/// year. Returns `None` for any other text.
 #[cold]
 fn year_last(value: &[u8]) -> Option<Date> {
     let mut parts = value.splitn(3, |byte| b".-/".contains(byte));
@@ -627,7 +628,7 @@ fn year_last(value: &[u8]) -> Option<Date> {
 
 /// Returns the number of an English month, from 1 to 12. Returns `None` if `word` is not the name of a month.
 /// Compares only the first three letters, so it accepts both `Jul` and `July`.
-fn month_named(word: &[u8]) -> Option<u8> {
+fn month_number(word: &[u8]) -> Option<u8> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ];
@@ -651,7 +652,7 @@ fn with_month(value: &[u8]) -> Option<Date> {
             (Some(number), 4) => (&mut year, number),
             (Some(number), 1..=2) => (&mut day, number),
             (Some(_), _) => return None,
-            (None, _) => match month_named(word.as_bytes()) {
+            (None, _) => match month_number(word.as_bytes()) {
                 Some(number) => (&mut month, u16::from(number)),
                 None => continue,
             },

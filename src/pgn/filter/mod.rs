@@ -117,14 +117,15 @@ impl GameFilter {
         }
     }
 
-    /// Returns `true` if the tags of a game meet the conditions of the filter. The caller must check the conditions
-    /// on the length and the result of the game separately.
+    /// Returns `true` if the tags of a game meet the conditions of the filter. Conditions on the length and the result
+    /// of the game are not checked. The caller must check them separately.
     pub fn admits(&self, tags: &Tags<'_>) -> bool {
         self.unmet(tags).is_none()
     }
 
-    /// Returns the first condition of the filter that the tags of a game do not meet. Returns `None` if they meet all
-    /// conditions. The caller must check the conditions on the length and the result of the game separately.
+    /// Returns the first condition of the filter that the tags of a game do not meet, or `None` if they meet all
+    /// conditions. Conditions on the length and the result of the game are not checked. The caller must check them
+    /// separately.
     pub fn unmet(&self, tags: &Tags<'_>) -> Option<Condition> {
         if !self.admits_ratings(tags) {
             return Some(Condition::Rating);
@@ -229,14 +230,14 @@ impl GameFilter {
         self.since.is_some() || self.until.is_some()
     }
 
-    /// Returns `true` if the filter has a condition on the date, but the year of the game is unknown. Such a game meets
-    /// the condition.
+    /// Returns `true` if the game meets the filter's condition on the date only because its year is unknown. Returns
+    /// `false` if the filter has no condition on the date.
     pub(crate) fn passes_undated(&self, tags: &Tags<'_>) -> bool {
         self.filters_dates() && Date::of_tags(tags).year.is_none()
     }
 
-    /// Returns `true` if the filter has a condition on ratings, but the rating of a player is missing or unreadable.
-    /// Such a player meets the condition.
+    /// Returns `true` if a player meets the filter's condition on ratings only because the player's rating is missing
+    /// or unreadable. Returns `false` if the filter has no condition on ratings.
     pub(crate) fn passes_unrated(&self, tags: &Tags<'_>) -> bool {
         let is_unrated = |name: &[u8]| tags.get(name).and_then(rating).is_none();
         (self.min_elo.is_some() || self.max_elo.is_some())

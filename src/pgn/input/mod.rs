@@ -450,7 +450,7 @@ impl Sender {
             (&mut reader)
                 .take(size as u64)
                 .read_to_end(&mut chunk)
-                .map_err(|err| self.input.error(self.named(err)))?;
+                .map_err(|err| self.input.error(self.with_advice(err)))?;
             if std::mem::take(&mut is_start)
                 && let Some(what) = foreign(self.input.path(), &chunk)
             {
@@ -465,9 +465,9 @@ impl Sender {
         }
     }
 
-    /// If `err` is the error of the zstd decoder that a window is too large, returns an error with advice for the user.
-    /// Returns any other error unchanged.
-    fn named(&self, err: io::Error) -> io::Error {
+    /// Replaces the error of the zstd decoder that a window is too large with an error that contains advice for the
+    /// user. Returns any other error unchanged.
+    fn with_advice(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {
             return err;
         }
