@@ -209,15 +209,15 @@ impl Explorer {
         }
     }
 
-    /// Returns the minimum number of counted moves in a position. Positions with fewer counted moves were removed from
-    /// the counts. If `filters` selects several sources, returns the greatest of their minimums. Returns `None` if no
-    /// positions were removed.
+    /// Returns the minimum number of moves that must be counted in a position. Positions with fewer counted moves were
+    /// removed from the counts. If `filters` selects several sources, returns the largest of their minimums. Returns
+    /// `None` if no positions were removed.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         self.sources.min_game(filters)
     }
 
-    /// Returns the number of half-moves that were counted in each game, from the start of the game. If `filters`
-    /// selects several sources, returns the smallest of their numbers. Returns `None` if all half-moves were counted.
+    /// Returns the maximum number of half-moves that were counted in each game, from its start. If `filters` selects
+    /// several sources, returns the smallest of their maximums. Returns `None` if all half-moves were counted.
     pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
         let selected = self.sources.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::max_ply).min()
@@ -248,21 +248,20 @@ impl Explorer {
         self.sources.needs_games(filters)
     }
 
-    /// Checks whether all selected sources (indexes of the explorer) contain single games. Returns `None` if they do.
-    /// Otherwise, returns a source that contains only counts.
+    /// Checks whether all selected sources (indexes of the explorer) contain single games, which the operation `what`
+    /// needs. Returns `None` if they do. Otherwise, returns an explanation that names the operation and a source that
+    /// contains only counts.
     ///
-    /// `wanted` is the name of the selected source, or `None` for all sources. `what` names the operation that needs
-    /// single games, for the message.
+    /// `wanted` is the name of the selected source, or `None` for all sources.
     pub fn needs_all_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
         self.sources.needs_all_games(wanted, what)
     }
 
-    /// Returns the reason why an operation that needs single games is impossible: all selected sources (indexes of
-    /// the explorer) contain only counts. The reason contains the name of the first selected source. Returns `None`
-    /// if a selected source contains single games, or if no source has the name `wanted`.
+    /// Checks whether at least one selected source (an index of the explorer) contains single games, which the
+    /// operation `what` needs. Returns `None` if one does, or if no source has the name `wanted`. Otherwise, returns an
+    /// explanation that names the operation and the first selected source.
     ///
-    /// `wanted` is the name of the selected source, or `None` for all sources. `what` names the operation that needs
-    /// single games, for the message.
+    /// `wanted` is the name of the selected source, or `None` for all sources.
     pub fn lacks_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
         self.sources.lacks_games(wanted, what)
     }
@@ -386,13 +385,12 @@ impl Explorer {
         task::caught(|| list::list(&self.sources, query, page))
     }
 
-    /// Returns the number of games in the whole list of [`games`](Explorer::games), and an iterator over the numbers
-    /// of the games on `page`. The memory is bounded, even if the page is very long.
+    /// Returns the number of games in the whole list that [`games`](Explorer::games) divides into pages, and an
+    /// iterator over the numbers of the games on `page`. The memory use is bounded, even if the page is very long.
     ///
     /// # Errors
     ///
-    /// Returns an error in the same cases as [`games`](Explorer::games). The iterator returns an error if an index is
-    /// damaged.
+    /// Fails for the same reasons as [`games`](Explorer::games). The iterator returns an error if an index is damaged.
     pub fn game_numbers<'a>(
         &'a self,
         query: &'a Query,
@@ -419,9 +417,9 @@ impl Explorer {
         )
     }
 
-    /// Returns, for each move of `line`, the number of games that reached the position after the move. The number is
-    /// `None` if it is unknown. `filters` selects the source and says whether unfinished games are skipped. All other
-    /// conditions in `filters` are ignored.
+    /// Counts the games that reached the position after each move of `line`, and returns one number for each move. The
+    /// number is `None` if it is unknown. `filters` selects the source and says whether unfinished games are skipped.
+    /// All other conditions in `filters` are ignored.
     ///
     /// `should_continue` is called before each position, and returns `false` to cancel the count.
     ///
@@ -501,8 +499,8 @@ impl Explorer {
         task::caught(|| opening_table(&self.sources, line, filters))
     }
 
-    /// Prepares a player for an opponent. Returns the moves in a position with the results of both players and with
-    /// the player's answers.
+    /// Prepares a player for an opponent. Returns the moves that were played in a position, with the results of both
+    /// players and with the player's answers.
     ///
     /// # Errors
     ///
@@ -512,29 +510,29 @@ impl Explorer {
         task::caught(|| prepare(&self.sources, query))
     }
 
-    /// Returns the mean thinking time for each move of a position, calculated from the `most` newest games that pass
-    /// the filters.
+    /// Returns the mean thinking time for each move of a position. It is calculated from the newest games that pass the
+    /// filters; at most `max_games` of them are read.
     ///
-    /// The time of a move is calculated from `[%emt]` comments, or from `[%clk]` comments and a `TimeControl` tag with
-    /// a single period. If a game reaches the position several times, only its last move there counts.
-    /// `should_continue` is called repeatedly while the texts of the games are read, and must return `true` to
+    /// The thinking time of a move is calculated from `[%emt]` comments, or from `[%clk]` comments and a `TimeControl`
+    /// tag with a single period. If a game reaches the position several times, only its last move from the position
+    /// counts. `should_continue` is called repeatedly while the texts of the games are read, and must return `true` to
     /// continue.
     ///
     /// # Errors
     ///
-    /// Returns an error if the games are in a compressed file, or in the same cases as [`games`](Explorer::games) and
-    /// [`text_while`](Explorer::text_while).
+    /// Returns an error if the games are in a compressed file. Also fails for the same reasons as
+    /// [`games`](Explorer::games) and [`text_while`](Explorer::text_while).
     pub fn times(
         &self,
         query: &Query,
-        most: usize,
+        max_games: usize,
         should_continue: &dyn Fn() -> bool,
     ) -> Result<Times> {
-        times(&self.sources, query, most, should_continue)
+        times(&self.sources, query, max_games, should_continue)
     }
 
-    /// Returns a lookup that finds out whether any game reached a position, and when the first of these games was
-    /// played.
+    /// Returns a lookup of positions, which determines whether any game reached a position, and when the first of these
+    /// games was played.
     ///
     /// # Errors
     ///
@@ -546,9 +544,9 @@ impl Explorer {
     /// Returns at most `limit` names of players, events or openings that the user may mean by `text`, and never more
     /// than 50. `source` restricts the search to the source with this name.
     ///
-    /// A name matches if each word of `text` is the beginning of one of its words. Names that consist of exactly
-    /// these words come first, then the names with the most games. If fewer than `limit` names match, names that
-    /// match with one or two typing errors follow. An empty text matches every name.
+    /// A name matches if each word of `text` is the beginning of one of the words in the name. Names that consist of
+    /// exactly the words of `text` come first, then the names with the most games. If fewer than `limit` names match,
+    /// names that match with one or two typing errors follow. An empty text matches every name.
     ///
     /// The first call for each `field` reads all names, which takes longer. [`warm_up`](Explorer::warm_up) does this
     /// in advance.
@@ -589,9 +587,9 @@ impl Explorer {
         self.suggestions.warm_up(&self.sources.indexes)
     }
 
-    /// Returns a name in the filters that explains why no game passes, with similar names. The filters by player,
-    /// opponent and event may contain several names each. If none of the names in one of these filters occurs in a
-    /// game, returns the first name of this filter. Otherwise, returns `None`.
+    /// Looks for a reason why no game passes the filters. The filters by player, opponent and event may contain several
+    /// names each. If none of the names in one of these filters occurs in a game, returns the first name of this
+    /// filter, with similar names that occur in games. Otherwise, returns `None`.
     ///
     /// # Errors
     ///
@@ -600,9 +598,8 @@ impl Explorer {
         self.unknown_name_while(filters, &|| true)
     }
 
-    /// Returns a name in the filters that explains why no game passes. Like [`unknown_name`](Explorer::unknown_name),
-    /// but can be cancelled. `should_continue` is called repeatedly while names are compared, and must return `true` to
-    /// continue.
+    /// Looks for a reason why no game passes the filters, like [`unknown_name`](Explorer::unknown_name), but can be
+    /// cancelled. `should_continue` is called repeatedly while names are compared, and must return `true` to continue.
     ///
     /// # Errors
     ///
@@ -615,7 +612,7 @@ impl Explorer {
         unknown_name(&self.sources, filters, should_continue)
     }
 
-    /// Returns all names in the filters that occur in no game, with similar names.
+    /// Returns all names in the filters that occur in no game. Each comes with similar names that do occur.
     ///
     /// # Errors
     ///

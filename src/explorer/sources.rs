@@ -68,9 +68,9 @@ impl Sources {
     }
 
     /// Checks whether at least one selected source contains single games, which the operation `what` needs. Returns
-    /// `None` if one does. Otherwise, returns an explanation that names the operation and the first of the sources.
-    /// `wanted` is the name of the selected source, or `None` for all sources. Implements
-    /// [`Explorer::lacks_games`](super::Explorer::lacks_games).
+    /// `None` if one does, or if no source has the name `wanted`. Otherwise, returns an explanation that names the
+    /// operation and the first selected source. `wanted` is the name of the selected source, or `None` for all sources.
+    /// Implements [`Explorer::lacks_games`](super::Explorer::lacks_games).
     pub(super) fn lacks_games(
         &self,
         wanted: Option<&str>,
