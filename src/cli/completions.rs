@@ -82,11 +82,11 @@ fn with_files(script: &str) -> String {
     lines.collect()
 }
 
-/// Adds a second spelling of each long option to the definition of a command: polyglot's spelling `-name`, besides
-/// `--name`. The changed definition is used to generate the completion script.
+/// Adds a second spelling of each long option to the definition of a command: `-name`, as polyglot spells it, in
+/// addition to `--name`. The changed definition is used to generate the completion script.
 ///
-/// clap cannot define long options with a single dash. Their names therefore get a prefix.
-/// [`single_dashes`](legacy::single_dashes) later removes it from the script.
+/// clap cannot define long options with a single dash, so the names of these options get a prefix.
+/// [`single_dashes`](legacy::single_dashes) later removes the prefix from the script.
 fn with_old_spellings(command: Command) -> Command {
     let old = |arg: &Arg| {
         let name = format!("{}{}", legacy::OLD_SPELLING, arg.get_long()?);

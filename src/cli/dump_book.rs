@@ -49,7 +49,7 @@ pub struct Args {
     force: bool,
 }
 
-/// The first words of a dump of a book, which precede the name of the book.
+/// The text with which a dump of a book begins. The name of the book follows it.
 const TITLE: &str = "Dump of \"";
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {

@@ -158,8 +158,8 @@ pub fn may_have_games(path: &Path) -> anyhow::Result<bool> {
 }
 
 /// Returns the path from which the input `argument`, a file or directory, can be read. For `-` and pipes, this is the
-/// path of a temporary copy. Returns an error if the argument is a directory of counts, or if standard input has
-/// already been read.
+/// path of a temporary copy. Returns an error if the argument is a counts directory, or if standard input has already
+/// been read.
 pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     refuse_counts(argument)?;
     if !is_copied(argument) {
@@ -372,8 +372,8 @@ enum Role {
     Unchecked,
 }
 
-/// Returns the role of an argument that is a path. `command` is the name of the command, and `id` is clap's id of the
-/// argument.
+/// Returns the role of an argument that is a path. `command` is the name of the command, and `id` is the id of the
+/// argument in clap.
 fn role_of(command: &str, id: &str) -> Role {
     match (command, id) {
         (_, "out" | "fix") => Role::Output,

@@ -393,9 +393,9 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns `true` if `--min-game` removes rare moves from the counts. This is so if the user requested counts, but no
-/// book, database or suite. If the user requested one of these outputs, the option applies to it, and the counts
-/// contain every move.
+/// Returns `true` if `--min-game` removes rare moves from the counts. It does so if the user requested counts, but no
+/// book, database or suite. Otherwise, it removes rare moves only from these other outputs, and the counts contain
+/// every move.
 fn prunes_counts(args: &Args) -> bool {
     args.counts.is_some() && args.bin.is_none() && args.obs.is_none() && args.suite.is_none()
 }

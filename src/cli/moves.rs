@@ -285,7 +285,7 @@ fn total_score(answer: &Answer) -> Option<f64> {
 }
 
 /// Returns a move in standard UCI notation, in which the king castles by moving two squares, as in `e1g1`. `played`
-/// contains the move in the notation of Lichess's API. There, the king moves to the square of its rook, as in `e1h1`.
+/// contains the move in the notation of Lichess's API, in which the king moves to the square of its rook, as in `e1h1`.
 fn uci_of(pos: &VariantPosition, played: &PlayedMove) -> String {
     let mv = read_move(pos, played.san.as_bytes());
     mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv))
@@ -368,8 +368,8 @@ fn document(
     document
 }
 
-/// The values that a table of moves shows besides the results. These are the evaluations and, if the user requested
-/// them, the mean times that players took for the moves.
+/// The values that a table of moves shows in addition to the results: the evaluations and, if the user requested them,
+/// the mean times that players took for the moves.
 struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,

@@ -120,7 +120,7 @@ impl PositionArgs {
 }
 
 /// A parser for clap that accepts any string, but lists the usual names of variants in the help and in completions. The
-/// caller must parse the string. Some variants have further names, which the list does not contain.
+/// caller must parse the string as the name of a variant. Some variants also have less usual names.
 #[derive(Clone, Debug)]
 struct VariantNames {
     with_auto: bool,
@@ -166,8 +166,8 @@ pub fn color() -> impl TypedValueParser<Value = Color> {
         .map(|name| Color::from_white(name.eq_ignore_ascii_case("white")))
 }
 
-/// Returns the variant by whose rules a book is read. This is the variant that the user named (`asked`) or, without
-/// one, the variant in the book's header. Returns an error if the header lists variants, but not this one. `argument`
+/// Returns the variant by whose rules a book is read: the variant that the user named (`asked`) or, if the user named
+/// none, the variant in the book's header. Returns an error if the header lists variants, but not this one. `argument`
 /// is the path of the book in error messages.
 pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let variant = asked.or(book.variant()?).unwrap_or_default();
@@ -176,7 +176,8 @@ pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::
 }
 
 /// Returns the variant of the opening database `obs`. `asked` is the variant that the user named, or `None`. Returns an
-/// error if `asked` differs from the variant of the database. `argument` is the path in this message.
+/// error if the user named another variant than that of the database. `argument` is the path of the database in the
+/// error message.
 pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let own = &obs.info().variant;
     let variant = asked.or(own.parse().ok()).unwrap_or_default();

@@ -68,7 +68,7 @@ impl Context {
 /// The progress bar on the terminal, or `None`. It is stored here so that a signal handler can remove the bar.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// A progress bar on standard error. A thread of its own draws the bar until this value is dropped.
+/// A progress bar on standard error. A separate thread draws the bar until this value is dropped.
 pub struct Bar {
     done: Arc<AtomicBool>,
     painter: Option<JoinHandle<()>>,

@@ -277,7 +277,7 @@ struct ServedSource<'a> {
     cached: Option<CachedIndex>,
 }
 
-/// Returns an error if `path` is a directory of counts or an SQLite database, because the server cannot show them as a
+/// Returns an error if `path` is a counts directory or an SQLite database, because the server cannot show them as a
 /// source.
 fn refuse_results(path: &Path) -> polybook::Result<()> {
     let name = path.display();

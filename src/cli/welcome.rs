@@ -53,9 +53,9 @@ pub fn run(called: &OsStr) -> anyhow::Result<()> {
 /// Returns `true` if the console window may close when the program ends. On Windows, this happens if the user
 /// double-clicked the program.
 ///
-/// The shell `cmd` sets the variable PROMPT for the programs that it starts, and Windows Terminal sets WT_SESSION.
-/// If neither variable is set, the function assumes a double-click. PowerShell in a window of its own sets neither, so the
-/// function also returns `true` there.
+/// The shell `cmd` sets the variable PROMPT for the programs that it starts, and Windows Terminal sets WT_SESSION. If
+/// neither variable is set, the function assumes a double-click. The assumption may be wrong, because PowerShell in its
+/// own window sets neither variable.
 fn has_own_window() -> bool {
     cfg!(windows)
         && env::var_os("PROMPT").is_none()

@@ -328,8 +328,8 @@ impl PositionRows {
     }
 }
 
-/// Encodes a row without its EPD. In byte order, the encoded rows of a position are sorted by number of games in
-/// descending order, and then by move.
+/// Encodes a row without its EPD. If the encoded rows of a position are sorted as bytes, the order is that of their
+/// numbers of games (descending), and then that of their moves.
 fn sortable(row: &ObsRow) -> Vec<u8> {
     let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
     text.extend_from_slice(row.mv.as_bytes());

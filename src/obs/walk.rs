@@ -239,9 +239,9 @@ impl<F> CountWalk<'_, F> {
     }
 }
 
-/// Appends the elements of `moves` that are legal in `pos` to `legal`. If `legal` already contains a move, adds the
-/// results of the element to those of this move. Returns the number of illegal moves, which were counted in another
-/// position with the same hash key.
+/// Appends the legal moves of `pos` in `moves` to `legal`, with their results. If `legal` already contains a move, adds
+/// the results to it. Returns the number of illegal moves in `moves`, which were counted in another position with the
+/// same hash key.
 fn add_legal<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
     let known = legal.len();
     let mut illegal = 0;

@@ -55,7 +55,7 @@ const POSITIONS_PER_UPDATE: u64 = 256;
 /// The maximum number of blocks of rows that wait until a thread inserts them into the database.
 const MAX_QUEUED_BLOCKS: usize = 4;
 
-/// A writer of a new OOBS database. The complete database replaces the file at the target path.
+/// A writer of a new OOBS database. When the database is complete, it replaces the file at the target path.
 #[derive(Debug)]
 pub struct ObsWriter {
     file: AtomicFile,

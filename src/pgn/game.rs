@@ -267,8 +267,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the tags of the next game or the end of the text follow the offset `at`, apart from ASCII
-    /// blanks.
+    /// Returns `true` if only ASCII blanks are between the offset `at` and the tags of the next game or the end of the
+    /// text.
     pub(super) fn tags_or_end_follow(&self, at: usize) -> bool {
         let rest = self.text[at..].trim_ascii_start();
         rest.is_empty() || is_tag_start(self.text, self.text.len() - rest.len())
@@ -467,9 +467,9 @@ fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> O
     None
 }
 
-/// Returns `true` if a game may begin at the offset `line`, the start of a line in a comment. This is so if the line
-/// starts with a tag, or if it starts with `1.` and the text of the comment before it ends with a termination marker
-/// such as `1-0`. The text of the comment begins at the offset `comment`.
+/// Returns `true` if a game may begin at the offset `line`, the start of a line in a comment. This is the case if the
+/// line starts with a tag. It is also the case if the line starts with `1.`, and the text of the comment before the
+/// line ends with a termination marker such as `1-0`. `comment` is the offset at which the text of the comment begins.
 fn may_begin_game(text: &[u8], comment: usize, line: usize) -> bool {
     match text.get(line) {
         Some(b'[') => is_tag_start(text, line),

@@ -135,8 +135,7 @@ impl GameResult {
         (certainty != Certainty::MayBeCastling).then_some(result)
     }
 
-    /// Returns `true` if `text`, such as `0-0`, can mean that both sides lost the game. Such a text can also mean
-    /// castling.
+    /// Returns `true` if `text` is a spelling such as `0-0`, which can mean that both sides lost the game, or castling.
     pub(super) fn is_double_loss(text: &[u8]) -> bool {
         spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
     }
@@ -218,7 +217,7 @@ enum Certainty {
     MayBeCastling,
 }
 
-/// Parses a result at the start of a text. Ignores words, letters and dots after the result, as in `1-0 (forfeit)` and
+/// Parses a result at the start of `text`. Ignores words, letters and dots after the result, as in `1-0 (forfeit)` and
 /// `1-0F`. Returns the result, and how certain it is that the text is a result. Returns `None` if the text does not
 /// begin with a result.
 #[cold]

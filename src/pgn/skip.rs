@@ -32,8 +32,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Reads the rest of the main line of the current game. Calls `f` with the text of each move, or with no bytes for
-    /// a null move. Returns how the game ended.
+    /// Reads the rest of the main line of the current game. Calls `f` with the text of each move, or with an empty
+    /// slice for a null move. Returns how the game ended.
     pub fn rest_of_moves(&mut self, mut f: impl FnMut(&[u8])) -> GameEnd {
         self.without_variations(|reader| {
             loop {
@@ -274,8 +274,9 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// A table of the bytes at which skipping moves must stop. These bytes may end a game, or begin a comment or
-/// variation. Comments and variations must be skipped as a whole, because their text may look like the end of a game.
+/// A table that is indexed by a byte. It contains `true` for each byte at which the reader must stop when it skips
+/// moves, because the byte may end a game, or begin a comment or variation. Comments and variations must be skipped as
+/// a whole, because their text may look like the end of a game.
 const ENDS_OR_HIDES: [bool; 256] = {
     let mut table = [false; 256];
     let bytes = b"{(;%*[-/:\xef\xe2\xc2\xbd\x96\x97";

@@ -168,9 +168,9 @@ impl<'a> Tags<'a> {
         name != b"Event" && self.get(name).is_none()
     }
 
-    /// Returns `true` if `tag`, which follows these tags of a game, begins the next game. This is so if these tags
-    /// already contain a tag with the same name, because a game rarely has two tags of one name, and if one of these
-    /// conditions is met:
+    /// Returns `true` if `tag`, which follows these tags of a game, begins the next game. The first condition is that
+    /// these tags already contain a tag with the same name, because a game rarely has two tags of one name. In
+    /// addition, one of these conditions must be met:
     ///
     /// - `blank_line` is `true`, because a blank line precedes `tag`.
     /// - `tag` is an `Event` tag.
@@ -294,8 +294,8 @@ pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     NextLines::Other
 }
 
-/// Returns `true` if the bracket at the offset `at` begins a damaged line between the tags of a game. This is so if a
-/// tag pair follows on one of the next lines, and all lines before this tag pair begin with a bracket. A bracket
+/// Returns `true` if the bracket at the offset `at` begins a damaged line between the tags of a game. This is the case
+/// if a tag pair follows on one of the next lines, and all lines before this tag pair begin with a bracket. A bracket
 /// between moves does not meet these conditions.
 pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     if text.get(at) != Some(&b'[') || text.get(at + 1) == Some(&b'%') {

@@ -289,8 +289,8 @@ impl<P: Rules> Keyed<P> {
         with_hidden_state(&self.pos, self.key_without_unusable_en_passant())
     }
 
-    /// Returns the Polyglot key of the current position. If no en passant capture is legal, the key does not depend on
-    /// the en passant file.
+    /// Returns the Polyglot key of the current position, but leaves out the en passant file if no en passant capture is
+    /// legal.
     #[inline]
     pub(crate) fn key_without_unusable_en_passant(&self) -> u64 {
         match self.en_passant {

@@ -446,7 +446,8 @@ fn standard_spelling(text: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns `true` if a field of a FEN consists of a hyphen, or of a dash of Unicode or Windows-1252 in its place.
+/// Returns `true` if a field of a FEN consists of a hyphen, or of a dash (in Unicode or Windows-1252) instead of the
+/// hyphen.
 fn is_dash(field: &str) -> bool {
     matches!(
         field,
@@ -484,8 +485,8 @@ fn usual_rights(board: &str) -> Option<String> {
     Some(rights)
 }
 
-/// Returns `true` if a text after the fields of a position may consist of EPD operations. Returns `false` if it must be
-/// moves or the rest of a FEN.
+/// Returns `true` if `text`, which follows the fields of a position, is empty or may consist of EPD operations. Returns
+/// `false` if it must be moves or the rest of a FEN.
 fn are_operations(text: &str) -> bool {
     text.is_empty() || (text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.ends_with(';'))
 }

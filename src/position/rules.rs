@@ -33,8 +33,8 @@ pub trait Rules: Position + Clone + Send + Sync {
         None
     }
 
-    /// Returns a copy of the position with `square` as the en passant square. Returns `None` if no pawn can just have
-    /// passed over this square by a double step.
+    /// Returns a copy of the position with `square` as the en passant square. Returns `None` if the last move cannot
+    /// have been a double step of a pawn over this square.
     fn with_en_passant(&self, square: Square) -> Option<Self>;
 
     /// Returns the variant of the position. Returns suicide chess for giveaway chess, because both have the same legal
@@ -144,7 +144,7 @@ impl Rules for Chess {
     }
 }
 
-/// The highest 16-bit number of a book move that is neither a promotion nor a drop.
+/// The greatest value of a [`BookMove`] that is neither a promotion nor a drop.
 const MAX_PLAIN_MOVE: u16 = (1 << 12) - 1;
 
 /// Returns `true` if a pawn of the side to move on `from` can advance to `to` by one or two squares. `to` must be

@@ -208,8 +208,8 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Returns an error if the user seems to have swapped the repertoire and the games. Usually, the games of a repertoire
-/// have no results. The function therefore checks whether `repertoire` contains finished games and a file in `games`
-/// contains none. `color` is the side of the repertoire. The error message mentions it.
+/// have no results. The user has probably swapped them if `repertoire` contains finished games and a file in `games`
+/// contains none. `color` is the side of the repertoire, which the error message mentions.
 fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow::Result<()> {
     if has_finished_games(repertoire)? != Some(true) {
         return Ok(());

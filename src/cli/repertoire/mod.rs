@@ -273,7 +273,7 @@ fn title_of(color: Color) -> String {
     format!("Repertoire for {color}")
 }
 
-/// Returns an error if `out` is standard output, because the command already prints its list there.
+/// Returns an error if `out` is standard output, to which the command already prints its list.
 fn refuse_printed(out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
         let usage = "the list and the output of --out would both go to standard output: give a file with --out";
@@ -282,8 +282,8 @@ fn refuse_printed(out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Formats a game as an element of a JSON list, preceded by `comma`. Then sets `comma` to `,`, so that the next element
-/// begins with a comma. The caller passes an empty `comma` for the first element.
+/// Formats a game as an element of a JSON list. The result begins with `comma`, which the caller passes empty for the
+/// first element. Sets `comma` to `,`, so that the next element begins with a comma.
 fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     let game = json::to_string(game).expect("texts and numbers are JSON");
     std::mem::replace(comma, ",").to_owned() + &game
