@@ -34,7 +34,7 @@ pub(super) struct Budget {
     pub merging: Option<Merging>,
 }
 
-/// A plan for merging input counts that are already sorted by key. The plan saves sorting these counts again.
+/// A plan for merging input counts that are already sorted by key. These counts need not be sorted again.
 pub(super) struct Merging {
     /// The number of ranges into which the keys are divided. Each range is merged by one thread.
     pub ranges: usize,
@@ -132,18 +132,18 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
 }
 
 /// Divides the keys of `rows` rows of sorted counts into ranges, which are merged in parallel. Returns the number of
-/// ranges, and how many of them are merged at the same time, which is at most `most`. Returns `None` if fewer than two
+/// ranges, and how many of them are merged at the same time (at most `max_at_once`). Returns `None` if fewer than two
 /// ranges are possible.
 ///
 /// At least two ranges are necessary: rows are sorted by key as a signed number, but shards are sorted by key as an
 /// unsigned number, and the two orders agree only within each half of the keys.
-fn ranges(rows: u64, threads: usize, most: usize) -> Option<(usize, usize)> {
-    if threads <= most {
+fn ranges(rows: u64, threads: usize, max_at_once: usize) -> Option<(usize, usize)> {
+    if threads <= max_at_once {
         let wanted = usize::try_from(rows / ROWS_PER_RANGE).unwrap_or(SHARDS);
         let ranges = wanted.max(threads).min(SHARDS / 2).next_power_of_two();
         return Some((ranges.max(2), threads));
     }
-    let ranges = 1 << most.checked_ilog2()?;
+    let ranges = 1 << max_at_once.checked_ilog2()?;
     (ranges >= 2).then_some((ranges, ranges))
 }
 
@@ -178,8 +178,8 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Requests the data for an output that contains the moves of all counted positions: the results of the moves, and
-    /// the starting positions of the games. If the options allow variants, results are counted by identity (a hash that
+    /// Records that an output contains all counted positions, so it needs the results of their moves, and the starting
+    /// positions of the games. If the options allow variants, results are counted by identity (a hash that
     /// distinguishes positions with equal keys), otherwise by position key.
     pub(super) fn all_positions(&mut self, options: &MakeBook) {
         let by_identity = options.distinguishes_variants();
@@ -189,8 +189,8 @@ impl Needs {
         self.rare_positions = true;
     }
 
-    /// Returns `true` if an output needs the identities of the positions of each game. An identity is a hash that
-    /// distinguishes positions with equal keys.
+    /// Returns `true` if an output needs the identity of each position on the main line of a game. An identity is a
+    /// hash that distinguishes positions with equal keys.
     pub(super) fn line_identities(&self) -> bool {
         self.identities || self.game_identities || self.openings
     }

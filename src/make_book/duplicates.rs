@@ -29,8 +29,9 @@ pub(super) struct UncountedMoves<P> {
 }
 
 impl<P: Rules> UncountedMoves<P> {
-    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves, or `None` if the move
-    /// that follows cannot be played. `letters` is the language of the piece letters in the moves.
+    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves, or `None` if the next
+    /// move cannot be played; the moves are then compared as text. `letters` is the language of the piece letters in
+    /// the moves.
     pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> UncountedMoves<P> {
         UncountedMoves {
             pos,
@@ -116,8 +117,8 @@ pub(super) fn fingerprint(
     Some(hasher.finish128().as_u128())
 }
 
-/// Returns a string by which the dates of games are compared. It is the date if the day is known, and otherwise the
-/// normalized content of the date tags. Returns `None` if the date tags contain no digit.
+/// Returns a string by which the dates of games are compared. If the year, the month and the day are known, the string
+/// is the date. Otherwise, it is the text of all date tags. Returns `None` if the date tags contain no digit.
 fn date_text(tags: &Tags<'_>) -> Option<String> {
     let date = Date::of_tags(tags);
     if date.year().and(date.month()).and(date.day()).is_some() {

@@ -193,8 +193,8 @@ impl MainLine {
     /// Reads the moves of a game after its last counted move, and returns the end of the game. `pos` is the position
     /// after the counted moves. `first` is the text of the first uncounted move if the caller has already read it.
     ///
-    /// Stores the moves if duplicates are dropped or an output needs openings. Only counts them if the length of the
-    /// game is needed. Otherwise, skips them.
+    /// Stores these moves if duplicates are dropped or an output needs openings. Otherwise, counts them if the length
+    /// of the game is needed, and skips them if it is not.
     fn rest_of_game<P: Rules>(
         &mut self,
         options: &MakeBook,

@@ -93,7 +93,7 @@ impl MakeBook {
     /// The default maximum number of half-moves that are counted in each game.
     pub const DEFAULT_MAX_PLY: usize = 1024;
 
-    /// Creates a run that reads `inputs` in their order and has no outputs yet.
+    /// Creates a run that reads `inputs` in the given order and has no outputs yet.
     pub fn new(inputs: impl IntoIterator<Item = Input>) -> MakeBook {
         MakeBook {
             inputs: inputs.into_iter().collect(),
@@ -130,7 +130,7 @@ impl MakeBook {
         }
     }
 
-    /// Sets the file to which a Polyglot book is written. An existing file is replaced when the new book is complete.
+    /// Sets the file to which a Polyglot book is written. An existing book is replaced when the new one is complete.
     /// Default: no book is written.
     pub fn bin(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.bin = Some(path.into());
@@ -182,8 +182,9 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether the run may replace existing outputs. These are an index, an OOBS database, a directory of counts,
-    /// or any file at the path of the book or the suite. Default: no, the run fails if such an output exists.
+    /// Sets whether the run may replace an existing index, OOBS database or counts directory, and whether the book or
+    /// the suite may replace a file of any kind. Default: no. The run then fails if such an output exists, but a book
+    /// may replace an old book, and a suite of lines may replace one that polybook wrote and nobody has changed.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self
@@ -238,8 +239,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether the moves before an illegal move are counted. Otherwise, a game with an illegal move is rejected as
-    /// a whole. Default: no.
+    /// Sets whether the moves before an illegal move are counted. If not, a game with an illegal move is rejected as a
+    /// whole. Default: no.
     pub fn keep_prefix(mut self, keep: bool) -> MakeBook {
         self.keep_prefix = keep;
         self
@@ -341,8 +342,8 @@ impl MakeBook {
         !self.variant.is_standard()
     }
 
-    /// Returns the options that select games for an explorer's index, as command-line text. Leaves out the variant and
-    /// the maximum number of half-moves, because the index stores them separately.
+    /// Returns the options that select games for an explorer's index, as command-line options. Leaves out the variant
+    /// and the maximum number of half-moves, because the index stores them separately.
     pub(super) fn option_text_of_games(&self) -> String {
         let mut of_games = self.clone();
         of_games.inputs.clear();

@@ -125,8 +125,8 @@ impl MakeBook {
         Ok(report)
     }
 
-    /// Counts the moves of all positions without writing outputs. Returns the results of the moves, and the report of
-    /// the run.
+    /// Reads the inputs and counts the moves of all positions, but writes no outputs. Returns the results of the moves,
+    /// and the report of the run.
     ///
     /// # Errors
     ///

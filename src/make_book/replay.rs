@@ -144,8 +144,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Skips the moves of a game whose tags a filter rejected. If no text of the batch has been recognized as PGN yet,
-    /// also checks whether the game begins with a move.
+    /// Skips the moves of a game that a filter rejected because of its tags. If no part of the batch has been
+    /// recognized as PGN yet, also checks whether the game begins with a move, which shows that the input is PGN.
     fn skip(&mut self, games: &mut GameReader<'_>) {
         if !self.outcome.recognised {
             match games.next_token() {
@@ -409,9 +409,12 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Creates the entry of the current game in the list of possible duplicates, before the game is counted. Moves the
-    /// totals of the batch into the entry for the time being, so that the batch's totals count only the current game
-    /// until [`end_candidate`](Replayer::end_candidate). Returns `None` if the run does not drop duplicates.
+    /// Creates an entry for the current game in the list of possible duplicates. Returns `None` if the run does not
+    /// drop duplicates. Must be called before the game is counted. `start` is the identity of the starting position,
+    /// and `number` is the number of the game in the batch.
+    ///
+    /// The entry stores the totals of the batch until [`end_candidate`](Replayer::end_candidate) is called. In between,
+    /// the batch's own totals begin at zero and count only the current game.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
@@ -431,10 +434,10 @@ impl<'a> Replayer<'a> {
         })
     }
 
-    /// Completes `candidate`, the entry of the current game in the list of possible duplicates, after the game has been
-    /// counted. Exchanges the totals: the entry gets those of the game alone, and the batch those of all games before.
-    /// The entry also stores how many records the game has added, so that they can be removed if the game is a
-    /// duplicate.
+    /// Completes `candidate`, the entry that [`begin_candidate`](Replayer::begin_candidate) created, and adds it to the
+    /// list of possible duplicates. Must be called after the game has been counted. Swaps the totals: the entry gets
+    /// those of this game, and the batch gets back those of the other games. The entry also stores how many records the
+    /// game has added, so that they can be removed if the game is a duplicate.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,
@@ -526,8 +529,8 @@ pub(super) struct PossibleDuplicate {
 }
 
 impl Outcome<'_> {
-    /// Creates an empty outcome for a directory of counts. It is marked as recognized, so that the directory is not
-    /// rejected as an input that does not look like PGN.
+    /// Creates an empty outcome for a counts directory. The outcome says that the format of the input was recognized,
+    /// so that the directory is not rejected as an input that does not look like PGN.
     pub(super) fn of_counts() -> Self {
         Outcome {
             recognised: true,

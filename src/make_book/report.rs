@@ -339,7 +339,8 @@ pub struct SuiteReport {
     pub unevaluated: Option<u64>,
 }
 
-/// A string that only warnings about filtered variants contain, by which they are recognized.
+/// A string that occurs only in warnings about games that were filtered because of their variant. Such a warning is
+/// found in the list of all warnings by this string.
 pub(super) const VARIANT_WARNING_MARK: &str = " filtered";
 
 /// The reason why the games of a variant are not counted.

@@ -84,8 +84,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Blocks until the batch with the number `number` may be started: until fewer than `in_flight` of the batches
-    /// before it are unprocessed, or until the run fails.
+    /// Blocks until the batch with the number `number` may be started, which is the case when fewer than `in_flight`
+    /// earlier batches are unprocessed. Also returns if the run fails.
     pub(super) fn wait_for_turn(&self, number: u64, in_flight: u64) {
         let sequencer = task::lock(&self.sequencer);
         let is_full = |sequencer: &mut Sequencer<'_>| {
@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
     }
 
     /// Returns an error if the temporary files of the run will probably not fit on the disk. `merged` is the number of
-    /// bytes of merged counts that have been written to temporary files so far.
+    /// bytes that merging the sorted input counts has written to temporary files so far.
     pub(super) fn check_space(&self, merged: u64) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
@@ -119,8 +119,8 @@ impl<'a> Run<'a> {
     }
 
     /// Passes `outcome`, the data collected from the batch `id`, to the sequencer, which processes batches in the order
-    /// of the inputs. For each batch that this completes, adds the records to the counts, and the other data to the
-    /// outputs.
+    /// of the inputs. For each batch that the sequencer can now process, adds the records to the counts, and the other
+    /// data to the outputs.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
@@ -151,8 +151,9 @@ impl<'a> Run<'a> {
     }
 
     /// Replays the games of `batch`, and adds the results of their moves to the counts. Passes the other data to the
-    /// sequencer under `id`, because they must be processed in the order of the inputs. If duplicates are dropped, the
-    /// results also wait for this. Does nothing if the run has failed.
+    /// sequencer as the data of the batch `id`, because they must be processed in the order of the inputs. If
+    /// duplicates are dropped, also passes the results to the sequencer, which removes those of duplicates before they
+    /// are counted. Does nothing if the run has failed.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());
@@ -217,8 +218,8 @@ impl<'run> BatchDispatcher<'_, '_, 'run> {
         id
     }
 
-    /// Processes `outcome` as the data of the next batch of the current input. Used for data that were not replayed
-    /// from games.
+    /// Submits `outcome` as the data of the next batch of the current input. Used for data that do not come from
+    /// replayed games, such as those of a counts directory.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
         let id = self.next_id();
         self.run.submit(id, outcome)
@@ -284,7 +285,8 @@ impl TemporarySpace {
 }
 
 /// Estimates how many more bytes the run will spill to temporary files. `spilled` is the number of bytes spilled so
-/// far, and `read` is the fraction of the input that has been read. Returns `None` if it is less than 2 %.
+/// far, and `read` is the fraction of the input that has been read. Returns `None` if `read` is less than 2 %, because
+/// an estimate would be too inexact.
 fn still_needed(spilled: u64, read: f64) -> Option<u64> {
     (read >= MIN_READ_FRACTION).then(|| (spilled as f64 * (1.0 / read - 1.0)) as u64)
 }

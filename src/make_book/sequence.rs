@@ -139,8 +139,8 @@ impl<'a> Sequencer<'a> {
         Ok(outcome)
     }
 
-    /// Adds the rejected games of a batch to the report, until its list is full. Converts their numbers from numbers in
-    /// the batch to numbers in the input. If the run is strict, returns the first rejected game as an error.
+    /// Adds the rejected games of a batch to the report, until its list is full. Converts the number of each game in
+    /// the batch to its number in the input. If the run is strict, returns the first rejected game as an error.
     fn reject(&mut self, input: usize, rejected: Vec<Rejection>) -> Result<()> {
         let room = Report::MAX_DESCRIBED_GAMES.saturating_sub(self.report.rejected.len());
         for mut rejection in rejected.into_iter().take(room) {
@@ -154,8 +154,8 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Adds `filtered`, the numbers of games that were filtered because of their variant, to the totals of the run. The
-    /// totals list only a limited number of variants, because every game may name a different one. Games of further
-    /// variants are counted together.
+    /// totals list only a limited number of variants, because every game may name a different one. Games of variants
+    /// beyond this limit are counted together.
     fn filter_variants(&mut self, filtered: BTreeMap<VariantRejection, u64>) {
         for (variant, games) in filtered {
             let is_new = !self.filtered_variants.contains_key(&variant);
@@ -283,8 +283,8 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
     Ok(())
 }
 
-/// Removes stretches of consecutive elements from `list`. `stretches` divides the whole list: each item is the length
-/// of a stretch, and `true` if the stretch is kept.
+/// Removes some stretches of consecutive elements from `list`. `stretches` divides the whole list from start to end:
+/// each item contains the length of a stretch, and `true` if its elements are kept.
 pub(super) fn retain_stretches<T>(
     list: &mut Vec<T>,
     stretches: impl Iterator<Item = (usize, bool)>,

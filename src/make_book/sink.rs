@@ -60,7 +60,7 @@ pub(super) trait Sink: Send + Sync {
     }
 
     /// Checks that the output can contain games of all variants that the run has counted so far. `_met` maps each of
-    /// them to its number of games. This function is called after each batch of games.
+    /// these variants to its number of games. This function is called after each batch of games.
     ///
     /// # Errors
     ///
@@ -114,8 +114,8 @@ pub(crate) trait BatchSink: Send {
     /// an error excludes.
     fn count(&mut self, game: &CountedGame<'_>);
 
-    /// Removes the data of games that turned out to be duplicates. `games` contains their numbers in the batch, in
-    /// ascending order.
+    /// Removes the data of those games of the batch that turned out to be duplicates. `games` contains the numbers of
+    /// these games in the batch, in ascending order.
     fn leave_out(&mut self, games: &[u32]);
 
     /// Processes the collected data that depend on the order of all games, such as the numbers of games. The run calls

@@ -26,7 +26,7 @@ use crate::{
 /// a usual file, which has up to about sixty row groups, are smaller.
 const FREE_METADATA_BYTES: usize = 1 << 20;
 
-/// A directory of counts that is an input of a run of `make-book`.
+/// A counts directory (Parquet files with the results of moves) that is an input of a run of `make-book`.
 pub(super) struct CountsInput {
     directory: CountsDirectory,
     /// The parts in the order of their keys, if the directory is ordered.
@@ -229,7 +229,8 @@ impl OrderedInput for OrderedParts {
 }
 
 impl Run<'_> {
-    /// Adds `plies`, a number of half-moves in the file `path`, to the total number of half-moves in the input counts.
+    /// Adds `plies`, the number of half-moves that were just read from the file `path`, to the total number of
+    /// half-moves in the input counts.
     ///
     /// # Errors
     ///
@@ -280,8 +281,8 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// Converts the sidecar of a counts directory (the file that describes the counts) to the [`Outcome`] that replaying
-/// the counted games would have had, but without records of moves. Those are read from the Parquet files.
+/// Converts `about`, the description of a counts directory, to an [`Outcome`]. It contains the totals that replaying
+/// the counted games would have produced, but no records of moves, which are read from the Parquet files.
 ///
 /// # Errors
 ///

@@ -28,8 +28,8 @@ use crate::{
     task,
 };
 
-/// The separator between two sets of options in the option text of counts. Counts have several sets if they were
-/// merged from counts that were made with different options.
+/// The separator between two sets of options in the text that lists the options with which counts were made. Counts
+/// have several sets if they were merged from counts that were made with different options.
 const BETWEEN_OPTIONS: &str = " | ";
 
 /// Returns the values of `--max-ply` (the maximum number of half-moves that are counted in each game) in `options`, the
@@ -44,14 +44,15 @@ pub(super) fn max_ply_values(options: &str) -> impl Iterator<Item = usize> + Clo
     all.map(move |options| max_ply(options).unwrap_or(MakeBook::DEFAULT_MAX_PLY))
 }
 
-/// Returns the smallest of `values`, the values of `--max-ply` with which games were counted. Half-moves after this
-/// number were counted only in some games, or in none. Returns `None` if all values are the default value.
+/// Returns the smallest of `values`, the values of `--max-ply` with which games were counted. Half-moves beyond the
+/// smallest value were counted only in some games, or in none. Returns `None` if all values are the default value.
 pub(super) fn smallest_max_ply(values: impl IntoIterator<Item = usize>) -> Option<usize> {
     let first = values.into_iter().min();
     first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
 }
 
-/// The open inputs of a run of `make-book`, in their order, with the properties that all of them share.
+/// The open inputs of a run of `make-book`, in the order in which the user gave them, with data about all inputs
+/// together, such as their variant.
 pub(super) struct Inputs<'a> {
     pub all: Vec<Box<dyn RunInput + 'a>>,
     /// The options with which all inputs were counted, in the form in which the header of a book lists them.
@@ -325,8 +326,8 @@ fn opened(input: &Input, max_metadata: usize) -> Result<Box<dyn RunInput + '_>> 
 }
 
 /// Returns an error if the run has options for counting games, but no input contains games (`has_games` is `false`).
-/// Such options cannot be applied to counts. The option for the variant is allowed. `path` is the path of input counts
-/// that do not state the options with which they were made, for the error message.
+/// Such options cannot be applied to counts, except the option for the variant, which is allowed. `path` is the path of
+/// input counts that do not state the options with which they were made, for the error message.
 fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = run.clone();
     other.variant = VariantChoice::default();
@@ -340,9 +341,9 @@ fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> R
     Err(Error::file(path, problem))
 }
 
-/// Returns the error message for input counts that were made with other options than those of the run. `theirs` are the
-/// options of the counts, `own` are those of the run, and `by` is the grouping of the counts. `has_games` is `true` if
-/// some inputs are games, which are counted with `own`.
+/// Returns the error message for input counts that were made with options that differ from those of the run. `theirs`
+/// contains the options of the counts, and `own` contains the options of the run. `by` is the grouping of the counts
+/// (by speed, rating or month). `has_games` is `true` if some inputs are games, which are counted with `own`.
 fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> String {
     let named = |options: &str| match options {
         "" => "the defaults".to_owned(),

@@ -63,9 +63,9 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 }
 
 impl BookSink<'_> {
-    /// Applies the options `--minimax` and `--max-loss` to the book, and returns the changed book. The first option
-    /// lowers weights. The second one drops moves that lose too much according to evaluations. Returns `None` if
-    /// neither option is given.
+    /// Applies the options `--minimax` and `--max-loss` to the book, and returns the changed book. `--minimax` lowers
+    /// weights. `--max-loss` drops moves that lose too much according to evaluations. Returns `None` if neither option
+    /// is given.
     fn adjusted<'a>(&self, counted: &CollectedData<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = Budget::left(self.options, counts, counted.held_bytes);

@@ -131,7 +131,7 @@ impl Sink for CountedIndexSink<'_> {
 }
 
 /// Converts a row of counts to a row of an explorer's index, in which results are from White's point of view. Returns
-/// `None` if the row has no games, has no valid month, or counts only half-moves that are meant for books alone.
+/// `None` if the row has no games or no valid month, or if it counts half-moves that only books use.
 fn counted_row(row: &ClassRow) -> Option<ResultRow> {
     let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
     let speed = Speed::ALL[usize::from(class.speed)];

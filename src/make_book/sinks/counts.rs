@@ -109,8 +109,8 @@ pub(super) fn plan<'a>(
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, or if reading all directories takes more memory than the budget of the
-/// run.
+/// Returns an error if a file cannot be read, or if reading all counts directories at the same time would exceed the
+/// memory budget of the run.
 pub(super) fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<ClassedCounts> {
     let directories: Vec<CountsDirectory> = inputs
         .counts()
@@ -318,8 +318,8 @@ impl<'a> ClassBatch<'a> {
 }
 
 /// The data of a half-move that are counted in addition to its position, move and class: the winner, the rating of the
-/// side that moved, and whether only books count the half-move. Only books count a half-move whose position occurs
-/// again later in the game, and a half-move of a variation. The explorer ignores them.
+/// side that moved, and whether only books count the half-move. The explorer ignores such half-moves: those of
+/// variations, and those whose position occurs again later in the game.
 struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,
@@ -363,7 +363,8 @@ impl LaterPositions {
     }
 
     /// Returns `true` if the position with the identity `identity` has been added to the set. `added` must contain the
-    /// identities of all added positions, because the set stores those of a short game only approximately.
+    /// identities of all added positions, because for a short game, the set contains only a Bloom filter, which may
+    /// report positions that were not added.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
         let (word, bit) = LaterPositions::bit(identity);
         self.bloom[word] & bit != 0

@@ -182,8 +182,9 @@ impl IndexedGames {
     }
 
     /// Adds the records of the next batch of games, and returns the id of the batch's first game. Returns an error if
-    /// the index would contain too many games, or if the list of the games from the usual starting position would
-    /// become too long. The error names `input`, the path of the batch's input.
+    /// the index would contain too many games, or if the games from the usual starting position would be too many: the
+    /// index lists the ids of all games that reached a position in one entry, whose size is limited. The error names
+    /// `input`, the path of the batch's input.
     fn add(&mut self, batch: &mut BatchGames, input: &Path) -> Result<u32> {
         let first_id = self.records.len();
         self.records
@@ -222,7 +223,8 @@ struct BatchGames {
 
 impl BatchGames {
     /// Adds a posting to the batch for each position of a game, including the last one. A posting says that a game
-    /// reached a position. If `with_moves` is `true`, the posting also contains the move that was played there.
+    /// reached a position. If `with_moves` is `true`, the posting also contains the move that was played in the
+    /// position.
     fn add_postings(&mut self, game: &CountedGame<'_>, with_moves: bool) {
         let (id, winner) = (game.number, game.result.winner());
         let first = game.plies.first();

@@ -121,8 +121,8 @@ impl Sink for SuiteSink<'_> {
 
 impl SuiteSink<'_> {
     /// Returns the EPD of a game's starting position if a line of the suite may begin there, otherwise `None`. A line
-    /// may begin in the usual starting position of the game's variant, for which the EPD is empty, or in a starting
-    /// position of Chess960.
+    /// may begin in a starting position of Chess960, or in the usual starting position of the game's variant. For the
+    /// latter, the returned EPD is empty.
     fn start<'g>(&self, game: &CountedGame<'g>) -> Option<&'g str> {
         let first = game.identities.first().copied();
         if first.unwrap_or(game.last_identity) == self.usual[game.variant as usize] {
@@ -133,9 +133,10 @@ impl SuiteSink<'_> {
             .filter(|epd| is_chess960 && is_chess960_start(epd))
     }
 
-    /// Returns the lines of a game that belong in the suite. If the suite wants lines from certain positions, returns
-    /// one line for each of them that the game reaches, from where the game first reaches it. Otherwise, returns at
-    /// most one line, from the start of the game. Leaves out lines that the game does not play to their full length.
+    /// Returns the lines of a game that belong in the suite. If the suite has start positions (`Suite::starts`),
+    /// returns a line for each of them that the game reaches, which begins where the game first reaches the position.
+    /// Otherwise, returns at most one line, from the start of the game. Leaves out lines that the game does not play to
+    /// their full length.
     fn lines(&self, game: &CountedGame<'_>) -> Vec<GameLine> {
         let length = self.output.suite.plies;
         let line_from = |start: &str, ply: usize| {
