@@ -108,8 +108,9 @@ pub fn differences<'a>(
     })
 }
 
-/// Reads the position with the smallest remaining key from the two books, and compares its moves in both. If the books
-/// agree on the position, the result contains no moves. Returns `None` at the end of both books.
+/// Compares the next position of two books, which is the one with the smallest key among the positions not yet read
+/// from `books`. If its moves are the same in both books, the list of differing moves in the result is empty. Returns
+/// `None` at the end of both books.
 fn next_position(
     books: &mut [Peekable<BookPositions<'_>>; 2],
 ) -> Result<Option<PositionDifference>> {

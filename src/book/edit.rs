@@ -208,8 +208,8 @@ impl Orphans {
     }
 }
 
-/// A source of moves that hides some positions of another source. It returns no moves for a position whose key is in
-/// `closed`, and the moves of the other source for any other position.
+/// A source of moves that hides some positions of an underlying source. It returns no moves for a position whose key is
+/// in `closed`, and the moves of the underlying source for all other positions.
 struct HidingSource<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,
@@ -232,7 +232,7 @@ impl<S: Source> Source for HidingSource<'_, S> {
 const EDITED: &str = "Edited by polybook ";
 
 /// Returns the header text of an edited book. The new text ends with two more lines: one says that the book was edited,
-/// and one contains the checksum. If there is no room for both, the new text keeps only the checksum line, and only if
+/// and one contains the checksum. If there is no room for both, the new text has only the checksum line, and only if
 /// the old text had one.
 ///
 /// Returns `None` if the book keeps its old header. This happens if the old header is missing or malformed, or if it

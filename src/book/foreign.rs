@@ -83,8 +83,8 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
     Err(Error::of_format(format, path, problem))
 }
 
-/// Returns `true` if `bytes` contains at least eight records, and each record has a move that a piece can make.
-/// The keys may be in any order, but must not be 0.
+/// Returns `true` if `bytes` contains at least eight records, each with a key other than 0 and a move that a piece can
+/// make. Unlike [`are_records`], accepts keys in any order, as in a damaged book.
 fn are_moves(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let mut entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
@@ -92,7 +92,7 @@ fn are_moves(bytes: &[u8]) -> bool {
 }
 
 /// Returns `true` if `bytes` can be records of a book, other than those of its header. Each record must have a move
-/// that a piece can make. The keys must ascend and must not be 0.
+/// that a piece can make. The keys must be in ascending order, and none may be 0.
 fn are_records(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));
@@ -196,9 +196,9 @@ pub(super) const MIN_PLAUSIBLE_RECORDS: usize = 4;
 /// Returns `true` if the file at `path` is empty or a book, so that a new book may replace it without `--force`.
 ///
 /// A file with a valid header is a book. A file without a header counts as a book if its records are sorted by key,
-/// each record has a move that a chess piece can make, and there are at least `enough` records or a record of the
+/// each record has a move that a chess piece can make, and there are at least `min_records` records or a record of the
 /// starting position.
-pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
+pub(super) fn may_be_replaced(path: &Path, min_records: usize) -> Result<bool> {
     if !is_book_or_empty(path)? {
         return Ok(false);
     }
@@ -218,7 +218,7 @@ pub(super) fn may_be_replaced(path: &Path, enough: usize) -> Result<bool> {
         count += 1;
         has_start |= entry.key == start;
     }
-    Ok(count == 0 || count >= enough || has_start)
+    Ok(count == 0 || count >= min_records || has_start)
 }
 
 /// Returns `true` if the file at `path` is empty or a Polyglot book, so that a new book may replace it.

@@ -334,7 +334,8 @@ impl<'a> BookMaker<'a> {
         file.finish()
     }
 
-    /// Appends the records of one shard (a range of position keys) of the book to `bytes`.
+    /// Appends the records of one shard to `bytes`. `shard` is the number of the shard, one of 256 ranges of position
+    /// keys.
     fn records(&self, shard: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let global = Scaling::new(self.summary.largest_weight);
         let mut entries: Vec<Entry> = Vec::new();
@@ -371,8 +372,9 @@ impl<'a> BookMaker<'a> {
     }
 
     /// Converts the moves of one position to records with scaled weights, and appends the bytes of the records to
-    /// `bytes`. `kept` contains the moves in ascending order. `global` is the scaling that is used unless each position
-    /// has a scaling of its own. `entries` is a buffer that is reused to avoid allocations.
+    /// `bytes`. `kept` contains the moves in ascending order. `global` is the scaling of the whole book, which is used
+    /// unless the weights of each position are scaled separately. `entries` is a buffer that is reused to avoid
+    /// allocations.
     fn position_records(
         &self,
         kept: impl Iterator<Item = WeighedMove> + Clone,
@@ -467,7 +469,8 @@ impl DroppedMoves {
     ///
     /// # Errors
     ///
-    /// Returns an error if the book, the evaluations or a temporary file cannot be read, or if keys do not ascend.
+    /// Returns an error if the book, the evaluations or a temporary file cannot be read, or if the keys of the book do
+    /// not ascend.
     pub(super) fn of(
         book: &Book,
         variant: Variant,
@@ -549,8 +552,8 @@ struct LegalMoves<'a> {
 }
 
 impl LegalMoves<'_> {
-    /// Returns the book's records of the position `pos` that have legal moves, each with its move. Adds the illegal
-    /// moves to `illegal`.
+    /// Returns the book's records of the position `pos` whose moves are legal, each with the move. Adds the illegal
+    /// moves of the position to `illegal`.
     fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
         let mut legal = Vec::new();
         for entry in self.moves.records(pos.key())? {

@@ -27,12 +27,12 @@ use crate::{
 };
 
 /// A filter for the moves of a book, which can also scale their weights. The default filter keeps all moves. Applying
-/// the same filter a second time changes nothing.
+/// the same filter to its own result changes nothing.
 ///
-/// Any other filter first drops illegal moves, and merges moves that spell the same castling differently (as a move of
-/// the king by two squares, or to the rook). Both steps need the position, so they work only in positions that moves of
-/// the book reach from the starting position. In all other positions, a move counts as legal if a piece can make it in
-/// [some position](crate::position::BookMove::is_possible).
+/// A filter other than the default first drops illegal moves, and merges moves that spell the same castling differently
+/// (as a move of the king by two squares, or to the rook). Both steps need the position, so they work only in positions
+/// that moves of the book reach from the starting position. In all other positions, a move counts as legal if a piece
+/// can make it in [some position](crate::position::BookMove::is_possible).
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Filter {
     /// The minimum weight of a move.
@@ -204,7 +204,7 @@ impl BookMerge<'_> {
             None => None,
         };
         let variant = self.variant.or(of_first).unwrap_or_default();
-        let doing = (&**temp_dir, "write a temporary file in");
+        let context = (&**temp_dir, "write a temporary file in");
         let is_move = move_check(header::parse(&header).ok());
         // The default filter drops no move, but the two spellings of castling must be merged.
         let is_default = *self.filter == Filter::default();
@@ -218,7 +218,7 @@ impl BookMerge<'_> {
                 let mut positions = BookPositions::new(books, self.policy, meter);
                 let whole = Book::temporary(temp_dir, |out| {
                     let is_kept = |entry: &Entry| is_move(entry.mv);
-                    all.write_kept(&mut positions, |entry| entry.mv, is_kept, out, doing)
+                    all.write_kept(&mut positions, |entry| entry.mv, is_kept, out, context)
                         .map(drop)
                 })?;
                 let max_loss = self.filter.max_loss.as_ref();
@@ -241,7 +241,7 @@ impl BookMerge<'_> {
         let mut summary = if self.filter.walks() {
             let mut summary = MergeSummary::default();
             let copy = Book::temporary(temp_dir, |kept| {
-                summary = self.write_kept(&mut positions, spelled, is_kept, kept, doing)?;
+                summary = self.write_kept(&mut positions, spelled, is_kept, kept, context)?;
                 Ok(())
             })?;
             let on_lines = self.on_lines(&copy, variant, meter)?;
@@ -301,15 +301,15 @@ impl BookMerge<'_> {
     }
 
     /// Writes the records of `positions` to `out`, except those that the filter or `is_kept` rejects. `spelled` returns
-    /// the spelling in which the move of a record is written. `doing` contains the path and the operation for the error
-    /// message if writing fails.
+    /// the spelling in which the move of a record is written. `context` contains the path and the operation (such as
+    /// `write`) for the error message if writing fails.
     fn write_kept(
         &self,
         positions: &mut BookPositions<'_>,
         spelled: impl Fn(&Entry) -> BookMove,
         is_kept: impl Fn(&Entry) -> bool,
         out: &mut impl Write,
-        doing: (&Path, &'static str),
+        context: (&Path, &'static str),
     ) -> Result<MergeSummary> {
         let mut summary = MergeSummary::default();
         for position in positions.by_ref() {
@@ -319,7 +319,7 @@ impl BookMerge<'_> {
             let (mut entries, is_scaled) = position.into_entries();
             entries.retain(&is_kept);
             self.filter.apply(&mut entries);
-            write_entries(&entries, out).at(doing.0, doing.1)?;
+            write_entries(&entries, out).at(context.0, context.1)?;
             summary.scaled += u64::from(is_scaled);
             summary.positions += u64::from(!entries.is_empty());
             summary.written += entries.len() as u64;
@@ -489,8 +489,9 @@ impl<'a> BookPositions<'a> {
         }
     }
 
-    /// Takes the next record from the books in the order of keys. If `key` is given, takes the record only if it has
-    /// this position key. Returns the key, the index of the book and the record, or `None` if no record was taken.
+    /// Takes the record with the smallest key from the books. If `key` is given, takes the record only if it has this
+    /// position key. Returns the key of the record, the index of its book and the record itself, or `None` if no record
+    /// was taken.
     ///
     /// # Errors
     ///
@@ -535,8 +536,8 @@ impl Iterator for BookPositions<'_> {
 /// An upper bound on the number of different moves in a position: the number of 16-bit values that a move can have.
 const MAX_MOVES_PER_POSITION: usize = 1 << 16;
 
-/// Sorts `sums` by move, and merges the elements of equal moves. An element contains the first record of a move and the
-/// sum of its weights.
+/// Sorts `sums` by move, and merges the elements of equal moves. Each element contains a record of a move and a sum of
+/// weights. A merged element contains the first record of the move and the sum of all its weights.
 fn add_up(sums: &mut Vec<(Entry, u64)>) {
     // The sort is stable, so the record of the first book comes first among equal moves.
     sums.sort_by_key(|(entry, _)| entry.mv);

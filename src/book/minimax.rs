@@ -15,7 +15,8 @@ use crate::{
     walk::{Source, TreeMove, each_position},
 };
 
-/// The maximum number of half-moves that the search looks ahead to determine the value of a position.
+/// The maximum number of half-moves by which the computation of `--minimax` looks ahead to determine the value of a
+/// position.
 const MAX_LOOKAHEAD: usize = 256;
 
 /// Statistics about the option `--minimax`, which lowers the weights of moves whose continuations score badly.
@@ -35,11 +36,11 @@ pub struct MinimaxSummary {
 /// A table of the factors, from 0 to 1, by which the option `--minimax` multiplies the weights of moves. A move
 /// gets a low factor if its continuations score badly in the counts.
 ///
-/// The factors depend on values of positions, from 0 to 1. The value of a position is the highest sure score of its
-/// moves. The sure score of a move is the smaller of two numbers: the lower bound of its confidence interval
-/// ([`Wdl::lower_bound`]), and 1 minus the value of the position after the move. Because of the lower bound, a move
-/// with a few lucky games does not determine a value. Moves with fewer games than the filter requires are ignored.
-/// Because moves can form cycles, only the next 256 half-moves are considered.
+/// The factors depend on values of positions, from 0 to 1. The value of a position is the highest cautious score of its
+/// moves. The cautious score of a move is the smaller of two numbers: the lower bound of the confidence interval of its
+/// results ([`Wdl::lower_bound`]), and 1 minus the value of the position after the move. Because of the lower bound, a
+/// move that scored well in only a few games does not determine a value. Moves with fewer games than the filter
+/// requires are ignored. Because moves can form cycles, only the next 256 half-moves are considered.
 #[derive(Clone, Debug)]
 pub(super) struct MinimaxFactors {
     /// Pairs of a key and a move, packed by [`key_and_move`] and sorted, each with the factor of the move. Moves that
@@ -95,7 +96,7 @@ impl MinimaxFactors {
         Ok(lowered)
     }
 
-    /// Returns how much of the total weight of the starting position's moves remains after all factors have been
+    /// Returns the share of the total weight of the starting position's moves that remains after all factors have been
     /// applied, in percent. The starting position is the first node of `graph`. `filter` and `weights` determine the
     /// weights before the factors.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
@@ -163,9 +164,9 @@ struct MinimaxEdge {
 impl MinimaxEdge {
     const NOWHERE: u64 = u64::MAX;
 
-    /// Returns the highest score that the side that plays this move can still reach after it: 1 minus the value of the
-    /// position after the move. `values` contains the values of the graph's positions. If the graph does not contain
-    /// the position after the move, returns 1.
+    /// Returns an upper bound on the score of this move for the side that plays it: 1 minus the value of the position
+    /// after the move. `values` contains the values of the graph's positions. If the graph does not contain the
+    /// position after the move, returns 1.
     fn score_left(&self, values: &[f64]) -> f64 {
         let after = usize::try_from(self.after).ok();
         let value = after.and_then(|after| values.get(after));

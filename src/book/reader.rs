@@ -24,9 +24,9 @@ use crate::{
 /// An open Polyglot book, in a file or in memory.
 ///
 /// A file may have any size; only the parts that are needed are read. Any number of threads may use a book at the same
-/// time. If another program replaces the file (which Windows may refuse), the book still reads the old file. At most 64
-/// books of a process keep their files open at the same time. The file of a further book is opened again for each read,
-/// which fails if the file has been replaced.
+/// time. If another program replaces the file (which Windows may refuse), the book still reads the old file. A process
+/// keeps the files of at most 64 books open. If more books are in use, the file of each additional book is opened again
+/// for each read, which fails if the file has been replaced.
 ///
 /// ```
 /// use polybook::{book::{Book, Entry}, position::{BookMove, key}};
@@ -63,7 +63,8 @@ impl Book {
         }
     }
 
-    /// Opens a book whose file may be truncated. Returns the book, and the number of bytes after its last whole record.
+    /// Opens a book whose file may end in the middle of a record. Returns the book, and the number of bytes after its
+    /// last whole record.
     pub(super) fn open_with_rest(path: &Path) -> Result<(Book, usize)> {
         let file = File::open(path).at(path, "open")?;
         let metadata = file.metadata().at(path, "open")?;
@@ -271,8 +272,8 @@ impl Book {
         Ok(each_move_once(pos, self.moves(key(pos))?))
     }
 
-    /// Returns `true` if the book is certain to have no record with the position key `key`. Only a book in memory is
-    /// searched. For a book in a file, always returns `false`, so that this function never reads the file.
+    /// Returns `true` if the book is certain to have no record with the position key `key`. Searches only a book that
+    /// is in memory. For a book in a file, always returns `false`, because searching would read the file.
     #[cfg(feature = "games")]
     pub(crate) fn certainly_lacks(&self, key: u64) -> bool {
         matches!(self.storage, BookStorage::Memory(_)) && matches!(self.storage.find(key), Ok(None))

@@ -74,8 +74,8 @@ impl FaultyRecords {
         self.count += 1;
     }
 
-    /// Returns a message about the faulty records. A single record is described by its index and the text `of_one`.
-    /// Several records are described by their number, the index of the first one, and the text `of_more`.
+    /// Returns a message about the faulty records. It names the first of them, and ends with `of_one` or `of_more`.
+    /// These texts describe the fault of a single record ("repeats a move") and of several ("repeat moves").
     fn text(&self, of_one: &str, of_more: &str) -> String {
         let first = self.first;
         match self.count {
@@ -230,9 +230,9 @@ impl FaultyBook {
     }
 }
 
-/// Returns a function that checks the moves of a book with the header `header`. The function returns `true` if the move
-/// is possible in some position of the header's variants. Drops and promotions to a king are accepted only if the
-/// header lists a variant other than standard chess and Chess960.
+/// Returns a function that checks the moves of a book with the header `header`. The returned function takes a move and
+/// returns `true` if some position of the header's variants allows the move. Drops and promotions to a king are
+/// accepted only if the header lists a variant other than standard chess and Chess960.
 pub(super) fn move_check(header: Option<Header>) -> fn(BookMove) -> bool {
     let chess = [Variant::Standard, Variant::Chess960].map(Variant::name);
     let is_for_variants = header.is_some_and(|header| {
@@ -328,8 +328,8 @@ fn number(bytes: &[u8]) -> u128 {
     u128::from_be_bytes(*bytes.first_chunk().expect("all texts are numbers"))
 }
 
-/// A mask of the low 48 bits of the numbers that [`repeated_anywhere`] sorts, which contain the index of a record. This
-/// is enough for a book of 4 petabytes.
+/// A mask of the low 48 bits of the numbers that [`repeated_anywhere`] sorts. These bits contain the index of a record,
+/// and are enough for a book of 4 petabytes.
 const INDEX_MASK: u64 = (1 << 48) - 1;
 
 /// Encodes a record as a number for sorting. The order of the numbers is by key, then by move, then by descending

@@ -72,9 +72,9 @@ pub fn begin_book_in_place(book: impl AsRef<Path>) -> Result<AtomicFile> {
 }
 
 /// Creates the output file for a book at the path `out`, which may replace an empty file or another book. A file
-/// without a header counts as a book if it has at least `enough` records that can belong to a book.
-fn begin_over(out: &Path, enough: usize) -> Result<AtomicFile> {
-    AtomicFile::create_over(out, |old| match may_be_replaced(old, enough)? {
+/// without a header counts as a book if it has at least `min_records` records that can belong to a book.
+fn begin_over(out: &Path, min_records: usize) -> Result<AtomicFile> {
+    AtomicFile::create_over(out, |old| match may_be_replaced(old, min_records)? {
         true => Ok(()),
         false => {
             let problem = "this file exists and may not be a Polyglot book: remove the file, or choose another file";
@@ -143,9 +143,9 @@ impl<'a> BookWriter<'a> {
         self.records.write_all(records)
     }
 
-    /// Copies the records of those positions of `book` for whose key `is_kept` returns `true`. Calls `is_kept` once for
-    /// each position, and with the key 0 for the header. Returns the numbers of copied positions, omitted positions and
-    /// copied records.
+    /// Copies the records of the positions of `book` that `is_kept` accepts. Calls `is_kept` once for each position,
+    /// with its key; the header counts as a position with the key 0. Returns the numbers of copied positions, omitted
+    /// positions and copied records.
     pub(super) fn copy(
         &mut self,
         book: &Book,

@@ -66,8 +66,8 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     })
 }
 
-/// The moves that a search for the lines of one side follows when that side is to move: only moves of the book, or all
-/// legal moves. When the opponent is to move, a search always follows the legal moves after which the book has a move.
+/// The choice of moves in a search for the lines of one side, when that side is to move: only moves of the book, or all
+/// legal moves. When the opponent is to move, every search follows the legal moves after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum FollowedMoves {
     OfTheBook,
@@ -230,7 +230,8 @@ impl LineWalk<'_> {
     ///
     /// When `side` is to move, `own` says whether to follow all legal moves or only moves of the book. When the
     /// opponent is to move, returns the moves after which the book has a move. Returns no moves if the position is
-    /// already on the current line, or if `seen`, the keys of the positions that this search has entered, contains it.
+    /// already on the current line, or if `seen` contains its key. `seen` contains the keys of the positions that this
+    /// search has entered, but if `own` is [`FollowedMoves::Any`], only those in which `side` is to move.
     fn enter(
         &mut self,
         at: &ListedPosition,

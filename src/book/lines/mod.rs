@@ -161,8 +161,8 @@ pub(super) struct PlayableMoves<'a> {
 }
 
 impl<'a> PlayableMoves<'a> {
-    /// Creates a source of the moves of `book`, like [`within`](PlayableMoves::within), whose filter takes at most
-    /// [`KeyFilter::MAX_BYTES`] bytes of memory.
+    /// Creates a source of the moves of `book`. Calls [`within`](PlayableMoves::within) with the largest useful memory
+    /// for the filter of keys, [`KeyFilter::MAX_BYTES`].
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
         PlayableMoves::within(book, meter, KeyFilter::MAX_BYTES)
     }
@@ -286,9 +286,10 @@ impl KeyFilter {
     }
 }
 
-/// Writes all lines of `side` that begin in the position `start`, as numbered lines of text. On a line, `side` plays
-/// moves of the book, and the opponent plays any move after which the book has a move. Each move of `side` is followed
-/// by its share of the position's weights in percent.
+/// Writes all lines of `side` that begin in the position `start` to `out`, as numbered lines of text. On a line, `side`
+/// plays moves of the book, and the opponent plays any move after which the book has a move. Each move of `side` is
+/// followed by its share of the position's total weight in percent. `path` is the path of the output for error
+/// messages, and `meter` shows the progress.
 ///
 /// # Errors
 ///
@@ -406,8 +407,9 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Writes the current line, followed by the text `note`. `portion` is the estimated fraction of the whole output
-    /// that this line completes, by which the progress advances.
+    /// Writes the current line to the output, followed by `note`, which says why the line ends here or is empty.
+    /// `portion` is the estimated fraction of the whole output that this line completes, by which the progress
+    /// advances.
     fn write_line(&mut self, note: &str, portion: f64) -> Result<()> {
         self.done.add(portion);
         let written = self.try_write_line(note);
