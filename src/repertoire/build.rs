@@ -63,8 +63,9 @@ impl OwnMoveRule {
     }
 }
 
-/// Chooses a move for the repertoire's side in the position `pos` by the rule `by`. `moves` contains the moves that
-/// were played in `pos` in the games of `source`, or some of them.
+/// Chooses a move for the repertoire's side in the position `pos` from `moves`, by the rule `by`. `moves` contains the
+/// moves of `source` in `pos`, or some of them. If `moves` is empty, chooses the legal move after which `source` has
+/// the most games. Returns `None` if it has no games after any legal move.
 ///
 /// # Errors
 ///
@@ -241,8 +242,8 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
 
 impl Built {
     /// Creates the repertoire of the side `color` from `graph`, the graph of the positions that a walk has visited. The
-    /// repertoire contains the moves of this side, and the opponent's replies that this side answers, sorted by number
-    /// of games in descending order. `summary` is stored in the result.
+    /// repertoire contains the moves of this side, and the opponent's replies that this side answers. The moves in each
+    /// position are sorted by number of games in descending order. `summary` is stored in the result.
     fn of(graph: &ReachGraph, color: Color, summary: BuildSummary) -> Built {
         let mut built = Built {
             color,

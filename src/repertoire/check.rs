@@ -96,9 +96,9 @@ pub struct CheckedGame {
     stats: Wdl,
 }
 
-/// The key by which [`CheckTotals`] groups equal deviations from a repertoire. It consists of a flag, which is `true`
-/// if the repertoire is for White, the side that left the repertoire, the identity (a hash) of the position before the
-/// move, and the move.
+/// The key by which [`CheckTotals`] groups equal deviations from a repertoire. It consists of a flag, the side that
+/// left the repertoire, the identity (a hash) of the position before the move, and the move. The flag is `true` if the
+/// repertoire is for White.
 type DeviationKey = (bool, Option<Side>, u64, BookMove);
 
 /// The number of games, and the player's results in them. A game without a result counts in `games`, but not in
@@ -231,8 +231,8 @@ pub fn check(
     })
 }
 
-/// The outcome of checking one game: its results, or the names of its players if the game was not checked because of
-/// them.
+/// The outcome of checking one game: the results of the check, or the names of the players if the game was not checked
+/// because it has none of the wanted players.
 enum Checked {
     /// One result for each repertoire against which the game was checked. Empty if no repertoire is for the game's
     /// variant.
@@ -307,7 +307,8 @@ impl Check<'_> {
     /// Checks the current game of `reader` against the repertoires. `text` is the whole text that the reader reads.
     /// Returns an error only if a repertoire cannot be read.
     ///
-    /// Returns [`Checked::OtherPlayers`] if none of the wanted players played a side that has a repertoire.
+    /// Returns [`Checked::OtherPlayers`] if no side that has a repertoire was played by one of the wanted players
+    /// ([`Check::players`]).
     fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Checked> {
         let tags = reader.tags().clone();
         let how = self.name_match();
@@ -477,8 +478,8 @@ impl GameState<'_> {
 }
 
 impl CheckedGame {
-    /// Returns the text of a comment for the place where the game left the repertoire. It lists the moves that the
-    /// repertoire contains there.
+    /// Returns the text of a comment on the move by which the game left the repertoire. The comment lists the moves
+    /// that the repertoire contains instead.
     fn comment(&self) -> String {
         let moves = self.departure.repertoire.join(", ");
         match (self.left_by, &*moves) {

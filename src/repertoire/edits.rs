@@ -61,7 +61,7 @@ impl Edits {
         Ok(edits)
     }
 
-    /// Returns the lines whose moves are added. Each line begins in the starting position of the variant.
+    /// Returns the lines of moves to add to the repertoire. Each line begins in the starting position of the variant.
     pub fn added(&self) -> impl Iterator<Item = &[Move]> {
         self.added.iter().map(Vec::as_slice)
     }

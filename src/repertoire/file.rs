@@ -121,7 +121,8 @@ impl Writing<'_> {
         }
     }
 
-    /// Returns a tree of the repertoire's moves for each start position.
+    /// Returns one tree for each start position of the repertoire. The tree contains the moves of the repertoire from
+    /// there.
     fn trees(&self) -> impl Iterator<Item = Tree<'_, &dyn Source>> {
         let limits = || Limits {
             memory: self.memory.share(2),

@@ -140,8 +140,8 @@ impl Source for Additions {
     }
 }
 
-/// Finds the opponent's moves that a repertoire does not answer. Also chooses answers to as many of the most likely of
-/// them as `find.add` requests.
+/// Finds the opponent's moves that a repertoire does not answer. Also chooses answers to the most likely of these
+/// moves; `find.add` contains the maximum number of answers, and the rule that chooses them.
 ///
 /// # Errors
 ///

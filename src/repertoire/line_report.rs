@@ -207,9 +207,9 @@ pub fn line_report(
     Ok(report)
 }
 
-/// A source of the opponent's replies on the lines of a repertoire to a target position. It contains replies only in
-/// positions from which the repertoire leads to the target. A walk therefore visits only the positions on these lines,
-/// and the positions one move away from them.
+/// A source of the opponent's replies, for computing the probability that a game reaches a target position. It returns
+/// replies only in positions from which moves of the repertoire lead to the target. A walk therefore visits only the
+/// positions on lines to the target, and the positions one move away from these lines.
 struct PathsTo<'a> {
     pos: u64,
     /// The identities of the positions from which moves of the repertoire lead to `pos`.

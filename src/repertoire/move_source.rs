@@ -292,8 +292,9 @@ impl MoveSource {
         )
     }
 
-    /// Returns this source with the set of variants of `other`. Used for a copy of `other` that lacks games or moves,
-    /// because the copy may lack all games of a variant.
+    /// Returns this source with its set of variants replaced by that of `other`. Used for a copy of `other` from which
+    /// games or moves were removed: the copy may have no games of a variant left, but must still count as a source of
+    /// this variant.
     pub(super) fn with_variants_of(self, other: &MoveSource) -> MoveSource {
         MoveSource {
             variants: other.variants.clone(),
@@ -390,8 +391,9 @@ impl MoveSource {
         })
     }
 
-    /// Counts the moves of `path`, a PGN file or a directory of counts, and returns them as a source. `option` is the
-    /// method of [`MakeBook`] for an option that is also set to `true`, such as [`MakeBook::variations`].
+    /// Counts the moves of `path`, a PGN file or a directory of counts, and returns them as a source. `option` is a
+    /// method of [`MakeBook`] that sets a flag, such as [`MakeBook::variations`]. The moves are counted with this flag
+    /// set to `true`.
     fn count_moves(
         path: &Path,
         option: fn(MakeBook, bool) -> MakeBook,
@@ -637,9 +639,10 @@ impl OpenOptions<'_> {
         Ok(starts)
     }
 
-    /// Loads the active moves of the OOBS database `obs` into memory, because looking up many positions in the database
-    /// would be slow. Also returns the number of rows that cannot be read and were skipped. The positions belong to the
-    /// first of `variants`, or to standard chess if the set is empty.
+    /// Loads the moves of the OOBS database `obs` into memory, except those that the database marks as inactive,
+    /// because looking up many positions in the database would be slow. Also returns the number of rows that cannot be
+    /// read and were skipped. The positions belong to the first of `variants`, or to standard chess if the set is
+    /// empty.
     fn moves_of(
         &self,
         obs: &crate::obs::Obs,
@@ -751,7 +754,7 @@ impl Source for MoveSource {
 }
 
 /// Returns the legal moves that `counts` contains for the position `pos`, sorted by weight in descending order. `known`
-/// creates the [`TreeMove`] for a move and its results.
+/// is a function that creates the [`TreeMove`] from a move and its results.
 fn moves_of(
     counts: &FindableCounts,
     pos: &Keyed<VariantPosition>,

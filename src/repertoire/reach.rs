@@ -45,8 +45,9 @@ pub(super) struct Walk<'a> {
 }
 
 /// A function that returns the moves of the repertoire's side in a position, or `None` if the repertoire has no answer
-/// there. The second argument is the probability, as far as it is known, that a game reaches the position. If the walk
-/// reaches a position without an answer once more, it calls the function again with the higher probability.
+/// there. The second argument is the probability that a game reaches the position by the paths that the walk has
+/// followed so far. If another path leads to a position without an answer, the walk calls the function again, with the
+/// higher probability.
 pub(super) type AnswerOf<'a> =
     &'a mut dyn FnMut(&Keyed<VariantPosition>, f64) -> Result<Option<Vec<TreeMove>>>;
 
@@ -98,7 +99,7 @@ pub(super) struct Edge {
     is_reversible: bool,
 }
 
-/// The share of the games that are still in a repertoire after a certain half-move of the opponent.
+/// The share of all games that a repertoire still covers after a certain half-move of the opponent.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
 pub struct Coverage {
     /// The number of the half-move, from 1. It is one of the opponent's.
@@ -117,8 +118,8 @@ impl Walk<'_> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the walk is cancelled or the positions exceed the memory budget. Also returns the errors of
-    /// the source and of `answer`.
+    /// Returns an error if the walk is cancelled, if the positions exceed the memory budget, if the source cannot be
+    /// read, or if `answer` returns an error.
     pub(super) fn run(&self, answer: AnswerOf<'_>) -> Result<ReachGraph> {
         let mut graph = ReachGraph {
             start: self.start.clone(),
@@ -303,7 +304,8 @@ impl ReachGraph {
     }
 
     /// Returns the probability that a game reaches each position of the graph, in the order of the nodes. Unlike
-    /// [`ReachNode::reach`], this includes the positions after the last moves that the walk followed.
+    /// [`ReachNode::reach`], the result also takes into account the last moves of paths that the walk did not follow
+    /// further because they had the maximum length.
     pub(super) fn reach(&self) -> Vec<f64> {
         let mut reach = vec![0.0; self.nodes.len()];
         reach[0] = 1.0;
@@ -374,8 +376,8 @@ impl ReachGraph {
         position_after(&self.start, self.line(id))
     }
 
-    /// Returns the share of the games that are still in the repertoire after each half-move of the opponent, in the
-    /// order of the half-moves. `color` is the side of the repertoire.
+    /// Returns, for each half-move of the opponent, the share of all games that the repertoire still covers after it,
+    /// in the order of the half-moves. `color` is the side of the repertoire.
     pub(super) fn coverage(&self, color: Color) -> Vec<Coverage> {
         let first = usize::from(self.start.turn() == color) + 1;
         let mut share = 1.0 - self.lost.get(&0).copied().unwrap_or(0.0);

@@ -45,8 +45,8 @@ impl RemovedMoves {
     /// wherever its position occurs. Tags, comments, and the order of the remaining moves and variations stay
     /// unchanged. `games` must be a reader of the whole `text`.
     ///
-    /// If a removed move has variations, the first remaining one takes its place in the line. The other variations
-    /// become variations of the first move of this one.
+    /// If a removed move has variations, the first variation that still has moves takes the place of the move in the
+    /// line. The other variations become alternatives to the first move of this variation.
     pub(super) fn cut(&self, text: &[u8], mut games: GameReader<'_>, out: &mut Vec<u8>) {
         let mut copied = 0;
         while games.next_game() {
