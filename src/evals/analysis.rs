@@ -36,8 +36,8 @@ use crate::{
 /// further positions.
 const MAX_FAILURES: u64 = 20;
 
-/// The depth from which an evaluation counts as complete, even if the engine searched fewer nodes than requested. An
-/// engine reaches this depth only if it has searched the whole game tree.
+/// The minimum depth at which an evaluation counts as complete even if the engine searched fewer nodes than requested.
+/// An engine reaches this depth only if it has searched the whole game tree.
 const WHOLE_DEPTH: u8 = 200;
 
 /// The result of evaluating positions with an engine: the evaluations, and a report.
@@ -65,7 +65,7 @@ impl Analyst<'_> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the engine cannot be started. Also returns the errors of [`Journal::open`].
+    /// Returns an error if the engine cannot be started. Also fails for the same reasons as [`Journal::open`].
     pub(super) fn start<'a>(options: &'a EngineOptions, out: &Path) -> Result<Analyst<'a>> {
         let engine = Engine::start(options)?;
         let asked = EngineSettings {
@@ -82,13 +82,13 @@ impl Analyst<'_> {
         })
     }
 
-    /// Evaluates `positions` on several threads. Returns the evaluations, and the journal that contains them. Skips a
-    /// position if the journal, or the old output `before`, already contains an evaluation of it that is thorough
-    /// enough. `meter` shows the progress.
+    /// Evaluates `positions` on several threads. Returns the evaluations, and the journal that contains them. `before`
+    /// is the old store at the path of the output, if there is one. Skips a position if the journal contains an
+    /// evaluation of it, or if `before` contains one that is thorough enough. `meter` shows the progress.
     ///
     /// # Errors
     ///
-    /// Returns an error if the store cannot be read or the journal cannot be written. A failure of the engine is not an
+    /// Returns an error if `before` cannot be read or the journal cannot be written. A failure of the engine is not an
     /// error, but is counted in the report.
     pub(super) fn evaluate(
         self,
@@ -182,7 +182,8 @@ impl Analyst<'_> {
     }
 }
 
-/// The data that all threads with an engine share: the positions to evaluate, and the results.
+/// The data that the threads that evaluate positions share: the positions to evaluate, and the results. Each thread
+/// uses an engine process of its own.
 struct Jobs<'a> {
     options: &'a EngineOptions,
     todo: &'a [&'a Chess],
@@ -195,8 +196,8 @@ struct Jobs<'a> {
     meter: &'a Meter,
 }
 
-/// The results of all threads with an engine: the evaluations, the failures, and the journal in which evaluations are
-/// saved.
+/// The results of all threads that evaluate positions: the evaluations, the failures, and the journal in which
+/// evaluations are saved.
 struct JobResults {
     journal: Journal,
     evaluated: Vec<EvalRecord>,
@@ -277,8 +278,8 @@ const MAX_BUFFERED_LINES: usize = 64;
 const MAX_OPTIONS: usize = 1 << 12;
 const MAX_LIST_LENGTH: usize = 2000;
 
-/// The maximum duration of a single wait for an engine's output. If a wait takes longer, polybook was suspended in
-/// between, for example by Ctrl-Z. The excess is not counted against the time limit.
+/// The maximum duration of a single wait for an engine's output. If a wait takes longer, polybook was suspended during
+/// the wait, for example by Ctrl-Z. The additional time is then not counted against the time limit.
 const MAX_SINGLE_WAIT: Duration = Duration::from_millis(200);
 
 /// The program of a UCI engine, with the settings for evaluating positions.
@@ -432,7 +433,7 @@ impl Engine {
     }
 }
 
-/// The score, the depth and the number of nodes that an engine has reported most recently during a search.
+/// The score, the depth and the number of nodes that an engine last reported during a search.
 #[derive(Default)]
 struct EngineInfo {
     /// The score for the side to move.
@@ -546,7 +547,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
     })
 }
 
-/// Checks that `positions`, a number of positions that wait for their evaluations, fit in `memory`.
+/// Checks that `memory` is enough for `positions` positions, which are kept in memory until they are evaluated.
 ///
 /// # Errors
 ///

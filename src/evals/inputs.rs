@@ -148,14 +148,15 @@ pub(super) struct SourceBatches<'a> {
     blocks: u64,
 }
 
-/// The source of the batches of an input: a text with the cutter that divides it, or a store of evaluations.
+/// The origin of the batches of an input: a text with the [`Cutter`] that divides it into batches, or a store of
+/// evaluations.
 enum BatchSource<'a> {
     Text(&'a Input, InputEntries, Box<Cutter<Text>>),
     Records(&'a Evals),
 }
 
-/// A reader of the decompressed bytes of a text. It first returns the bytes that have already been read to detect the
-/// format.
+/// A reader of the decompressed bytes of a text. It first returns the bytes that were already read from the stream to
+/// detect the format.
 type Text = Chain<Cursor<Vec<u8>>, Stream>;
 
 impl<'a> SourceBatches<'a> {

@@ -35,8 +35,8 @@ use crate::{
 /// The size of a record in bytes. A record contains a position and its evaluation.
 pub(super) const RECORD_SIZE: usize = 44;
 
-/// The first bytes of a store of evaluations: eight zeros, and the name and the version of the format. They have the
-/// length of a record. The zeros are at the place of a record's position key, so that these bytes sort before all
+/// The first bytes of a store of evaluations: eight zero bytes, and the name and the version of the format. They are as
+/// long as a record. The zero bytes are where a record has its position key, so that these bytes sort before all
 /// records.
 pub(super) const FIRST_BYTES: [u8; RECORD_SIZE] = {
     let text = b"polybook evals 2";
@@ -89,7 +89,7 @@ pub(super) fn with_origins(mut records: Checksum, origins: &[String]) -> Checksu
     records
 }
 
-/// An evaluation of a position: the score, and the depth and size of the search.
+/// An evaluation of a position: the score, the depth of the search, and the number of positions that were searched.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Serialize, Debug)]
 pub struct Eval {
     /// The score.
@@ -222,8 +222,9 @@ impl EvalRecord {
 /// than a record of a store.
 pub(super) const RANKED_SIZE: usize = RECORD_SIZE + 1;
 
-/// The number of bytes before the score in [`RankedBytes`]. They contain the position key, the depth, the nodes and the
-/// origin. If they are equal in two evaluations, the evaluations differ only in their scores, and neither is preferred.
+/// The number of bytes before the score in [`RankedBytes`]. They contain the position key, the depth, the number of
+/// nodes and the origin. Two evaluations in which these bytes are equal differ only in their scores, so neither search
+/// is more thorough.
 pub(super) const BYTES_BEFORE_SCORE: usize = 19;
 
 /// A record of a store of evaluations, [encoded](EvalRecord::to_ranked) so that records can be sorted by their
@@ -250,8 +251,8 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Score(i16);
 
-/// The maximum absolute value of a score in centipawns. A score is stored as an integer; greater absolute values
-/// represent mates.
+/// The maximum absolute value of a score in centipawns. A score is stored as an integer; integers with greater absolute
+/// values represent mates.
 const MAX_CENTIPAWNS: i16 = 32000;
 
 /// The base of the integers that encode mates: `MATE_BASE` - N encodes a mate in N moves.

@@ -43,8 +43,8 @@ impl LineFormat {
     }
 }
 
-/// Reads the evaluations in `text`, a batch of lines in the format `format`. `origin` is the number of the source of
-/// these evaluations, which each evaluation stores. Skips empty lines and comments, which begin with `#`.
+/// Reads the evaluations in `text`, a batch of lines in the format `format`. Stores `origin`, the number of the source
+/// of these evaluations, in each of them. Skips empty lines and comments, which begin with `#`.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
@@ -73,16 +73,16 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
     read
 }
 
-/// The number from which the values of the EPD operation `ce` that encode mates are computed. The value is
-/// `CE_MATE_BASE` - 2N if the side to move mates in N moves, and 2N + 1 - `CE_MATE_BASE` if it is mated in N moves.
-/// Other values are scores in centipawns.
+/// The base of the values of the EPD operation `ce` that encode mates. The value of `ce` is `CE_MATE_BASE` - 2N if the
+/// side to move mates in N moves, and 2N + 1 - `CE_MATE_BASE` if it is mated in N moves. Other values are scores in
+/// centipawns.
 const CE_MATE_BASE: i64 = 32768;
 
 /// The maximum number of moves to a mate that the EPD operation `ce` can express.
 const MAX_MATE_MOVES: i64 = 383;
 
-/// Reads an evaluation from `line`, an EPD. `origin` is the number of the source of the evaluation, which the
-/// evaluation stores. Returns `None` if the EPD contains no evaluation. The error message says what cannot be read.
+/// Reads an evaluation from `line`, an EPD. Stores `origin`, the number of its source, in the evaluation. Returns
+/// `None` if the EPD contains no evaluation. The error message says what cannot be read.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (pos, operations) = split_epd(line)?;
     let score = match (number(operations, "dm")?, number(operations, "ce")?) {
@@ -132,8 +132,8 @@ pub(super) fn quoted(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
-/// Splits `line` after its first `words` words, and returns the two parts. If the line has fewer words, the
-/// second part is empty.
+/// Splits `line` after its first `words` words, and returns the text of these words and the rest. The rest is empty if
+/// the line has no more words.
 fn after_words(line: &str, words: usize) -> (&str, &str) {
     let mut rest = line;
     for _ in 0..words {
@@ -166,9 +166,10 @@ fn split_epd(line: &str) -> Result<(Chess, &str), String> {
         .ok_or_else(|| problem_of(problem))
 }
 
-/// Returns `true` if `text` can be the operations of an EPD that has fewer than four fields. An empty text can. Any
-/// other text must end with a semicolon, and its first word must have at least two characters, begin with a lower-case
-/// letter and not be a misspelled square such as `e9`.
+/// Returns `true` if `text` can be the operations of an EPD that has fewer than four fields. This is the case if `text`
+/// is empty, or if it ends with a semicolon and its first word looks like an opcode. An opcode begins with a lower-case
+/// letter and has at least two characters. If it has two, and the second is a digit, the first must be `c` or `v`: any
+/// other may be a misspelled square such as `e9`.
 fn are_operations(text: &str) -> bool {
     let opcode = text.split_whitespace().next().unwrap_or_default();
     let is_opcode = match opcode.as_bytes() {
@@ -222,9 +223,8 @@ struct LichessLineScore {
 }
 
 /// Reads a line of the evaluations file that Lichess publishes. Returns the position with its deepest evaluation, or
-/// `None` if the line contains no evaluation. The score is that of the first variation, which is the best one. `origin`
-/// is the number of the source of the evaluation, which the evaluation stores. The error message says what cannot be
-/// read.
+/// `None` if the line contains no evaluation. The score is that of the first variation, which is the best one. Stores
+/// `origin`, the number of its source, in the evaluation. The error message says what cannot be read.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = from_text(Some(&line.fen), None).map_err(problem_of)?;
@@ -270,8 +270,8 @@ pub(super) fn position_of(format: LineFormat, line: &[u8]) -> Result<Chess, Stri
     }
 }
 
-/// Returns the error message for a FEN that cannot be read. For a position of Chess960, the message says that
-/// only standard chess is supported.
+/// Returns the error message for a FEN that cannot be read because of `err`. If the FEN is a position of Chess960, the
+/// message says that only standard chess is supported.
 fn problem_of(err: LineError) -> String {
     match err {
         LineError::Chess960 { fen } => {
@@ -329,8 +329,8 @@ pub(super) struct BatchRead {
 }
 
 impl BatchRead {
-    /// Counts the current entry as rejected. Also stores the reason and `offset`, the offset of the fault or of the
-    /// faulty line in the batch, unless enough rejected entries are stored already.
+    /// Counts the current game, line or record as rejected. Also stores `reason` and `offset`, unless enough rejected
+    /// entries are stored already. `offset` is the offset in the batch at which the fault or the faulty line begins.
     pub(super) fn reject(&mut self, offset: usize, reason: String) {
         self.rejected += 1;
         if self.described.len() < EvalsReport::MAX_DESCRIBED {

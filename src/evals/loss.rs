@@ -106,8 +106,8 @@ impl JudgedMove {
         }
     }
 
-    /// Returns `true` if the value `self` may be compared with the value `other`: if one of them is a mate, or if the
-    /// depth of `self` is at least half the depth of `other`.
+    /// Returns `true` if the value `self` counts as an alternative to the value `other`: if at least one of them is a
+    /// mate, or if the depth of `self` is at least half the depth of `other`.
     fn counts_for(self, other: JudgedMove) -> bool {
         let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
         are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()

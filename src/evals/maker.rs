@@ -97,10 +97,10 @@ pub(super) fn begin_output(
 /// another store. Texts may be compressed. The format of an input is detected from its first bytes.
 ///
 /// The store contains one evaluation of each position: the deepest one. A search of 2^N nodes counts as at least N
-/// half-moves deep. Among equally deep evaluations, the one with the most nodes is chosen. Further ties are broken by
-/// the alphabetical order of the origins' names, then by frequency, then by the median. The result therefore does not
-/// depend on the order of the inputs. An evaluation from an input store counts once, however often it was read when
-/// that store was made.
+/// half-moves deep. Among equally deep evaluations, the one with the most nodes is chosen, then the one whose origin
+/// (source) has the alphabetically first name. If several still remain, the score that was read most often is chosen,
+/// then the median of the scores. The result therefore does not depend on the order of the inputs. An evaluation from
+/// an input store counts once, however often it was read when that store was made.
 #[derive(Clone, Debug)]
 pub struct MakeEvals {
     /// The inputs.
@@ -139,7 +139,7 @@ impl MakeEvals {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`claim`](MakeEvals::claim) and [`finish`](ClaimedEvals::finish).
+    /// Fails for the same reasons as [`claim`](MakeEvals::claim) and [`finish`](ClaimedEvals::finish).
     pub fn run(&self, out: &Path, format: EvalsFormat) -> Result<EvalsReport> {
         self.claim(out, format)?.finish(&[])
     }
@@ -343,8 +343,8 @@ struct EvalCollector<'a> {
 }
 
 impl EvalCollector<'_> {
-    /// Adds all evaluations of the file `input` to the collector. `source` is the same input, opened, and `stream`
-    /// contains the options for decompression. Uses all threads of the current rayon pool.
+    /// Adds all evaluations of the file `input` to the collector. `source` is the opened file, and `stream` contains
+    /// the options for decompression. Uses all threads of the current rayon pool.
     fn read(&mut self, source: &EvalsSource, input: &Input, stream: &StreamOptions) -> Result<()> {
         let batches = source.open(stream)?;
         let entries = batches.entries();
@@ -442,9 +442,9 @@ impl EvalCollector<'_> {
 
 impl EvalsReport {
     /// Adds a rejected game or line of the file `input` to the report, unless the report already describes enough of
-    /// them. The last argument describes the entry: its number in the batch, the offset of the fault in the batch, and
-    /// the reason. `before` is the number of entries of the file before the batch, and `offset` is the offset of the
-    /// batch in the file.
+    /// them. `entries` is the kind of entries in the file, and `before` is the number of entries before the current
+    /// batch. `offset` is the offset of the batch in the file. The last argument describes the rejected entry: its
+    /// number in the batch, the offset of the fault in the batch, and the reason.
     fn describe(
         &mut self,
         input: &Input,

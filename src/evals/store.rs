@@ -80,7 +80,7 @@ impl Evals {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`open`](Evals::open), and an error if a checksum of loaded records does not match.
+    /// Fails for the same reasons as [`open`](Evals::open), and if a checksum of loaded records does not match.
     pub fn open_within(path: impl AsRef<Path>, memory: u64) -> Result<Evals> {
         let mut evals = Evals::open(path)?;
         if let Storage::File(file, len) = &evals.storage
@@ -172,8 +172,8 @@ impl Evals {
         Ok(found)
     }
 
-    /// Returns the bytes of the records in the block with the number `block`. Verifies their checksum, unless the
-    /// records were loaded into memory and verified when the store was opened.
+    /// Returns the bytes of the records in the block with the number `block`. Verifies the checksum of the block,
+    /// unless the records were loaded into memory and verified when the store was opened.
     fn verified_block(&self, block: u64) -> Result<Cow<'_, [u8]>> {
         let first = block * RECORDS_PER_BLOCK;
         let count = RECORDS_PER_BLOCK.min(self.len().saturating_sub(first));
@@ -209,7 +209,7 @@ impl Evals {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`find`](Evals::find).
+    /// Fails for the same reasons as [`find`](Evals::find).
     pub fn of_position<P: Rules>(&self, pos: &P) -> Result<Option<Eval>> {
         match pos.rules().number() {
             Some(0) => self.find(eval_key(pos)),
@@ -222,7 +222,7 @@ impl Evals {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`find`](Evals::find).
+    /// Fails for the same reasons as [`find`](Evals::find).
     pub fn after<P: Rules>(&self, pos: &P, mv: Move) -> Result<Option<Eval>> {
         let mut after = pos.clone();
         after.play_unchecked(mv);
