@@ -152,9 +152,8 @@ fn rewrite(
     Ok(records)
 }
 
-/// The keys of two kinds of positions: those that the removed positions lead to, and those that can still be reached
-/// from the starting position. A position of the first kind that is not of the second kind is an orphan, and is
-/// removed, too.
+/// The keys by which orphans are found. An orphan is a position that the removed positions lead to, but that can no
+/// longer be reached from the starting position. Orphans are removed, too.
 struct Orphans {
     from_removed: SpillingSet,
     still_reached: Vec<SpillingSet>,
@@ -162,8 +161,8 @@ struct Orphans {
 
 impl Orphans {
     /// Finds the positions that the positions in `removed` lead to in `before`, the book before the removal. Also finds
-    /// the positions that can still be reached in `after`, the book without them, from the starting position of
-    /// `variant`.
+    /// the positions that can be reached from the starting position of `variant` in `after`, the book without the
+    /// positions in `removed`.
     fn new(
         before: &Book,
         after: &Book,

@@ -49,7 +49,7 @@ pub struct BookMaker<'a> {
     kept: Vec<Option<Vec<WeighedMove>>>,
 }
 
-/// The changes that the options `--max-loss` and `--minimax` make to a book. They are computed from the book without
+/// The changes that the options `--max-loss` and `--minimax` make to a book. They are computed from the book before
 /// these changes.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {

@@ -496,7 +496,7 @@ impl<'a> BookPositions<'a> {
     /// # Errors
     ///
     /// Returns an error if a book cannot be read.
-    fn next_of(&mut self, key: Option<u64>) -> Result<Option<(u64, usize, Entry)>> {
+    fn next_record(&mut self, key: Option<u64>) -> Result<Option<(u64, usize, Entry)>> {
         let is_of_key = |record: &Result<(u64, usize, Entry)>| match (record, key) {
             (Ok((found, ..)), Some(key)) => *found == key,
             _ => true,
@@ -507,11 +507,11 @@ impl<'a> BookPositions<'a> {
     }
 
     fn next_position(&mut self) -> Result<Option<PositionEntries>> {
-        let Some((key, first_book, first)) = self.next_of(None)? else {
+        let Some((key, first_book, first)) = self.next_record(None)? else {
             return Ok(None);
         };
         let mut sums = vec![(first, u64::from(first.weight))];
-        while let Some((_, book, entry)) = self.next_of(Some(key))? {
+        while let Some((_, book, entry)) = self.next_record(Some(key))? {
             if self.policy == MergePolicy::Sum || book == first_book {
                 // Adding up early bounds the memory if a damaged book repeats moves very often.
                 if sums.len() == 2 * MAX_MOVES_PER_POSITION {

@@ -53,7 +53,8 @@ impl Book {
 ///
 /// # Errors
 ///
-/// Returns the errors of [`AtomicFile::create_over`], and an [`Error::File`] if `out` exists and is not a book.
+/// Fails for the same reasons as [`AtomicFile::create_over`]. Returns an [`Error::File`] if `out` exists and is not a
+/// book.
 pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
     begin_over(out.as_ref(), MIN_PLAUSIBLE_RECORDS)
 }

@@ -94,10 +94,10 @@ impl Budget {
         }
     }
 
-    /// Returns the part of the memory budget that is left for sorting the rows of an output. `counts` is the memory
-    /// that the counts of moves take, and `outputs` is the memory that other outputs take until they are written, both
-    /// in bytes.
-    pub(super) fn left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
+    /// Returns the part of the run's memory budget that is left for sorting or checking the contents of an output.
+    /// `counts` is the memory that the counts of moves take, and `outputs` is the memory that other outputs take until
+    /// they are written, both in bytes.
+    pub(super) fn memory_left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions needs one more byte for each record.
         let held = counts + counts / 8 + outputs;
         let memory = &run.memory;
@@ -181,7 +181,7 @@ impl Needs {
     /// Records that an output contains all counted positions, so it needs the results of their moves, and the starting
     /// positions of the games. If the options allow variants, results are counted by identity (a hash that
     /// distinguishes positions with equal keys), otherwise by position key.
-    pub(super) fn all_positions(&mut self, options: &MakeBook) {
+    pub(super) fn add_all_positions(&mut self, options: &MakeBook) {
         let by_identity = options.distinguishes_variants();
         self.keys |= !by_identity;
         self.identities |= by_identity;

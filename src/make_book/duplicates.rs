@@ -45,7 +45,7 @@ impl<P: Rules> UncountedMoves<P> {
 
     /// Adds the next uncounted move of the game to the list. `text` is the move as the PGN spells it. An empty text
     /// means a null move.
-    pub(super) fn take(&mut self, text: &[u8]) {
+    pub(super) fn push(&mut self, text: &[u8]) {
         self.is_over |= text.is_empty();
         self.plies += usize::from(!self.is_over);
         let pos = self.pos.take();
@@ -211,7 +211,7 @@ mod tests {
         let rest = |words: &[&str]| {
             let start = Some(Keyed::new(Chess::default()));
             let mut rest = UncountedMoves::new(start, PieceLetters::English);
-            words.iter().for_each(|word| rest.take(word.as_bytes()));
+            words.iter().for_each(|word| rest.push(word.as_bytes()));
             (rest.plies, rest.into_bytes())
         };
         assert_eq!(rest(&["Nf3", "d5"]), rest(&["Ng1f3", "d5"]));

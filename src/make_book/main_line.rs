@@ -205,8 +205,8 @@ impl MainLine {
     ) -> MainLineEnd {
         let (rest, end) = if options.drop_duplicates || needs.openings {
             let mut rest = UncountedMoves::new(Some(pos.clone()), options.piece_letters);
-            first.into_iter().for_each(|text| rest.take(text));
-            let end = games.rest_of_moves(|text| rest.take(text));
+            first.into_iter().for_each(|text| rest.push(text));
+            let end = games.rest_of_moves(|text| rest.push(text));
             let plies = rest.plies;
             self.rest_identities = std::mem::take(&mut rest.identities);
             self.rest = rest.into_bytes();
@@ -235,8 +235,8 @@ impl MainLine {
             return games.skip_moves();
         }
         let mut rest = UncountedMoves::<P>::new(None, options.piece_letters);
-        rest.take(text);
-        let end = games.rest_of_moves(|text| rest.take(text));
+        rest.push(text);
+        let end = games.rest_of_moves(|text| rest.push(text));
         self.rest = rest.into_bytes();
         end
     }

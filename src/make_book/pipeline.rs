@@ -51,7 +51,7 @@ impl MakeBook {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`run`](MakeBook::run) that are found before games are read.
+    /// Fails for those reasons for which [`run`](MakeBook::run) fails before it reads games.
     pub fn check_outputs(&self) -> Result<()> {
         let threads = task::pool(self.threads)?.current_num_threads();
         let inputs = Inputs::open(self, threads)?;
@@ -140,7 +140,7 @@ impl MakeBook {
             options.variant = inputs.variant;
             options.check(&inputs)?;
             let mut needs = Needs::default();
-            needs.all_positions(&options);
+            needs.add_all_positions(&options);
             needs.starts = false;
             let ordered = if needs.keys {
                 inputs.ordered_size()

@@ -253,7 +253,7 @@ impl<'a> Replayer<'a> {
             Ok((start, castling_dropped)) => {
                 self.outcome.totals.castling_dropped += u64::from(castling_dropped);
                 let start = Keyed::new(start);
-                self.note_start(&start);
+                self.record_start(&start);
                 self.play(games, variant, start, tag_result);
             }
             Err(err) => self.reject_start(games, &err),
@@ -292,7 +292,7 @@ impl<'a> Replayer<'a> {
 
     /// Records the starting position of a game, if an output needs it. Must not be called for a game of standard chess
     /// without a `FEN` tag, because such games are not recorded.
-    fn note_start<P: Rules>(&mut self, start: &Keyed<P>) {
+    fn record_start<P: Rules>(&mut self, start: &Keyed<P>) {
         let epd = || exact_epd_of(start.position());
         if self.needs.game_starts {
             self.start = Some(epd());

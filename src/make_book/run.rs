@@ -209,7 +209,7 @@ pub(super) struct BatchDispatcher<'s, 'scope, 'run> {
 }
 
 impl<'run> BatchDispatcher<'_, '_, 'run> {
-    /// Returns the id of the next batch: its number and its input. Blocks while too many of the batches before it are
+    /// Returns the id of the next batch: its number and its input. Blocks while too many earlier batches are
     /// unprocessed, unless the run has failed.
     pub(super) fn next_id(&mut self) -> BatchId {
         let id = self.next;

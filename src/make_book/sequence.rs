@@ -91,8 +91,8 @@ impl<'a> Sequencer<'a> {
         self.processed_batches
     }
 
-    /// Adds the data collected from the batch `id` to the queue. Then processes each batch for which no earlier batch
-    /// is missing, and returns the data of these batches.
+    /// Adds the data collected from the batch `id` to the queue. Then processes every batch in the queue whose
+    /// predecessors have all been processed, and returns the data of these batches.
     ///
     /// The caller must add the records in the returned data to the counts, after unlocking the mutex that protects the
     /// sequencer.

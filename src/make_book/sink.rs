@@ -22,7 +22,7 @@ use crate::{
     storage::output::Finished,
 };
 
-/// A description of an output that a run of `make-book` will write, with a function that opens it.
+/// A description of an output that a run of `make-book` will write, with a function that opens the output.
 pub(super) struct Plan<'a> {
     pub path: &'a Path,
     /// The reason why the output can be made only from games, or `None` if it can also be made from counts.

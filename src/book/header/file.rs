@@ -23,7 +23,7 @@ pub const DEFAULT_COMMENT: &str = "(default comment created by polybook pgheader
 
 /// Returns an error if the file at `path` cannot be a Polyglot book, because its size is not a multiple of 16, or
 /// because the keys of its first ten records do not ascend.
-fn refuse_other(path: &Path) -> Result<()> {
+fn refuse_non_book(path: &Path) -> Result<()> {
     let bad = |what| Err(Error::format(path, HeaderError::BadFormat(what)));
     let file = File::open(path).at(path, "open")?;
     let size = file.metadata().at(path, "open")?.len();
@@ -139,7 +139,7 @@ pub fn remove(path: impl AsRef<Path>) -> Result<()> {
 /// Returns an error if the book at `path` has a checksum that does not match its records. Call this function before a
 /// change that removes the checksum, because damage cannot be detected afterwards.
 fn refuse_changed(path: &Path) -> Result<()> {
-    refuse_other(path)?;
+    refuse_non_book(path)?;
     Book::open(path)?.refuse_changed()
 }
 
@@ -149,7 +149,7 @@ fn refuse_changed(path: &Path) -> Result<()> {
 /// The caller must create `out` before it reads the old header. Creating `out` locks the file, so that no other process
 /// can replace the book in between.
 fn rewrite(header: &[u8], path: &Path, mut out: AtomicFile) -> Result<()> {
-    refuse_other(path)?;
+    refuse_non_book(path)?;
     let mut book = File::open(path).at(path, "open")?;
     let null = NullRecords::read(records_of(BufReader::new(&book))).at(path, "read")?;
     book.seek(SeekFrom::Start(null.size)).at(path, "read")?;

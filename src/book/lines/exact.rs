@@ -139,7 +139,7 @@ impl ListedPosition {
     fn moves(&self) -> Vec<Move> {
         let pieces = self.pieces.get(self.pos.position().turn());
         let mut moves: Vec<Move> = self.pos.position().legal_moves().into_iter().collect();
-        moves.sort_by_cached_key(|mv| order(pieces, *mv));
+        moves.sort_by_cached_key(|mv| generation_order(pieces, *mv));
         moves
     }
 }
@@ -147,7 +147,7 @@ impl ListedPosition {
 /// Returns a key that sorts moves into the order in which the program polyglot generates them. `pieces` lists the
 /// squares of the pieces of the side to move. The order is by the index of the moving piece in `pieces`, then by
 /// direction, distance and promotion. A pawn's captures come before its steps, and castling comes last.
-fn order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
+fn generation_order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     if let Some(side) = mv.castling_side() {
         return (pieces.len(), i32::from(side.is_queen_side()), 0, 0);
     }

@@ -76,7 +76,7 @@ impl<'a> Inputs<'a> {
     /// Returns an error if counts cannot be read, or if they were made with options that contradict those of the run.
     pub(super) fn open(run: &'a MakeBook, threads: usize) -> Result<Inputs<'a>> {
         let max_metadata = run.memory.bytes / 2 / threads;
-        let open = |input| opened(input, max_metadata);
+        let open = |input| open_input(input, max_metadata);
         let all = run.inputs.iter().map(open).collect::<Result<_>>()?;
         let mut inputs = Inputs {
             all,
@@ -283,7 +283,7 @@ impl<'a> Inputs<'a> {
         } in self.counts()
         {
             let Some((origin, of)) = origin else {
-                refuse_options_for_unknown(run, path, has_games)?;
+                refuse_counting_options(run, path, has_games)?;
                 continue;
             };
             if origin.options != own && (has_games || !own.is_empty()) {
@@ -317,7 +317,7 @@ impl<'a> Inputs<'a> {
 /// Opens an input as counts if it is a directory of counts, and as games otherwise. `max_metadata` is the maximum
 /// memory for the metadata of one Parquet file, in bytes.
 #[cfg_attr(not(feature = "parquet"), expect(unused_variables))]
-fn opened(input: &Input, max_metadata: usize) -> Result<Box<dyn RunInput + '_>> {
+fn open_input(input: &Input, max_metadata: usize) -> Result<Box<dyn RunInput + '_>> {
     #[cfg(feature = "parquet")]
     if let Some(counts) = counts::CountsInput::open(input, max_metadata)? {
         return Ok(Box::new(counts));
@@ -325,10 +325,10 @@ fn opened(input: &Input, max_metadata: usize) -> Result<Box<dyn RunInput + '_>> 
     Ok(Box::new(GamesInput(input)))
 }
 
-/// Returns an error if the run has options for counting games, but no input contains games (`has_games` is `false`).
-/// Such options cannot be applied to counts, except the option for the variant, which is allowed. `path` is the path of
-/// input counts that do not state the options with which they were made, for the error message.
-fn refuse_options_for_unknown(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
+/// Checks the options of a run whose input counts at `path` do not state the options with which they were made. Returns
+/// an error if the run has options for counting games, but no input contains games (`has_games` is `false`), because
+/// such options cannot be applied to counts. The option for the variant is allowed.
+fn refuse_counting_options(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = run.clone();
     other.variant = VariantChoice::default();
     let options = other.option_text();

@@ -68,7 +68,7 @@ impl BookSink<'_> {
     /// is given.
     fn adjusted<'a>(&self, counted: &CollectedData<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
-        let memory = Budget::left(self.options, counts, counted.held_bytes);
+        let memory = Budget::memory_left(self.options, counts, counted.held_bytes);
         let variant = self.options.variant.only().unwrap_or_default();
         let mut book = None;
         if self.options.weights.minimax.is_some() {

@@ -77,7 +77,7 @@ pub(super) fn plan<'a>(
         needs.game_identities = true;
         needs.starts = true;
     } else {
-        needs.all_positions(options);
+        needs.add_all_positions(options);
         // The counts must also contain keys, because books are made from counts.
         needs.shared_keys |= has_identities;
     }

@@ -47,7 +47,7 @@ pub(super) fn plan<'a>(
     needs: &mut Needs,
 ) -> Option<Plan<'a>> {
     let path = options.obs.as_deref()?;
-    needs.all_positions(options);
+    needs.add_all_positions(options);
     needs.weights = true;
     Some(Plan::of_counts(path, move || {
         Ok(ObsSink {
@@ -75,7 +75,7 @@ impl Sink for ObsSink<'_> {
 
     fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished> {
         let counts = counted.counts.bytes_in_memory() as usize;
-        let memory = &Budget::left(self.options, counts, counted.held_bytes);
+        let memory = &Budget::memory_left(self.options, counts, counted.held_bytes);
         let MakeBook {
             progress,
             stop,
