@@ -70,7 +70,7 @@ impl Journal {
     /// # Errors
     ///
     /// Returns an error if the file cannot be read or written, or if another process has locked it. Also returns an
-    /// error if the file is not a journal, is damaged, or contains evaluations with other settings.
+    /// error if the file is not a journal, is damaged, or contains evaluations that were made with other settings.
     pub(super) fn open(
         out: &Path,
         wanted: &EngineSettings<'_>,

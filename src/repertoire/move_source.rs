@@ -229,8 +229,8 @@ impl MoveSource {
         MoveSource::indexed(options.run(inputs), name.as_ref(), options)
     }
 
-    /// Builds an index of games by running `run`, and opens the index as a source of moves. Error messages name `name`
-    /// as the file of the games.
+    /// Builds an index of games by running `run`, and opens the index as a source of moves. Error messages give `name`
+    /// as the path of the games.
     ///
     /// # Errors
     ///

@@ -27,8 +27,8 @@ use crate::{
 /// An estimate of the memory in bytes for one position of the graph and its moves.
 const BYTES_PER_NODE: usize = 512;
 
-/// The maximum number of positions that are visited to find out whether a move closes a cycle. The limit bounds how
-/// long the search takes.
+/// The maximum number of positions that one search for a cycle visits. The limit bounds how long the walk takes,
+/// because it makes such a search for each reversible move.
 const MAX_CYCLE_SEARCH: usize = 2000;
 
 /// A walk through the positions of a repertoire that computes how likely a game is to reach each of them. If the side
@@ -271,7 +271,8 @@ impl Walk<'_> {
 
 impl ReachGraph {
     /// Returns the index of the node for the position `pos`. If the graph does not contain the position yet, adds a
-    /// node whose predecessor and move to `pos` are `parent`.
+    /// node for it. `parent` contains the index of the node before the new node, and the move that leads from there to
+    /// `pos`.
     fn id_of(&mut self, pos: &Keyed<VariantPosition>, parent: (u32, BookMove)) -> u32 {
         *self.ids.entry(pos.identity()).or_insert_with(|| {
             self.nodes.push(ReachNode {
