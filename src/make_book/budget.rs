@@ -178,7 +178,7 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Records that an output contains all counted positions, so it needs the results of their moves, and the starting
+    /// Adds the data that an output of all counted positions needs: the results of the moves, and the starting
     /// positions of the games. If the options allow variants, results are counted by identity (a hash that
     /// distinguishes positions with equal keys), otherwise by position key.
     pub(super) fn add_all_positions(&mut self, options: &MakeBook) {

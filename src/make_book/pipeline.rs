@@ -51,7 +51,7 @@ impl MakeBook {
     ///
     /// # Errors
     ///
-    /// Fails for those reasons for which [`run`](MakeBook::run) fails before it reads games.
+    /// Fails for the reasons for which [`run`](MakeBook::run) can fail before it reads games.
     pub fn check_outputs(&self) -> Result<()> {
         let threads = task::pool(self.threads)?.current_num_threads();
         let inputs = Inputs::open(self, threads)?;

@@ -413,8 +413,8 @@ impl<'a> Replayer<'a> {
     /// drop duplicates. Must be called before the game is counted. `start` is the identity of the starting position,
     /// and `number` is the number of the game in the batch.
     ///
-    /// The entry stores the totals of the batch until [`end_candidate`](Replayer::end_candidate) is called. In between,
-    /// the batch's own totals begin at zero and count only the current game.
+    /// The entry stores the totals of the batch until [`end_candidate`](Replayer::end_candidate) is called. Until then,
+    /// the totals of the batch count only the current game, beginning at zero.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,

@@ -357,7 +357,7 @@ pub(super) enum VariantRejection {
 }
 
 impl VariantRejection {
-    /// Returns the warning that `games` games were left out because of their variant.
+    /// Returns a warning which says that `games` games were left out because of their variant.
     pub(super) fn warning(&self, games: u64) -> String {
         let filtered = format!("{} filtered", counted(games, "game"));
         match self {
