@@ -572,7 +572,7 @@ impl Script {
 /// rounding causes a larger error, all weights are scaled up to make them more exact.
 const MAX_SHARE_ERROR: f64 = 0.005;
 
-/// The maximum rounding error of a share that the user requested, relative to the requested share: 1 %.
+/// The maximum rounding error of a move's share that the user requested, relative to the requested share: 1 %.
 const MAX_RELATIVE_ERROR: f64 = 0.01;
 
 /// Sets the weights of `entries`, the records of one position. `shares` lists moves with their new shares of the total
