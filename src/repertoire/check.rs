@@ -249,7 +249,7 @@ struct LastDeparture {
     ply: usize,
 }
 
-/// The state of checking a game against one repertoire, after the moves of the game that have been played so far.
+/// The state of checking a game against one repertoire, after a part of the game's moves.
 struct GameState<'a> {
     known: &'a MoveSource,
     color: Color,
