@@ -115,7 +115,7 @@ impl Eval {
 
 /// Returns the key by which a store of evaluations finds a position. This is the Polyglot key, except that an en
 /// passant right counts only if an en passant capture is legal. The key ignores state that only variants have, such as
-/// the number of checks, and which of several rooks may castle in Chess960.
+/// the number of checks. It also ignores which of several rooks may castle in Chess960.
 pub fn eval_key<P: Rules>(pos: &P) -> u64 {
     Keyed::new(pos.clone()).key_without_unusable_en_passant()
 }

@@ -92,9 +92,10 @@ pub(super) fn begin_output(
     Ok((writer, has_store))
 }
 
-/// An operation that collects evaluations of positions from its inputs and writes them to a store. An input is a
-/// PGN file with `[%eval]` comments, a file of EPDs with `ce` or `dm`, Lichess's file `lichess_db_eval.jsonl`, or
-/// another store. Texts may be compressed. The format of an input is detected from its first bytes.
+/// An operation that collects evaluations of positions from its inputs and writes them to a store of evaluations. An
+/// input is a PGN file with `[%eval]` comments, a file of EPDs with `ce` or `dm`, Lichess's file
+/// `lichess_db_eval.jsonl`, or another store. Texts may be compressed. The format of an input is detected from its
+/// first bytes.
 ///
 /// The store contains one evaluation of each position: the deepest one. A search of 2^N nodes counts as at least N
 /// half-moves deep. Among equally deep evaluations, the one with the most nodes is chosen, then the one whose origin
@@ -134,8 +135,8 @@ impl MakeEvals {
     }
 
     /// Reads the inputs, and writes the evaluations to `out` in the format `format`. Replaces an old file at `out` only
-    /// when the output is complete. Evaluates no positions with the engine. To do so, use [`claim`](MakeEvals::claim)
-    /// and [`finish`](ClaimedEvals::finish) instead.
+    /// when the output is complete. Does not use the engine. To evaluate positions with it, use
+    /// [`claim`](MakeEvals::claim) and [`finish`](ClaimedEvals::finish) instead.
     ///
     /// # Errors
     ///
