@@ -265,7 +265,7 @@ impl Variant {
             };
             let operations = operations.join(" ");
             if !are_operations(&operations) {
-                let quoted = cut(&operations);
+                let quoted = truncated(&operations);
                 let reason = match are_operations(&format!("{operations};")) {
                     false => {
                         format!("the text \"{quoted}\" follows the position: remove this text")
