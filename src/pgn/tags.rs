@@ -287,8 +287,16 @@ pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
                 _ => NextLines::Other,
             };
         }
+        let are_moves = moves_begin(rest);
+        // Other text may precede a tag in its line.
+        if !are_moves
+            && !b"{;%".contains(&rest[0])
+            && let Some((name, _)) = first_tag(rest).and_then(|tag| name_and_quote(rest, tag))
+        {
+            return NextLines::Tag { name, may_end_tags };
+        }
         let is_open = memrchr2(b'{', b'}', rest).is_some_and(|brace| rest[brace] == b'{');
-        may_end_tags |= is_open || moves_begin(rest);
+        may_end_tags |= is_open || are_moves;
         line = next;
     }
     NextLines::Other
