@@ -355,9 +355,9 @@ impl<'a> GameReader<'a> {
     /// | text | is stray text if |
     /// |---|---|
     /// | after a tag, looks like moves | never |
-    /// | after a tag, other text | a tag follows on one of the next lines, or a blank line and then moves follow |
+    /// | after a tag, other text | a tag of this game follows on one of the next lines, or a blank line and then moves follow |
     /// | a line that looks like moves or opens a comment | the next tag certainly belongs to this game |
-    /// | another line | a tag follows on one of the next lines, before a blank line |
+    /// | another line | a tag of this game follows on one of the next lines, before a blank line |
     fn is_stray_text(&self, is_line: bool) -> bool {
         let text = &self.text[self.at..];
         let line = &text[..line_end(text, 0)];
@@ -377,9 +377,12 @@ impl<'a> GameReader<'a> {
         }
         match tag_on_next_lines(self.text, self.at) {
             NextLines::Tag {
-                name,
+                tag,
                 may_end_tags: later,
-            } => !(may_end_tags || later) || self.tags.lacks_name(name),
+            } => {
+                let is_certain = !(may_end_tags || later) || self.tags.lacks_name(tag.name);
+                is_certain && !self.tags.end_before(tag, false)
+            }
             NextLines::BlankLine(after) => !is_line && moves_begin(&self.text[after..]),
             NextLines::Other => false,
         }

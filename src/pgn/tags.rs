@@ -257,8 +257,8 @@ pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
 pub(super) enum NextLines<'a> {
     /// A tag pair follows, perhaps after other lines that are not blank.
     Tag {
-        /// The name of the tag.
-        name: &'a [u8],
+        /// The tag.
+        tag: Tag<'a>,
         /// Whether a line before the tag looks like moves or contains a comment that is not closed on the line.
         may_end_tags: bool,
     },
@@ -276,8 +276,8 @@ pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
         let Some(next) = next_if_short(text, line) else {
             return NextLines::Other;
         };
-        if let Some((name, _)) = name_and_quote(text, next) {
-            return NextLines::Tag { name, may_end_tags };
+        if let Some((tag, _)) = read_tag(text, next) {
+            return NextLines::Tag { tag, may_end_tags };
         }
         let rest = &text[next..line_end(text, next)];
         if rest.trim_ascii().is_empty() {
@@ -291,9 +291,9 @@ pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
         // Other text may precede a tag in its line.
         if !are_moves
             && !b"{;%".contains(&rest[0])
-            && let Some((name, _)) = first_tag(rest).and_then(|tag| name_and_quote(rest, tag))
+            && let Some((tag, _)) = first_tag(rest).and_then(|at| read_tag(text, next + at))
         {
-            return NextLines::Tag { name, may_end_tags };
+            return NextLines::Tag { tag, may_end_tags };
         }
         let is_open = memrchr2(b'{', b'}', rest).is_some_and(|brace| rest[brace] == b'{');
         may_end_tags |= is_open || are_moves;
