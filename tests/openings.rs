@@ -213,6 +213,14 @@ fn tables_of_openings() {
         lines[0],
         "4 games, 1 without a result, average score 66.7 %, 1 without a named opening"
     );
+    let part = ok(
+        dir.path(),
+        &["openings", "--index", "idx", "--player", "A", "1. e4 c5"][..],
+    );
+    assert!(
+        part.starts_with("1 of 4 games, average score in all 4 games 66.7 %\n"),
+        "{part}"
+    );
     // A lost a game with White, and has half of the points with this color.
     let row: Vec<&str> = lines[2].split_whitespace().collect();
     assert_eq!(row[..4], ["Queen's", "Gambit", "D06", "1"], "{text}");

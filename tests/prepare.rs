@@ -331,6 +331,47 @@ fn lines_to_look_at_are_written_as_games() {
 }
 
 #[test]
+fn a_game_in_the_files_of_both_players_counts_once() {
+    let dir = temp();
+    let dir = dir.path();
+    for name in ["mine", "theirs"] {
+        fs::write(dir.join(format!("{name}.pgn")), GAMES).unwrap();
+        ok(dir, &format!("make-book -q {name}.pgn --explorer {name}"));
+    }
+    let prepared = |options: &str| {
+        let command = "prepare --exact --index mine --index theirs --opponent them";
+        ok(dir, &format!("{command} {options}"))
+    };
+    let once = prepared("--player me --color black");
+    assert!(
+        once.contains("\nyou against them  0.0% in 1 game,"),
+        "{once}"
+    );
+    assert!(
+        once.contains("\nyou as black      0.0% in 1 game,"),
+        "{once}"
+    );
+    let all = prepared("--player me --color black --duplicates all");
+    assert!(
+        all.contains("\nyou against them  0.0% in 2 games,"),
+        "{all}"
+    );
+    // The two players met only with the other colors.
+    let other = prepared("--player x --color white");
+    assert!(
+        other.contains("\nyou against them  no games with you as white (1 with you as black)\n"),
+        "{other}"
+    );
+    let total = |options: &str| {
+        let command = format!("games --index mine --index theirs --json {options}");
+        ok_json(dir, &command)["total"].clone()
+    };
+    assert_eq!(total("").as_u64(), Some(8));
+    assert_eq!(total("--duplicates all").as_u64(), Some(8));
+    assert_eq!(total("--duplicates once").as_u64(), Some(4));
+}
+
+#[test]
 fn moves_of_a_player_with_both_colors_are_said_to_be_mixed() {
     let dir = temp();
     fs::write(dir.path().join("games.pgn"), GAMES).unwrap();

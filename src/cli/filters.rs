@@ -19,7 +19,9 @@ use polybook::{
 use serde_json::{Value, json};
 use shakmaty::Color;
 
-use super::{Context, index_cache::index_of, input::may_have_games, usage::Usage};
+use super::{
+    Context, index_cache::index_of, input::may_have_games, usage::Usage, weighting::one_of,
+};
 
 /// The id of the clap group that contains the options for names of players and events. `--exact` can be given only
 /// together with one of these options.
@@ -259,6 +261,11 @@ pub struct ExplorerFilterArgs {
     /// Keep games of an event whose name contains NAME, ignoring case
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     event: Option<String>,
+
+    /// Count a game once even if the indexes contain it several times (once), or count all of its copies (all)
+    /// [default: all; for prepare, once]
+    #[arg(long, value_name = "once|all", value_parser = one_of([("once", true), ("all", false)]))]
+    pub duplicates: Option<bool>,
 }
 
 /// A value of the option `--result`: a result of the game, or a win or loss of the player whom `--player` names.
@@ -354,6 +361,7 @@ impl ExplorerFilterArgs {
             eco: self.eco.clone(),
             opening: self.opening.clone(),
             event: self.event.clone(),
+            fold_duplicates: self.duplicates.unwrap_or(false),
             names: match self.exact {
                 true => NameMatch::Whole,
                 false => NameMatch::Part,
@@ -362,7 +370,6 @@ impl ExplorerFilterArgs {
             // until somebody has considered it.
             modes: None,
             skip_unfinished: false,
-            fold_duplicates: false,
             min_ply: 0,
             source: None,
         }

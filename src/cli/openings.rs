@@ -219,7 +219,12 @@ fn document(
 /// which is indented. `of_player` is `true` if all games are those of one player. The results are then the player's.
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
     // Writing to a `String` does not fail.
-    let mut text = counted(table.results.games, "game");
+    let all_games = counted(table.all_games, "game");
+    let is_part = table.results.games < table.all_games;
+    let mut text = match is_part {
+        true => format!("{} of {all_games}", table.results.games),
+        false => all_games.clone(),
+    };
     if table.results.unfinished > 0 {
         let _ = write!(text, ", {} without a result", table.results.unfinished);
     }
@@ -229,7 +234,11 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         } else {
             "White's average"
         };
-        let _ = write!(text, ", {whose} score {average:.1} %");
+        let of_all = match is_part {
+            true => format!(" in all {all_games}"),
+            false => String::new(),
+        };
+        let _ = write!(text, ", {whose} score{of_all} {average:.1} %");
     }
     if table.unnamed > 0 {
         let _ = write!(text, ", {} without a named opening", table.unnamed);

@@ -26,7 +26,8 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 --player is you, and --color is your color; the opponent's games are those with the other color. The filters apply to the games
-of both. A name matches if it contains the given text; with --exact, the whole name must match.
+of both. A game that several files contain counts once. A name matches if it contains the given text; with --exact, the whole
+name must match.
 
 If the opponent is to move in the position, the list contains the opponent's moves; your games and your score are those of the
 position after each move, by any order of moves. Your answer is the move of the repertoire or, if it contains none, the move that
@@ -80,7 +81,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let filters = args.filters.filters()?;
+    let mut filters = args.filters.filters()?;
+    // The files of the two players often contain the same games.
+    filters.fold_duplicates = args.filters.duplicates.unwrap_or(true);
     let Some(color) = filters.color else {
         let usage = "your color is missing: give --color white or --color black";
         return Err(Usage(usage.to_owned()).into());
@@ -201,13 +204,20 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &PlayerNames) -> S
         let score = percent(games.results.score(color));
         format!("{score} in {}{last}", counted(games.results.games, "game"))
     };
+    let met = match (prepared.met.results.games, prepared.met_reversed) {
+        (0, 1..) => format!(
+            "no games with you as {color} ({} with you as {})",
+            prepared.met_reversed, !color
+        ),
+        _ => of(&prepared.met, color),
+    };
     let rows = [
         (
             format!("{} as {}", names.theirs, !color),
             of(&prepared.theirs, !color),
         ),
         (format!("you as {color}"), of(&prepared.yours, color)),
-        ("you against them".to_owned(), of(&prepared.met, color)),
+        ("you against them".to_owned(), met),
     ];
     let width = rows.iter().map(|(whose, _)| whose.chars().count()).max();
     for (whose, results) in &rows {

@@ -9,6 +9,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::open_index::OpenIndex;
@@ -53,14 +54,14 @@ impl DuplicateGroups {
         for pass in 0..passes {
             let mut keyed_games = Vec::new();
             for source in sources {
-                let of_source = (0..source.games()).filter_map(|id| {
+                let of_source = (0..source.games()).into_par_iter().filter_map(|id| {
                     let key = groups.key(source, id as u32)?;
                     (key % passes == pass).then_some((key, source.first + id))
                 });
-                keyed_games.extend(of_source);
+                keyed_games.par_extend(of_source);
             }
             // Sorts by key, then by number: each group is a run of equal keys with ascending numbers.
-            keyed_games.sort_unstable();
+            keyed_games.par_sort_unstable();
             for group in keyed_games.chunk_by(|a, b| a.0 == b.0) {
                 let predecessors = group.iter().cycle().skip(group.len() - 1);
                 let links = group

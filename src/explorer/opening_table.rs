@@ -42,6 +42,9 @@ pub struct OpeningTable {
     pub results: GameResults,
     /// The number of games that reached no position with a name.
     pub unnamed: u64,
+    /// The number of games that pass the filters, whatever positions they reached.
+    #[serde(skip)]
+    pub all_games: u64,
     /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
     /// such game has a result.
     pub average_score: Option<f64>,
@@ -160,14 +163,17 @@ impl AddAssign for OpeningTally {
 /// number of finished games. Both are indexed by the player's color (`Color as usize`).
 #[derive(Copy, Clone, Default)]
 struct Average {
+    /// The number of games of both colors, including unfinished games.
+    games: u64,
     half_points: [u64; 2],
     finished: [u64; 2],
 }
 
 impl Average {
-    /// Adds a game to the totals. `player` is the color that the player has in this game. Does nothing if the game is
-    /// unfinished.
+    /// Adds a game to the totals. `player` is the color that the player has in this game. An unfinished game changes
+    /// only the number of games.
     fn add(&mut self, summary: &GameSummary, player: Color) {
+        self.games += 1;
         if summary.has_result() {
             self.finished[player as usize] += 1;
             self.half_points[player as usize] += match summary.winner() {
@@ -180,6 +186,7 @@ impl Average {
     fn joined(self, other: Average) -> Average {
         let sums = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
         Average {
+            games: self.games + other.games,
             half_points: sums(self.half_points, other.half_points),
             finished: sums(self.finished, other.finished),
         }
@@ -275,6 +282,7 @@ pub(super) fn opening_table(
     Ok(OpeningTable {
         results: GameResults::of(total.results),
         unnamed: total.results.games() - named,
+        all_games: average.games,
         average_score: percent(points, finished),
         families,
     })
@@ -498,6 +506,7 @@ mod tests {
     #[test]
     fn averages_are_those_of_the_same_color() {
         let average = Average {
+            games: 0,
             half_points: [30, 10],
             finished: [20, 20],
         };

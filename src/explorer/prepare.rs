@@ -78,6 +78,10 @@ pub struct Preparation {
     pub yours: PlayerGames,
     /// The games of the player and the opponent against each other.
     pub met: PlayerGames,
+    /// The number of games of the two against each other in which the colors were reversed: the player had the other
+    /// color. The rest of the preparation does not contain these games.
+    #[serde(skip)]
+    pub met_reversed: u64,
     /// The numbers of games that reached the position.
     pub here: GamesHere,
     /// The first year whose games count as recent, which is two years before the opponent's last game. `None` if no
@@ -235,7 +239,10 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
         of(opponent, &[], !query.color)?,
         of(player, &[], query.color)?,
     );
-    let met = of(player, opponent, query.color)?;
+    let met = |color| -> Result<PlayerGames> {
+        let met = of(player, opponent, color)?;
+        Ok(player_tally(&met, &query.line, color).games())
+    };
     // Every list below is filtered, so filtering all games once in advance saves time.
     for (_, filter) in theirs.of_sources.iter().chain(&yours.of_sources) {
         filter.precompute();
@@ -263,7 +270,8 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
     Ok(Preparation {
         theirs: all_theirs.games(),
         yours: all_yours.games(),
-        met: player_tally(&met, &query.line, query.color).games(),
+        met: met(query.color)?,
+        met_reversed: met(!query.color)?.results.games,
         here,
         recent_since,
         moves: match pos.turn() == query.color {

@@ -150,6 +150,8 @@ pub struct BuildSummary {
     /// The number of the player's moves that no game of the source played in their position. These moves lead to
     /// positions with games of the source.
     pub without_games: u64,
+    /// The number of the chosen moves that only one game of the source played in their position.
+    pub single_game: u64,
     /// The number of positions that are likely enough for an answer but have none, because the games of the source
     /// end there.
     pub unanswered: u64,
@@ -234,6 +236,7 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
         };
         summary.answers += 1;
         summary.without_games += u64::from(answer.games() == 0);
+        summary.single_game += u64::from(!by_weight && answer.games() == 1);
         Ok(Some(vec![answer]))
     })?;
     summary.unanswered = unanswered.len() as u64;

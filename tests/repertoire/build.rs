@@ -177,6 +177,15 @@ fn lines_end_where_few_games_go_on() {
     ends("d4", "--min-game 1");
     ends("d4", "--min-game 2");
     assert!(built("--min-game 2").contains("Bb5"));
+    let said = |options: &str| {
+        let line = format!("repertoire build games.pgn --color white --out r.pgn {options}");
+        let output = run(dir, &line);
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let single =
+        "4 answers; 1 answer played in a single game (--min-game 2 leaves such answers out)";
+    assert!(said("").contains(single), "{}", said(""));
+    assert!(!said("--min-game 2").contains("single"));
 }
 
 /// The results of kept moves come from the source only, and a reply is as likely as the answer to it.

@@ -445,6 +445,17 @@ fn an_opponent_is_filtered_from_a_download() {
     for options in ["--black giri", "--player giri", "--player giri --white me"] {
         assert_eq!(moves(options), ["e5"], "{options}");
     }
+    let said = |options: &str| {
+        let output = run(dir, &format!("{line} {options}"));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let note = "the opponent is giri, in 1 game as black\n";
+    assert!(
+        said("--player giri").contains(note),
+        "{}",
+        said("--player giri")
+    );
+    assert!(!said("--white me").contains("the opponent is"));
     let error = fails(dir, &format!("{line} --player giri --black you"), 2);
     assert!(
         error.contains("both give the name of the opponent"),

@@ -168,6 +168,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             summary.without_games
         );
     }
+    if summary.single_game > 0 {
+        let answers = counted(summary.single_game, "answer");
+        text +=
+            &format!("; {answers} played in a single game (--min-game 2 leaves such answers out)");
+    }
     if summary.unanswered > 0 {
         let positions = counted(summary.unanswered, "position");
         text +=

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use polybook::{
     Error,
-    pgn::StreamOptions,
+    pgn::{GameFilter, StreamOptions},
     position::{Keyed, Variant},
     repertoire::{
         FindGaps, Gaps, MoveSource, OwnMoveRule, RemovedMoves, RepertoireFile, RepertoireFormat,
         Writing, add_to_book, add_to_pgn, gaps,
     },
     storage::output::is_directory,
-    tree::{LinesOf, Source, Union},
+    tree::{LinesOf, Source, TreeMove, Union},
 };
 use shakmaty::{Color, variant::VariantPosition};
 
@@ -45,7 +45,9 @@ Examples:
   polybook repertoire gaps white.pgn --color white --against games.idx
   polybook repertoire gaps white.pgn --color white --against theirs.pgn --add 10 --out more.pgn
   polybook repertoire gaps white.pgn --color white --against theirs.pgn --player \"their name\" --min-game 3
-      what one opponent plays as Black",
+      what one opponent plays as Black
+  polybook repertoire gaps black.pgn --color black --against mine.pgn --black \"my name\"
+      what your own opponents played",
     mut_arg("player", |arg| arg.help(PLAYER).long_help(PLAYER))
 )]
 pub struct Args {
@@ -139,13 +141,17 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Some(_) => args.lines.start(variant)?,
         None => repertoire.start(variant, args.color)?,
     };
-    if source.moves(&Keyed::new(start.clone()))?.is_empty() {
-        let filtered = filter.map_or("", |_| " that passes the filters");
+    let first_moves = source.moves(&Keyed::new(start.clone()))?;
+    if first_moves.is_empty() {
+        let filtered = filter.as_ref().map_or("", |_| " that passes the filters");
         let problem = format!(
             "no game of this source{filtered} has a move in the first position of the repertoire: give games that \
              reach this position"
         );
         return Err(Error::file(&args.against, problem).into());
+    }
+    if let Some(filter) = &filter {
+        say_opponent(filter, &first_moves, !args.color, context);
     }
     let mut found = context.show_progress("looking for gaps", |meter| {
         gaps(&FindGaps {
@@ -186,6 +192,25 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let answered = counted(found.positions, "position");
     context.say(&format!("{all}, {answered} answered{rare}\n"));
     Ok(())
+}
+
+/// Prints the names of the opponent, who has the color `color`, and the number of games that were read. Prints nothing
+/// if `filter` contains no names of this player. `first_moves` are the moves of these games in the first position.
+fn say_opponent(filter: &GameFilter, first_moves: &[TreeMove], color: Color, context: Context) {
+    let names = match color {
+        Color::White => &filter.white,
+        Color::Black => &filter.black,
+    };
+    if !names.is_empty() {
+        let finished = first_moves.iter().filter_map(|mv| mv.stats);
+        let finished: u64 = finished.map(|stats| stats.games()).sum();
+        let unfinished: u64 = first_moves.iter().map(|mv| mv.unfinished).sum();
+        let games = counted(finished + unfinished, "game");
+        context.say(&format!(
+            "the opponent is {}, in {games} as {color}\n",
+            names.join(" or ")
+        ));
+    }
 }
 
 /// Writes the repertoire and the new moves in `found` to `out`. The new moves answer gaps (moves of the opponent that
