@@ -124,11 +124,11 @@ const REFUSALS: &[Refusal] = &[
         "--out writes a directory, so the output cannot be standard output (-)",
     ),
     // Editing.
-    ("edit book.bin --out x.bin", 2, "no change"),
+    ("edit book.bin --out x.bin", 2, "nothing to change"),
     (
         "edit book.bin --set e4=1",
         2,
-        "--out, or change this book with --in-place",
+        "--out, or change this book itself with --in-place",
     ),
     (
         "edit book.bin --in-place --out x.bin --set e4=1",
@@ -173,7 +173,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "edit book.bin --out x.bin --memory 64KiB --script long.txt",
         1,
-        "long.txt: this text is longer than 2048 bytes: use a --memory",
+        "long.txt: this file is longer than the 2048 bytes that --memory allows",
     ),
     // Suites and tables.
     ("convert book.bin s.epd --balance 45-55", 1, "no results"),
@@ -203,7 +203,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "convert games.obs.db3 t.csv --limit 4",
         2,
-        "--limit applies only to suites",
+        "--limit applies only to outputs that are suites",
     ),
     (
         "make-book none.epd --plies 4",
@@ -244,12 +244,12 @@ const REFUSALS: &[Refusal] = &[
     (
         "make-book games.pgn --suite s.pgn --plies 2",
         1,
-        "no line of 2 half-moves was played by 3 games, and the largest number of games is 1",
+        "no line of 2 half-moves was played in 3 games; the most frequent one occurred in 1",
     ),
     (
         "make-book games.pgn --suite s.epd --plies 2",
         1,
-        "no position after 2 half-moves was reached by 3 games, and the largest number of games is 1",
+        "no position after 2 half-moves was reached in 3 games; the most frequent one occurred in 1",
     ),
     (
         "make-book games.pgn --suite s.epd --plies 2 --min-game 1 --balance 1-2",
@@ -294,7 +294,7 @@ const REFUSALS: &[Refusal] = &[
     ("tree book.bin --json --out -", 2, "give a file"),
     ("tree book.bin --max-ply 5000", 2, "4096"),
     ("tree missing.bin", 1, "missing.bin"),
-    ("tree notes", 1, "this is not a Polyglot book, but text"),
+    ("tree notes", 1, "this is text, not a Polyglot book"),
     // Filters that no game can pass.
     (
         "make-book games.pgn --since 2024 --until 2023",

@@ -79,7 +79,7 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
     if may_be_book {
         return Ok(());
     }
-    let problem = format!("this is not a Polyglot book, but {name}");
+    let problem = format!("this is {name}, not a Polyglot book");
     Err(Error::of_format(format, path, problem))
 }
 

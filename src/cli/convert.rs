@@ -98,7 +98,7 @@ pub struct Args {
 
 /// The phrase that names opening suites and their file extensions in error messages. An opening suite is a list of
 /// openings for games between engines.
-const SUITES: &str = "suites (.pgn and .epd)";
+const SUITES: &str = "outputs that are suites (.pgn or .epd)";
 
 /// An output format of `polybook convert`.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]

@@ -89,7 +89,7 @@ fn removal(text: &str) -> Result<Change, ChangeError> {
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     if args.out.is_none() && !args.in_place {
-        let usage = "no output is given: give a file for the changed book with --out, or change this book with \
+        let usage = "no output: name a file for the changed book with --out, or change this book itself with \
                      --in-place";
         return Err(Usage(usage.to_owned()).into());
     }
@@ -113,7 +113,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let variant = of_book(&args.book, &book, args.position.variant)?;
     let edits = edits(&args, variant, book.variant()?)?;
     if edits.is_empty() {
-        let usage = "no change is given: use --set, --remove, --remove-position or --script";
+        let usage = "nothing to change: use --set, --remove, --remove-position or --script";
         return Err(Usage(usage.to_owned()).into());
     }
     let memory = args.memory.memory();

@@ -48,8 +48,9 @@ pub struct Args {
     #[arg(value_name = "ENGINE", last = true)]
     engine: Vec<OsString>,
 
-    /// Choose a move at random, in proportion to its weight or, if results are known, to its number of games times the
-    /// square of its score (weighted); the best move (best); or every move equally often (uniform)
+    /// How to choose a move: weighted chooses at random, in proportion to the move's weight in a book or, in other
+    /// sources, to its number of games times the square of its score; best chooses the best move; uniform chooses every
+    /// move equally often
     #[arg(long, default_value = "weighted", value_parser = one_of(Play::NAMES))]
     play: Play,
 

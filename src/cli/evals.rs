@@ -184,8 +184,8 @@ pub struct MaxLossArgs {
     #[arg(long, value_name = "FILE")]
     evals: Option<PathBuf>,
 
-    /// Leave out a move if its evaluation is more than N centipawns below the evaluation of the best move or of the
-    /// position. Moves without an evaluation are kept
+    /// Leave out a move if its evaluation is more than N centipawns worse than the evaluation of the best move, or than
+    /// that of the position itself. Keep moves without an evaluation
     #[arg(long, value_name = "N", requires = "evals")]
     max_loss: Option<u16>,
 }

@@ -72,7 +72,7 @@ pub fn read_text(argument: &Path, memory: &Memory, factor: usize) -> anyhow::Res
         .with_context(|| format!("cannot read {name}"))?;
     if bytes.len() > most {
         let problem = format!(
-            "this text is longer than {most} bytes: use a --memory of {factor} times the size of the text"
+            "this file is longer than the {most} bytes that --memory allows: increase --memory to {factor} times the size of the file"
         );
         return Err(Error::too_large(name, problem).into());
     }

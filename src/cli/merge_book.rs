@@ -91,8 +91,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         return Err(Usage(usage.to_owned()).into());
     }
     if args.force && !are_databases {
-        let usage = "--force applies only to OOBS databases: a merged book replaces an old book without --force, and never \
-             another file";
+        let usage = "--force applies only to OOBS databases: leave --force out, because a merged book always replaces an old \
+             book, but never a file of another kind";
         return Err(Usage(usage.to_owned()).into());
     }
     let default = if are_databases {

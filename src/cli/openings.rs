@@ -42,9 +42,10 @@ pub struct Args {
     #[arg(long)]
     families: bool,
 
-    /// List first the openings with the most lost points (points), the most games (games), the lowest score (score),
-    /// the lowest performance rating (performance), or the latest game (last); or list the openings by name (name)
-    /// [default: points with --player, else games]
+    /// Sort the openings. The first one is the opening that cost the player the most points compared with the player's
+    /// average score (points), that was played most often (games), with the lowest score (score) or performance rating
+    /// (performance), or with the latest game (last). The value name sorts by name [default: points with --player,
+    /// else games]
     #[arg(long, value_enum)]
     sort: Option<OpeningOrder>,
 

@@ -63,8 +63,8 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "A..B", value_parser = pawns, requires = "evals")]
     eval_abs: Option<(i16, i16)>,
 
-    /// Keep only the first N lines or positions of each opening code (ECO). All lines and positions without a code are
-    /// kept
+    /// Write at most N lines or positions of the suite for each opening code (ECO), such as B20. Lines and positions
+    /// without a code are not limited
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     per_eco: Option<u64>,
 
@@ -241,7 +241,10 @@ impl SuiteArgs {
     /// suite of lines, and `false` for a suite of positions.
     pub fn refuse_unused(&self, is_of_lines: bool) -> Result<(), Usage> {
         let opcodes = (is_of_lines && self.opcodes).then_some("--opcodes");
-        Usage::refuse(opcodes, "applies only to suites of positions, .epd")
+        Usage::refuse(
+            opcodes,
+            "applies only to suites of positions: use a file name that ends in .epd",
+        )
     }
 
     /// Returns an error if the user gave an option that applies only to suites. Commands that write no suite call this
@@ -254,7 +257,7 @@ impl SuiteArgs {
 
     /// Returns an error if the user gave an option that applies only to suites. The option `--from` is accepted,
     /// because it also applies to other outputs. `suites` describes, in the error message, what the option applies to,
-    /// for example `suites (.pgn and .epd)`.
+    /// for example `outputs that are suites (.pgn or .epd)`.
     pub fn refuse_except_from(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),

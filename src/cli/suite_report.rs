@@ -63,7 +63,8 @@ pub struct Args {
     #[arg(long, requires = "out")]
     drop_one_sided: bool,
 
-    /// Write the suite without its one-sided openings to this file; - writes to standard output
+    /// Write the suite to this file, without the openings that the same color won in all games; - writes to standard
+    /// output
     #[arg(long, value_name = "FILE", requires = "drop_one_sided")]
     out: Option<PathBuf>,
 

@@ -175,11 +175,11 @@ impl LineCounts {
             )
         } else if *most < min_game {
             let none = match format {
-                SuiteFormat::Pgn => format!("no line of {plies} was played by"),
-                SuiteFormat::Epd => format!("no position after {plies} was reached by"),
+                SuiteFormat::Pgn => format!("no line of {plies} was played in"),
+                SuiteFormat::Epd => format!("no position after {plies} was reached in"),
             };
             format!(
-                "{none} {min_game} games, and the largest number of games is {most}: {or_fewer}use a smaller \
+                "{none} {min_game} games; the most frequent one occurred in {most}: {or_fewer}use a smaller \
                  --min-game"
             )
         } else if *over > 0 && suite.ranges().is_empty() {

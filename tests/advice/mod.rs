@@ -441,7 +441,7 @@ fn advice_of_the_server_works() {
             "POST",
             "/lichess",
             own,
-            "only the methods GET and HEAD",
+            "see the header Allow of this answer",
             ("HEAD", own),
         ),
         (

@@ -101,7 +101,7 @@ moves --leveldb plain.idx --min-elo 20
   ! make an explorer's index from the games with make-book --explorer DIR
   > make-book en.pgn --explorer added.idx
 edit s.bin --set e4=7
-  ! no output is given: give a file for the changed book with --out, or change this book with --in-place
+  ! no output: name a file for the changed book with --out, or change this book itself with --in-place
   > edit s.bin --set e4=7 --in-place
 # Files of another kind.
 show en.pgn
@@ -745,7 +745,7 @@ moves --index full.idx --speed slow
   ! use ultraBullet, bullet, blitz, rapid, classical or correspondence
   > moves --index full.idx --speed blitz
 make-book tagged.pgn --since 2020.02.31 --min-game 1 --bin w14.bin
-  ! this day does not exist; use a day of the calendar
+  ! this month has no such day; use a day of the calendar month
   > make-book tagged.pgn --since 2019.02.28 --min-game 1 --bin w14.bin
 convert s.bin w15.epd --plies 1 --from en.pgn
   ! --from needs a file with a FEN or an EPD on each line
@@ -754,7 +754,7 @@ convert s.obs.db3 w16.epd --plies 1 --balance x --min-game 1
   ! use a range of
   > convert s.obs.db3 w16.epd --plies 1 --balance 0-100 --min-game 1
 convert s.bin w17.pgn --plies 1 --opcodes
-  ! applies only to suites of positions, .epd
+  ! applies only to suites of positions: use a file name that ends in .epd
   > convert s.bin w17.epd --plies 1 --opcodes
 convert s.bin w18.epd --plies 1 --evals e.evals --eval 3..4
   ! widen the range
@@ -775,7 +775,7 @@ make-book mate.pgn --suite s3.epd --plies 1 --min-game 1 --from last.epd
   ! start from other positions (--from)
   > make-book mate.pgn --suite s3.epd --plies 1 --min-game 1 --from start.epd
 make-book en.pgn --suite s4.epd --plies 1
-  ! the largest number of games is 1: use a smaller --min-game
+  ! the most frequent one occurred in 1: use a smaller --min-game
   > make-book en.pgn --suite s4.epd --plies 1 --min-game 1
 "#;
 
@@ -863,7 +863,7 @@ moves --index full.idx --result win
   ! needs --player
   > moves --index full.idx --result win --player A --color white
 make-book big.pgn --suite g1.epd --plies 1 --from long.epd --memory 64KiB --min-game 1
-  ! times the size of the text
+  ! times the size of the file
   > make-book big.pgn --suite g1.epd --plies 1 --from long.epd --memory 64MiB --min-game 1
 suite-report start.epd big.pgn --memory 64KiB
   ! use a larger --memory
@@ -993,7 +993,7 @@ pub const SERVER: &str = r#"
   ! use an index that make-book --explorer made from games
   > /book.bin?minGame=1&source=duel
 /game/99?source=duel
-  ! no game has this id: see the list of games
+  ! no game has this id: the address /games lists the games with their ids
   > /games?source=duel
 /frob
   ! the page of the explorer is at /

@@ -570,7 +570,7 @@ impl FromStr for Date {
             && parse_digits(day.trim().as_bytes()).is_some_and(|day| (1..=31).contains(&day))
         {
             return Err(malformed(
-                "this day does not exist; use a day of the calendar",
+                "this month has no such day; use a day of the calendar month",
             ));
         }
         if parts.len() > 3 || known[..parts.len()].contains(&false) {
