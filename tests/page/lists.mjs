@@ -98,6 +98,12 @@ const tests = {
       assert.equal(await page.evaluate(() => scrollY), 0);
       const { y } = await page.locator("#heading").boundingBox();
       assert.ok(y > 0 && y < 844, `the heading of the game is at ${y}`);
+      // The labelled way back stays in sight.
+      await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+      const close = await page.locator("#close-game").boundingBox();
+      assert.ok(close.y > 0 && close.y + close.height <= 844 - 65, `the way back is at ${close.y}`);
+      assert.equal(await page.locator("#close-game").innerText(), "Back to the games");
+      await page.evaluate(() => scrollTo(0, 0));
       // The list is that of the position in which the game was opened, although the board went on.
       await page.click("#dock [data-act=forward]");
       await page.waitForFunction(() => new URLSearchParams(location.search).get("play"));
@@ -109,6 +115,7 @@ const tests = {
       await reaches(page, "");
       assert.equal(await page.evaluate(() => scrollY), before, closes);
       assert.equal(await page.evaluate(() => document.activeElement.dataset.game), id, closes);
+      assert.equal(await page.locator("#games .closed").getAttribute("data-game"), id, closes);
       assert.deepEqual(faults, []);
       await context.close();
     }

@@ -14,7 +14,7 @@ const names = (page) => page.locator("#openings .row:not(.variation) .name b").a
 
 /** A player's openings: one weaker and one stronger than the average, and one that may be chance. */
 const family = (name, wins, losses, score, scoreRange, points) => ({
-  name, eco: ["A10", "A39"], white: wins, draws: 2, black: losses, wins, losses, score, scoreRange, points, opponentRating: 2500, performance: 2510, lastPlayed: "2020-05-01", line: ["c2c4"], lineGames: 9, variations: [],
+  name, eco: ["A10", "A39"], white: wins, draws: 2, black: losses, wins, losses, score, scoreRange, points, opponentRating: 2500, performance: 2510, lastPlayed: "2020-05-01", line: ["c2c4"], lineGames: 13, variations: [],
 });
 const own = {
   games: 36, unnamed: 1, averageScore: 50,
@@ -69,7 +69,21 @@ const tests = {
     assert.deepEqual(marks, ["sign weaker", "sign", "sign stronger"]);
     assert.equal(await page.locator("#openings .points.weaker").textContent(), "−4.0");
     assert.equal(await page.locator("#openings .name button[aria-label]").first().getAttribute("aria-label"), "Weak, 12 games, score 17%, 4 points below the average");
-    assert.equal(await page.locator("#openings .rest").textContent(), "1 more with fewer than 5 games each · 1 game without a named opening");
+    // The range of an opening says why the opening is not marked.
+    assert.deepEqual(await page.locator("#openings .body .field-of").evaluateAll((all) => all.map((one) => one.title)), [
+      "17%, likely between 8% and 30%", "46%, likely between 35% and 58%", "83%, likely between 70% and 92%",
+    ]);
+    assert.equal(await page.locator("#openings .name button[title]").first().getAttribute("title"), "Goes to the usual position of this opening, which 13 games of any opening reached");
+    // The openings with few games are folded into a row with their sums.
+    const rest = page.locator("#openings .rest");
+    assert.deepEqual(await rest.allTextContents(), ["1 opening with fewer than 5 games each: 1 game, +4.0 points", "1 game without a named opening"]);
+    await rest.locator("button").click();
+    assert.deepEqual(await names(page), ["Weak", "Chance", "Strong", "Rare"]);
+    assert.equal(await page.locator("#openings .field-of").last().getAttribute("title"), "83%, likely between 70% and 92%; fewer than 10 games");
+    assert.equal(await page.locator("#openings .points").last().getAttribute("class"), "points ");
+    await accessible(page, "all openings");
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-expanded")), "true");
+    await rest.locator("button").click();
     await page.locator("#openings .head button", { hasText: "Score" }).click();
     assert.deepEqual(await names(page), ["Strong", "Chance", "Weak"]);
     await accessible(page, "openings");

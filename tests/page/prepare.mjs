@@ -222,7 +222,11 @@ const tests = {
     await row(uci).locator(".added").waitFor();
     assert.deepEqual(await page.evaluate(() => JSON.parse(localStorage.getItem("polybook.edits"))["mine black"].lines), [`${gap.uci},${uci}`]);
     await page.evaluate(() => localStorage.setItem("polybook.me", '["Carl"]'));
+    // The repertoire for Black says nothing about the user's games as White.
     await page.reload();
+    await settled(page);
+    assert.equal(await page.locator("#repertoires .repertoire, #views >> text=Gaps").count(), 0);
+    await page.goto(new URL(`/?player=Carl&color=black&play=${gap.uci}`, url).href);
     await settled(page);
     assert.deepEqual(await texts(page, "#moves .head .results .long"), ["Your results, %"]);
     await page.setViewportSize({ width: 320, height: 700 });
@@ -248,6 +252,48 @@ const tests = {
     await context.close();
   },
 
+  async "a shared link names the person who prepares"() {
+    const { page, context, faults } = await openWith("[]", "/?player=Carl&color=white&view=prepare&me=Ann");
+    const { here } = await api("/prepare?player=Carl&color=white&me=Ann&repertoire=mine&lines=7");
+    assert.equal(await page.locator("#tally").textContent(), `${here.theirs} games of Carl, ${here.yours} of Ann`);
+    assert.ok((await texts(page, "#moves .look .yours")).some((text) => /^Ann scores \d+%/.test(text)));
+    assert.equal(await page.locator("#chips .me").textContent(), "Ann");
+    const unnamed = async () => assert.doesNotMatch(await page.locator("main").innerText(), /\b(you|yours?|me)\b/i);
+    await unnamed();
+    await page.click("#moves [data-uci=e2e4] .san button");
+    await reaches(page, "e2e4");
+    await followed(page);
+    await unnamed();
+    assert.match((await texts(page, "#games-head [aria-label='Whose games'] button"))[1], /^Ann’s \d/);
+    // Without an opponent there is no preparation.
+    await page.click("text=Clear all");
+    await settled(page);
+    assert.equal(new URL(page.url()).search, "?play=e2e4");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "the user's games are shown with the color of the repertoires"() {
+    const { page, context, faults } = await open(browser, url, "/?player=Ann");
+    assert.equal(search(page).get("color"), "black");
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "a position without games of the user leads to the opponent's games"() {
+    const prepared = await api("/prepare?player=Carl&color=white&me=Ann");
+    const routes = { "**/prepare?*": (route) => route.fulfill({ json: { ...prepared, moves: [], lines: undefined, here: { theirs: 1, yours: 0 } } }) };
+    const { page, context, faults } = await open(browser, url, "/?player=Carl&color=white&play=e2e4&view=prepare&me=Ann", { routes });
+    assert.equal(await page.locator("#tally").textContent(), "1 game of Carl, 0 of yours");
+    await page.click("text=Explore their 1 game here");
+    await settled(page);
+    assert.deepEqual([search(page).get("view"), search(page).get("play"), search(page).get("player")], [null, "e2e4", "Carl"]);
+    assert.ok(await page.locator("#moves .adds").count());
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "a preparation that the server refuses keeps the rest of the view"() {
     const { page, context, faults } = await openWith(JSON.stringify(["A".repeat(9000)]), "/?player=Carl&color=white&play=e2e4");
     await page.click("#heading >> text=Prepare");
@@ -261,7 +307,8 @@ const tests = {
 
   async "blank names are no names, and the board is turned only for a preparation"() {
     for (const [text, path, below] of [
-      ["[]", "me=%20&me=Ann%20", "You"],
+      ["[]", "me=%20&me=Ann%20", "Ann"],
+      ['["Ann"]', "me=%20&me=Ann%20", "You"],
       ["[]", "me=%20", "Carl"],
       ["[]", "", "Carl"],
     ]) {

@@ -137,7 +137,7 @@
  * @property {number | null} [rating] Without a player, the mean of the known ratings.
  * @property {string | null} [lastPlayed]
  * @property {string[]} line The moves that lead to the position in which the opening is usually reached.
- * @property {number} lineGames The number of games of the opening that reach this position.
+ * @property {number} lineGames The number of games that reach this position. Some of them may have become another opening.
  * @property {OpeningRow[]} [variations]
  */
 /** @typedef {{ games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */
@@ -146,7 +146,7 @@
 /** @typedef {{ name: string, color: "white" | "black", pgn: boolean, version: string }} ServedRepertoire `pgn` says whether it is a PGN file, which can be edited. `version` identifies the content of the file. */
 /** @typedef {WrittenMove & { answers?: WrittenMove[], added?: boolean }} KnownMove A move of a repertoire. An opponent's move has the answers to it. `added` is true for a move that only the edits of the user contain. */
 /** @typedef {ServedRepertoire & { isKnown: boolean, oneIn: number | null, moves: KnownMove[], gaps: Gap[] }} Repertoire The report of a repertoire about a position. */
-/** @typedef {{ moves: string, move: string, oneIn: number, isLineEnd: boolean }} LineGap An opponent's move, `move`, that a repertoire does not answer. `moves` is the line up to and including this move. `isLineEnd` is true if the repertoire answers no other move in this position either. */
+/** @typedef {{ moves: string, move: string, oneIn: number, games: number, isLineEnd: boolean }} LineGap An opponent's move, `move`, that a repertoire does not answer. `moves` is the line up to and including this move. `isLineEnd` is true if the repertoire answers no other move in this position either. */
 /**
  * The gaps of a whole repertoire, that is, the opponent's moves that it does not answer. The most frequent gap comes first.
  * @typedef {object} Gaps

@@ -5,7 +5,7 @@ import { byId, fill } from "./dom.js";
 import { board } from "./elements.js";
 import { sum } from "./format.js";
 import { changeShown } from "./history.js";
-import { isMe } from "./me.js";
+import { isMe, otherPreparer } from "./me.js";
 import { refresh } from "./navigation.js";
 import { largestGap } from "./repertoire.js";
 import { blackBelow, chosenRepertoire, session } from "./session.js";
@@ -49,7 +49,7 @@ export function drawStrips() {
     if (!counts) return plainStrip(color);
     if (opened) return gameStrip(opened, color, commonPlies(view.play, ucis(opened.moves)));
     const { player, color: side = "both" } = view.filters;
-    if (prepared) return preparationStrip(color, color === side ? nameText(player) : "You", (color === side ? prepared.theirs : prepared.yours).rating);
+    if (prepared) return preparationStrip(color, color === side ? nameText(player) : otherPreparer() || "You", (color === side ? prepared.theirs : prepared.yours).rating);
     return player ? playerStrip(counts, color, isMe(player) ? "You" : nameText(player), side) : positionStrip(counts, color, report?.color === color ? report.name : "");
   };
   const isTurned = blackBelow();

@@ -112,11 +112,11 @@ let removed = -1;
  * @param {HTMLElement} place
  * @param {Filters} filters
  * @param {string} variant
- * @param {{ hasGames: boolean, hasVariants: boolean, isMe: boolean, isPreparing: boolean }} shown `isMe` says whether the player is
- *   the user.
+ * @param {{ hasGames: boolean, hasVariants: boolean, isMe: boolean, preparer: string | undefined }} shown `isMe` says whether the player
+ *   is the user. `preparer` is the name of the person who prepares, an empty string for the user, or undefined.
  * @param {{ edit: (field: string) => void, remove: (names: string[]) => void, clear: () => void, openMe: () => void, leavePreparation: () => void }} on
  */
-export function showChips(place, filters, variant, { hasGames, hasVariants, isMe, isPreparing }, on) {
+export function showChips(place, filters, variant, { hasGames, hasVariants, isMe, preparer }, on) {
   const words = filterWords(filters, variant);
   const chips = words.map(({ field, text, names }, index) => {
     const isMine = isMe && field === "player";
@@ -129,9 +129,9 @@ export function showChips(place, filters, variant, { hasGames, hasVariants, isMe
     });
     return span(isMine ? "chip me" : "chip", edit, remove);
   });
-  if (isPreparing) {
+  if (preparer !== undefined) {
     const leave = button({ "aria-label": "End the preparation", "data-focus": "end-preparation" }, [icon("close")], on.leavePreparation);
-    chips.push(span("with-answers", "with my answers:"), span("chip me", button({ title: "Your names", "data-focus": "my-names" }, [icon("user"), "Me"], on.openMe), leave));
+    chips.push(span("with-answers", preparer ? "with the answers of" : "with my answers:"), span("chip me", button({ title: "Your names", "data-focus": "my-names" }, [icon("user"), preparer || "Me"], on.openMe), leave));
   }
   const offer = (/** @type {string} */ field, /** @type {string} */ label) =>
     button({ class: "chip offer", "data-focus": `offer-${field}` }, [icon("plus"), label], () => on.edit(field));

@@ -12,7 +12,7 @@ import { drawViews, table, trendsAreBelow } from "./panelview.js";
 import { showGaps } from "./repertoireview.js";
 import { comeBack, leaveForGame } from "./returning.js";
 import { hasCounts, hasOnlyCounts, session } from "./session.js";
-import { preparingNames } from "./me.js";
+import { otherPreparer, preparingNames } from "./me.js";
 import { joined, put, question, ucis } from "./state.js";
 import { showSpark, showTrends } from "./trends.js";
 
@@ -92,7 +92,7 @@ function showPreparedGames(whose, sans) {
   const choose = (/** @type {string} */ chosen) => void showPreparedGames(chosen, sans);
   return games.show({
     question: question({ ...view, filters }), hasGames: true, sans, player: names, open: "", sort: view.sort, result: "", choosesResult: false,
-    counted: undefined, whose: { chosen: whose, theirs: prepared.here.theirs, yours: prepared.here.yours, choose },
+    counted: undefined, whose: { chosen: whose, preparer: otherPreparer(), theirs: prepared.here.theirs, yours: prepared.here.yours, choose },
   });
 }
 

@@ -51,7 +51,7 @@ export function showGameHeading(place, game, close) {
     button({ class: "small", "data-focus": "copy-pgn" }, [icon("copy"), "Copy PGN"], () => void copied()),
     button({ class: "small icon-only", title: "Save the PGN" }, [icon("save")], () => void saved()),
     ...lichessLink(game.site ?? ""),
-    button({ class: "small icon-only", id: "close-game", title: "Close the game (Esc)" }, [icon("close")], close),
+    button({ class: "small", id: "close-game", title: "Close the game (Esc)" }, [icon("close"), "Back to the games"], close),
   ];
   place.className = "heading of-game";
   fill(

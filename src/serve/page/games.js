@@ -10,6 +10,7 @@ import { namesIn, put } from "./state.js";
 /** @typedef {import("./api.js").Game} Game */
 /** @typedef {import("./api.js").GameList} GameList */
 /** @typedef {import("./dom.js").Child} Child */
+/** @typedef {{ chosen: string, preparer: string, theirs: number, yours: number, choose: (whose: string) => void }} Whose `preparer` is empty if the user prepares. */
 /**
  * The contents of the list.
  * @typedef {object} Listed
@@ -20,8 +21,7 @@ import { namesIn, put } from "./state.js";
  * @property {number | undefined} counted The number of games with this result in the counts of the position, if the counts come from the same sources as the list.
  * @property {Map<string, string>} sans The moves of the position in SAN, by their UCI notation.
  * @property {string} player The names of the player whose results are shown, one on each line, or an empty string.
- * @property {{ chosen: string, theirs: number, yours: number, choose: (whose: string) => void } | undefined} whose In a preparation,
- *   the choice between the opponent's games and the user's.
+ * @property {Whose | undefined} whose In a preparation, the choice between the opponent's games and the user's.
  * @property {string} open The id of the open game.
  * @property {string} sort The order that the user chose, or an empty string: then a player's games are sorted by date, other games by rating.
  */
@@ -251,9 +251,9 @@ export class GamesList {
   }
 }
 
-/** @param {{ chosen: string, theirs: number, yours: number, choose: (whose: string) => void }} whose */
-function whoseGames({ chosen, theirs, yours, choose }) {
-  return segments({ "aria-label": "Whose games" }, [["theirs", "Theirs ", small(number(theirs))], ["yours", "Yours ", small(number(yours))]], chosen, choose);
+/** @param {Whose} whose */
+function whoseGames({ chosen, preparer, theirs, yours, choose }) {
+  return segments({ "aria-label": "Whose games" }, [["theirs", "Theirs ", small(number(theirs))], ["yours", preparer ? `${preparer}’s ` : "Yours ", small(number(yours))]], chosen, choose);
 }
 
 /** @param {Game} game */

@@ -59,6 +59,15 @@ export function isMe(player) {
   return names.length > 0 && names.every((name) => mine.includes(name.toLowerCase()));
 }
 
+/**
+ * Returns the first name for which the view is a preparation, without the first names of the person. Returns an empty string if the
+ * person is the user.
+ */
+export function otherPreparer() {
+  const names = preparingNames();
+  return isMe(names.join("\n")) ? "" : (names[0]?.split(",")[0] ?? "");
+}
+
 /** Returns the names for which the view is a preparation, or an empty list if it is none. */
 export function preparingNames() {
   const { view, about } = session;

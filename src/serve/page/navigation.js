@@ -137,21 +137,29 @@ export function leave() {
   else closeGame();
 }
 
+/**
+ * Goes to a view with other filters. Without a player, a preparation ends.
+ * @param {Filters} filters
+ * @param {boolean | string} [leavesVariant] Whether the view also leaves its variant.
+ */
+function goFiltered(filters, leavesVariant) {
+  const ends = session.view.tab === "prepare" && !filters.player;
+  void go({ list: "", filters, ...(ends && { tab: "", me: "", flip: "" }), ...(leavesVariant && { variant: "", fen: "", play: [] }) }, { push: true });
+}
+
 /** @param {Filters} filters */
 export function changeFilters(filters) {
-  void go({ list: "", filters: Object.fromEntries(Object.entries(filters).filter(([, value]) => value)) }, { push: true });
+  goFiltered(Object.fromEntries(Object.entries(filters).filter(([, value]) => value)));
 }
 
 /** @param {string[]} names */
 export function removeFilters(names) {
-  const filters = withoutFilters(session.view.filters, names);
-  const isVariant = names.includes("variant");
-  void go({ list: "", filters, ...(isVariant && { variant: "", fen: "", play: [] }) }, { push: true });
+  goFiltered(withoutFilters(session.view.filters, names), names.includes("variant"));
 }
 
 export function clearFilters() {
   const { filters, variant } = session.view;
-  void go({ list: "", filters: sourceOnly(filters), ...(variant && { variant: "", fen: "", play: [] }) }, { push: true });
+  goFiltered(sourceOnly(filters), variant);
 }
 
 /**

@@ -31,7 +31,7 @@ const ALL = /** @type {[string, string][]} */ ([["games", "Games"], ["name", "Op
 export class OpeningsTable {
   #place;
   #acts;
-  /** The unfolded families. */
+  /** The unfolded families, and the keys of the unfolded rest rows. */
   #unfolded = new Set();
   /** @type {Sort | undefined} */
   #sort;
@@ -61,32 +61,33 @@ export class OpeningsTable {
       this.show(openings, ofPlayer);
     };
     const choose = (/** @type {string} */ key) => order(key, key === sort.key ? !sort.ascending : undefined);
-    const shown = families.filter((family) => sum(family) >= LEAST_FAMILY);
-    if (!shown.length) {
-      fill(this.#place, p("card none", "No opening has at least five of these games."));
+    if (!families.length) {
+      fill(this.#place, p("card none", "None of these games has a named opening."));
       return;
     }
     const average = openings.averageScore;
-    const rows = sorted(shown).flatMap((family) => {
-      const variations = family.variations ?? [];
-      const isOpen = this.#unfolded.has(family.name);
-      const toggle = () => {
-        if (!this.#unfolded.delete(family.name)) this.#unfolded.add(family.name);
+    const folding = (/** @type {string} */ key) => ({
+      isOpen: this.#unfolded.has(key),
+      toggle: () => {
+        if (!this.#unfolded.delete(key)) this.#unfolded.add(key);
         this.show(openings, ofPlayer);
-      };
+      },
+    });
+    // Rows with few games are folded into one row at the end.
+    const withRest = (/** @type {string} */ key, /** @type {OpeningRow[]} */ all, /** @type {number} */ least, /** @type {(row: OpeningRow) => HTMLElement[]} */ show) => {
+      const rare = all.filter((one) => sum(one) < least);
+      const fold = folding(`rest ${key}`);
+      const rest = rare.length ? [restRow(rare, least, key ? "variation" : "opening", fold, ofPlayer), ...(fold.isOpen ? sorted(rare).flatMap(show) : [])] : [];
+      return [...sorted(all.filter((one) => sum(one) >= least)).flatMap(show), ...rest];
+    };
+    const rows = withRest("", families, LEAST_FAMILY, (family) => {
+      const variations = family.variations ?? [];
+      const { isOpen, toggle } = folding(family.name);
       const row = this.#row(family, family.name, average, ofPlayer, variations.length ? { isOpen, toggle } : undefined);
       if (!isOpen) return [row];
-      const large = variations.filter((one) => sum(one) >= LEAST_VARIATION);
-      const rare = variations.length - large.length;
-      const others = sorted(large).map((one) => this.#row(one, one.name === family.name ? `${one.name}:` : one.name, average, ofPlayer, undefined, family.name));
-      return [row, ...others, ...(rare ? [rest(`${number(rare)} more with fewer than ${LEAST_VARIATION} games each`)] : [])];
+      return [row, ...withRest(family.name, variations, LEAST_VARIATION, (one) => [this.#row(one, one.name === family.name ? `${one.name}:` : one.name, average, ofPlayer, undefined, family.name)])];
     });
-    const few = families.length - shown.length;
-    const last = [
-      ...(few ? [`${number(few)} more with fewer than ${LEAST_FAMILY} games each`] : []),
-      ...(openings.unnamed ? [`${counted(openings.unnamed)} without a named opening`] : []),
-    ];
-    if (last.length) rows.push(rest(last.join(" · ")));
+    if (openings.unnamed) rows.push(rest(`${counted(openings.unnamed)} without a named opening`));
     const table = div({ role: "table", "aria-label": "Openings" }, div({ role: "rowgroup", class: "head" }, this.#headings(columns, sort, choose)), div({ role: "rowgroup", class: "body" }, ...rows));
     const menu = make("select", { "aria-label": "Order of the openings", "data-focus": "openings-order" }, ...columns.map(([key]) => make("option", { value: key }, ORDERS[key] ?? key)));
     menu.value = sort.key;
@@ -130,10 +131,11 @@ export class OpeningsTable {
     const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
     const codes = eco[0] === eco[1] ? eco[0] : `${eco[0]}–${eco[1]}`;
     const name = family && opening.name.startsWith(`${family}: `) ? opening.name.slice(family.length + 2) : family ? "Without a variation" : opening.name;
-    const mark = markOf(opening, average);
+    const side = sideOf(opening, average);
+    const mark = finished(opening) < ENOUGH ? "" : side;
     const lost = points === undefined || points === null ? "" : `, ${number(Math.abs(points))} points ${points < 0 ? "below" : "above"} the average`;
     const label = `${opening.name}, ${counted(games)}${score === null ? "" : `, score ${Math.round(score)}%`}${lost}`;
-    const title = lineGames === games ? undefined : `Goes to the usual position of this opening, which ${number(lineGames)} of ${counted(games)} reached`;
+    const title = lineGames === games ? undefined : `Goes to the usual position of this opening, which ${counted(lineGames)} of any opening reached`;
     const open = button({ "aria-label": label, title, tabindex: -1, "data-focus": `opening ${filter}` }, [make(family ? "span" : "b", "", name)], () => this.#acts.open(line));
     const unfold = fold
       ? button({ class: "plain fold", "aria-expanded": fold.isOpen, "aria-label": `Variations of ${opening.name}`, tabindex: -1, "data-focus": `fold ${filter}` }, [icon(fold.isOpen ? "down" : "forward")], fold.toggle)
@@ -143,7 +145,7 @@ export class OpeningsTable {
     const nameCell = div({ role: "rowheader", class: "name" }, unfold, div("", open, make("small", "", codes ?? "", span("narrow", ` · ${counted(games)}`))));
     const scored = cell("score", score === null ? "–" : `${Math.round(score)}%`);
     const cells = ofPlayer
-      ? [results, scored, cell("spread", ...range(score, scoreRange, average, mark)), cell(`points ${mark}`, points === undefined || points === null ? "–" : signed(points)), cell("performance", opening.performance ?? "–"), last]
+      ? [results, scored, cell("spread", ...range(score, scoreRange, average, mark, side)), cell(`points ${mark}`, points === undefined || points === null ? "–" : signed(points)), cell("performance", opening.performance ?? "–"), last]
       : [results, scored, cell("rating", opening.rating ?? "–"), last];
     return div({ role: "row", class: `row${family ? " variation" : ""}` }, nameCell, cell("games", number(games)), ...cells);
   }
@@ -183,9 +185,24 @@ function counting({ draws, unfinished = 0, variations, ...row }) {
   return { ...row, draws: draws + unfinished, unfinished, ...(variations && { variations: variations.map(counting) }) };
 }
 
-/** @param {string} text */
-function rest(text) {
-  return div({ role: "row", class: "row rest" }, div({ role: "cell" }, text));
+/** @param {Child} content */
+function rest(content) {
+  return div({ role: "row", class: "row rest" }, div({ role: "cell" }, content));
+}
+
+/**
+ * Returns the row in place of openings with few games, with their sums. It unfolds them.
+ * @param {OpeningRow[]} rare
+ * @param {number} least The number of games below which an opening has few.
+ * @param {string} noun
+ * @param {{ isOpen: boolean, toggle: () => void }} fold
+ * @param {boolean} ofPlayer
+ */
+function restRow(rare, least, noun, { isOpen, toggle }, ofPlayer) {
+  const points = rare.reduce((all, one) => all + (one.points ?? 0), 0);
+  const sums = `${counted(rare.reduce((all, one) => all + sum(one), 0))}${ofPlayer ? `, ${signed(points)} points` : ""}`;
+  const text = `${counted(rare.length, noun)} with fewer than ${least} games each: ${sums}`;
+  return rest(button({ class: "plain", "aria-expanded": isOpen, "data-focus": `rest ${rare[0]?.name}` }, [icon(isOpen ? "down" : "forward"), text], toggle));
 }
 
 /**
@@ -194,20 +211,19 @@ function rest(text) {
  */
 function key(average) {
   const sign = (/** @type {string} */ kind, /** @type {string} */ text) => span("", span(`sign ${kind}`), text);
-  return p("key", span("", "Points: against the average of ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", "could be chance"));
+  return p("key", span("", "Points: against the average of ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", "could be chance"),
+    span("", `Likely: in ${ENOUGH} games or more, the 80% range of the score misses the average`));
 }
 
 /**
- * Returns "weaker" or "stronger" if the opening has enough games and the range of its score does not contain the average. Otherwise returns
- * an empty string. A player's points are relative to the player's average score with each color, so the average for these games is
+ * Returns "weaker" or "stronger" if the range of an opening's score does not contain the average. Otherwise returns an empty string. A player's points are relative to the player's average score with each color, so the average for these games is
  * calculated from the points.
  * @param {OpeningRow} opening
  * @param {number | null} average
  */
-function markOf({ scoreRange, score, points, ...opening }, average) {
-  const games = finished(opening);
-  if (!scoreRange || average === null || games < ENOUGH) return "";
-  const expected = score === null || points === undefined || points === null ? average : score - (100 * points) / games;
+function sideOf({ scoreRange, score, points, ...opening }, average) {
+  if (!scoreRange || average === null) return "";
+  const expected = score === null || points === undefined || points === null ? average : score - (100 * points) / finished(opening);
   return scoreRange[1] < expected ? "weaker" : scoreRange[0] > expected ? "stronger" : "";
 }
 
@@ -217,8 +233,9 @@ function markOf({ scoreRange, score, points, ...opening }, average) {
  * @param {[number, number] | null} between
  * @param {number | null} average
  * @param {string} mark
+ * @param {string} side The mark if the opening had enough games.
  */
-function range(score, between, average, mark) {
+function range(score, between, average, mark, side) {
   if (score === null || !between || average === null) return [];
   // The average is in the middle, and half of the width is 30 percentage points.
   const at = (/** @type {number} */ percent) => Math.max(0, Math.min(100, 50 + (50 / 30) * (percent - average)));
@@ -228,7 +245,8 @@ function range(score, between, average, mark) {
   width.style.width = `${at(between[1]) - at(between[0])}%`;
   const dot = span(`sign ${mark}`);
   dot.style.left = `${at(score)}%`;
-  return [span({ class: "field-of", role: "img", "aria-label": `${Math.round(between[0])}% to ${Math.round(between[1])}%` }, line, width, dot)];
+  const title = `${Math.round(score)}%, likely between ${Math.round(between[0])}% and ${Math.round(between[1])}%${mark === side ? "" : `; fewer than ${ENOUGH} games`}`;
+  return [span({ class: "field-of", role: "img", title, "aria-label": title }, line, width, dot)];
 }
 
 /** @param {number} points */

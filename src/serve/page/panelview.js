@@ -12,7 +12,7 @@ import { counted, number, plyNumber, sum } from "./format.js";
 import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMoves, showLastShared } from "./game.js";
 import { positionName, resultWords, showOpening, showPlayer } from "./heading.js";
 import { firstPly, showLine } from "./line.js";
-import { isMe, myNames } from "./me.js";
+import { isMe, myNames, otherPreparer } from "./me.js";
 import { addAll, openMe } from "./medialog.js";
 import { MovesTable } from "./moves.js";
 import { backToGame, changeFilters, clearFilters, closeGame, go, goInGame, goToPly, listResult, play, removeFilters } from "./navigation.js";
@@ -91,8 +91,7 @@ export function draw(counts, books, signal) {
   drawTally(total, isStart);
   drawSources();
   drawViews();
-  const leavePreparation = () => void go({ tab: "", flip: "" }, { push: true });
-  showChips(byId("chips"), filters, view.variant, { hasGames: !isCounts, hasVariants: hasVariants(), isMe: isMe(filters.player), isPreparing: Boolean(session.prepared) }, { edit: openFilters, remove: removeFilters, clear: clearFilters, openMe, leavePreparation });
+  showChips(byId("chips"), filters, view.variant, { hasGames: !isCounts, hasVariants: hasVariants(), isMe: isMe(filters.player), preparer: session.prepared && otherPreparer() }, { edit: openFilters, remove: removeFilters, clear: clearFilters, openMe, leavePreparation });
   const last = line.at(-1)?.san;
   say(`${last ? `${last}. ` : ""}${positionName(counts, isStart)}, ${resultWords(counts, ofPlayer)}`);
   const names = opened ? `${opened.white.name} – ${opened.black.name}` : nameText(filters.player);
@@ -112,10 +111,14 @@ function drawHeading(counts, ofPlayer, isStart) {
     if (drawnGame !== opened) showGameHeading(place, opened, closeGame);
   } else if (session.prepared) {
     place.className = "heading of-player preparing";
-    fill(place, ...preparationHeading(session.prepared, nameText(player), ownColor(), (chosen) => changeFilters({ ...session.view.filters, color: chosen === "white" ? "black" : "white" })));
+    fill(place, ...preparationHeading(session.prepared, nameText(player), otherPreparer(), ownColor(), (chosen) => changeFilters({ ...session.view.filters, color: chosen === "white" ? "black" : "white" })));
   } else if (ofPlayer && player) {
     showPlayer(place, counts, isMe(player) ? (namesIn(player)[0] ?? "") : nameText(player), color, colors, isStart, (chosen) => changeFilters({ ...session.view.filters, color: chosen }), listOfResult(), mineButton(player));
   } else showOpening(place, counts, isStart);
+}
+
+function leavePreparation() {
+  void go({ tab: "", flip: "" }, { push: true });
 }
 
 /** Returns the color of the user in a preparation. */
@@ -149,7 +152,8 @@ function drawPreparation(counts) {
     unfolded = fen;
     drawPreparation(counts);
   };
-  table.replace(drawArrows, preparationTable(prepared, ownColor(), isOwn, unfolded === fen, play, unfold), preparationLines(prepared, ownColor(), firstPly(view.fen), (line) => void go({ play: [...view.play, ...line] }, { push: true })));
+  const preparer = otherPreparer();
+  table.replace(drawArrows, preparationTable(prepared, preparer, ownColor(), isOwn, unfolded === fen, { play, unfold, leave: leavePreparation }), preparationLines(prepared, preparer, ownColor(), firstPly(view.fen), (line) => void go({ play: [...view.play, ...line] }, { push: true })));
 }
 
 /**
@@ -198,7 +202,7 @@ function drawTally(total, isStart) {
   const { about, prepared, view } = session;
   if (prepared) {
     const { theirs, yours } = prepared.here;
-    fill(byId("tally"), b(number(theirs)), ` games of ${nameText(view.filters.player)}, `, b(number(yours)), " of yours");
+    fill(byId("tally"), b(number(theirs)), ` game${theirs === 1 ? "" : "s"} of ${nameText(view.filters.player)}, `, b(number(yours)), ` of ${otherPreparer() || "yours"}`);
     return;
   }
   const known = sourceGames();

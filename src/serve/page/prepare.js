@@ -64,25 +64,35 @@ function isWeak(results, prepared, color) {
 }
 
 /**
+ * Returns the words for the person who prepares.
+ * @param {string} preparer The name of the person, or an empty string for the user.
+ */
+function wordsFor(preparer) {
+  return preparer ? { you: preparer, s: "s", your: `${preparer}’s`, yours: preparer } : { you: "You", s: "", your: "your", yours: "yours" };
+}
+
+/**
  * Returns the heading of a preparation.
  * @param {Preparation} prepared
  * @param {string} opponent
+ * @param {string} preparer As for `wordsFor`.
  * @param {Color} color The user's color.
  * @param {(color: string) => void} choose
  */
-export function preparationHeading({ theirs, yours, met }, opponent, color, choose) {
+export function preparationHeading({ theirs, yours, met }, opponent, preparer, color, choose) {
+  const { you } = wordsFor(preparer);
   const other = color === "white" ? "black" : "white";
   const figure = (/** @type {string} */ label, /** @type {string} */ value, /** @type {string} */ more) =>
     div("", make("dt", { title: label }, label), make("dd", "", value, ...(more ? [" ", small(more)] : [])));
   const of = (/** @type {Results} */ results, /** @type {Color} */ side) => /** @type {[string, string]} */ ([scoreText(results, side), `in ${counted(results.games)}`]);
   return [
     make("h2", { title: opponent }, span("family", `Prepare for ${opponent}`)),
-    segments({ "aria-label": "Your color" }, [["white", "as White"], ["black", "as Black"]], color, choose),
+    segments({ "aria-label": preparer ? `Color of ${preparer}` : "Your color" }, [["white", "as White"], ["black", "as Black"]], color, choose),
     div("card figures",
       make("dl", "",
         figure(opponent, ...of(theirs, other)),
-        figure("You", ...of(yours, color)),
-        figure("You against them", ...of(met, color)),
+        figure(you, ...of(yours, color)),
+        figure(`${you} against them`, ...of(met, color)),
         figure("Last met", dateWords(met.lastPlayed?.slice(0, 7)) || "–", ""),
       ),
     ),
@@ -92,39 +102,42 @@ export function preparationHeading({ theirs, yours, met }, opponent, color, choo
 /**
  * Returns the table of the moves of a preparation.
  * @param {Preparation} prepared
+ * @param {string} preparer As for `wordsFor`.
  * @param {Color} color The user's color.
  * @param {boolean} isOwn Whether the user is to move.
  * @param {boolean} isUnfolded
- * @param {(uci: string) => void} play
- * @param {() => void} unfold
+ * @param {{ play: (uci: string) => void, unfold: () => void, leave: () => void }} acts `leave` ends the preparation, and shows the
+ *   opponent's games in the position.
  */
-export function preparationTable(prepared, color, isOwn, isUnfolded, play, unfold) {
-  const { moves, recentSince } = prepared;
+export function preparationTable(prepared, preparer, color, isOwn, isUnfolded, { play, unfold, leave }) {
+  const { you, s, your } = wordsFor(preparer);
+  const { here, moves, recentSince } = prepared;
   const all = isOwn ? Math.max(1, ...moves.map(({ theirs }) => theirs.games)) : moves.reduce((sum, { theirs }) => sum + theirs.games, 0) || 1;
   const own = moves.reduce((sum, { yours }) => sum + yours.games, 0) || 1;
   const isRare = (/** @type {PreparedMove} */ { theirs, yours, answer }) => !answer && (isOwn ? yours.games / own < 2 * RARE && theirs.games < ENOUGH : theirs.games / all < RARE);
   const rare = moves.findIndex((move, index) => index >= SHOWN || isRare(move));
   const end = isUnfolded || rare < 0 || moves.length - rare < 2 ? moves.length : rare;
   const rest = moves.slice(end);
-  const head = isOwn ? ["You play", "Opening", "They score", "You score", "Repertoire"] : ["They play", "Opening", "Games", "You score", "Answer"];
+  const head = isOwn ? [preparer ? "Plays" : "You play", "Opening", "They score", `${you} score${s}`, "Answer"] : ["They play", "Opening", "Games", `${you} score${s}`, "Answer"];
   const kinds = ["san", "name", "his", "mine", "act"];
   const heads = head.map((label, index) => div({ role: "columnheader", class: kinds[index] }, label));
-  const rows = moves.slice(0, end).map((move, index) => row(move, index, prepared, { color, isOwn, all, recentSince, play }));
+  const rows = moves.slice(0, end).map((move, index) => row(move, index, prepared, { preparer, color, isOwn, all, recentSince, play }));
   const games = rest.reduce((sum, { theirs, yours }) => sum + (isOwn ? yours : theirs).games, 0);
   const more = rest.length ? [button({ class: "more", "aria-expanded": "false", "data-focus": "more" }, [icon("down"), counted(rest.length, "more move"), span("quiet", ` · ${counted(games)}`)], unfold)] : [];
-  const label = isOwn ? "Your moves, their results and yours" : "Their moves, your results and answers";
+  const label = isOwn ? "Moves to play, their results and yours" : "Their moves, your results and answers";
   return moves.length
     ? div("card moves prep", div({ role: "table", "aria-label": label }, div({ role: "rowgroup", class: "head" }, div({ role: "row", class: "row" }, ...heads)), div({ role: "rowgroup", class: "body" }, ...rows)), ...more)
-    : p("card none", `None of ${isOwn ? "your" : "their"} games continues from this position.`);
+    : p("card none", `None of ${isOwn ? your : "their"} games continues from this position. `, ...(isOwn && here.theirs ? [button({ class: "small", "data-focus": "their-games" }, [`Explore their ${counted(here.theirs)} here`, icon("forward")], leave)] : []));
 }
 
 /**
  * @param {PreparedMove} move
  * @param {number} index
  * @param {Preparation} prepared
- * @param {{ color: Color, isOwn: boolean, all: number, recentSince: number | null, play: (uci: string) => void }} context
+ * @param {{ preparer: string, color: Color, isOwn: boolean, all: number, recentSince: number | null, play: (uci: string) => void }} context
  */
-function row(move, index, prepared, { color, isOwn, all, recentSince, play }) {
+function row(move, index, prepared, { preparer, color, isOwn, all, recentSince, play }) {
+  const { s, yours: whose } = wordsFor(preparer);
   const { uci, san, opening, theirs, yours, answer } = move;
   const other = color === "white" ? "black" : "white";
   const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
@@ -139,9 +152,11 @@ function row(move, index, prepared, { color, isOwn, all, recentSince, play }) {
     ? cell(`mine${isWeak(yours, prepared, color) ? " weaker" : ""}`, bar(results, true, undefined), b(yours.games < FEW ? "" : scoreText(yours, color)), small(counted(yours.games)))
     : cell("mine", small("no game"));
   const dots = color === "black" && !isOwn ? "…" : "";
-  const tag = answer ? span({ class: "tag", title: answer.source === "repertoire" ? "In your repertoire" : `Played in ${counted(answer.games)} of yours` }, ...(isOwn ? [icon("mark"), "yours"] : [`${dots}${answer.san}`])) : isOwn ? "" : span("tag gap", "Gap");
+  const isMarked = answer?.source === "repertoire";
+  const title = isMarked ? "In the repertoire" : `Played in ${counted(answer?.games ?? 0)} of ${whose}`;
+  const tag = answer && isOwn && !isMarked ? make("small", { title }, "most played") : answer ? span({ class: "tag", title }, ...(isOwn ? [icon("mark"), preparer ? "" : "yours"] : [`${dots}${answer.san}`])) : isOwn ? "" : span("tag gap", "Gap");
   const words = isOwn ? "" : answer ? `; answer ${answer.san}` : "; no answer";
-  const label = `${san}, ${isOwn ? `they score ${share} in ${number(theirs.games)}` : `${counted(theirs.games)}, ${share}`}; ${yours.games ? `you score ${scoreText(yours, color)} in ${number(yours.games)}` : "no game of yours"}${words}`;
+  const label = `${san}, ${isOwn ? `they score ${share} in ${number(theirs.games)}` : `${counted(theirs.games)}, ${share}`}; ${yours.games ? `${preparer || "you"} score${s} ${scoreText(yours, color)} in ${number(yours.games)}` : `no game of ${whose}`}${words}`;
   const press = button({ "aria-label": label, tabindex: index ? -1 : 0, "data-focus": `move ${uci}` }, [san], () => play(uci));
   const element = div({ role: "row", class: "row", "data-uci": uci }, div({ role: "rowheader", class: "san" }, press), cell("name", opening?.name ?? ""), his, mine, cell("act", tag));
   on(element, "click", (event) => {
@@ -153,11 +168,13 @@ function row(move, index, prepared, { color, isOwn, all, recentSince, play }) {
 /**
  * Returns the list of the lines to study first.
  * @param {Preparation} prepared
+ * @param {string} preparer As for `wordsFor`.
  * @param {Color} color The user's color.
  * @param {number} first The number of the first half-move.
  * @param {(line: string[]) => void} open
  */
-export function preparationLines(prepared, color, first, open) {
+export function preparationLines(prepared, preparer, color, first, open) {
+  const { you, s, yours } = wordsFor(preparer);
   const { lines = [] } = prepared;
   if (!lines.length) return "";
   const items = lines.map((line) => {
@@ -165,13 +182,13 @@ export function preparationLines(prepared, color, first, open) {
     const cut = words.length < 5 ? 0 : words.length - 1;
     const games = 1 / line.chance;
     const often = `1 game in ${number(games < 9.5 ? Number(games.toFixed(1)) : Math.round(games))}`;
-    const score = line.gap ? "No answer yet" : `You score ${scoreText(line, color)}`;
+    const score = line.gap ? "No answer yet" : `${you} score${s} ${scoreText(line, color)}`;
     return make("li", "", button({ "data-focus": `line ${line.play.join()}` }, [
       span("", ...(cut ? [span("quiet", `${words.slice(0, cut).join(" ")} `)] : []), b(words.slice(cut).join(" ")), small(line.opening?.name ?? "")),
       span("often", often),
-      span(line.gap ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(`in ${counted(line.games)}${line.gap ? " of yours" : ""}`)),
+      span(line.gap ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(`in ${counted(line.games)}${line.gap ? ` of ${yours}` : ""}`)),
       icon("forward"),
     ], () => open(line.play)));
   });
-  return div("card look", make("h3", "", "Look at these first"), p("quiet", "What you are likely to meet, by the points it costs you; then what you have no answer to"), make("ul", "", ...items));
+  return div("card look", make("h3", "", "Look at these first"), p("quiet", "What is likely to be met, by the points that it costs; then what has no answer"), make("ul", "", ...items));
 }

@@ -39,7 +39,7 @@ export function marks(repertoire, uci) {
   const text = gap.oneIn ? `1 in ${often(gap.oneIn)}` : counted(gap.games);
   return {
     sign: span({ class: "is-gap", title: `${repertoire?.name} has no answer` }, icon("warn")),
-    tags: [span({ class: "tag gap", title: gap.oneIn ? `1 game in ${often(gap.oneIn)} reaches this gap` : undefined }, `Gap · ${text}`), " "],
+    tags: [span({ class: "tag gap", title: gap.oneIn ? `1 game in ${often(gap.oneIn)} reaches this gap; ${counted(gap.games)} here` : undefined }, `Gap · ${text}`), " "],
     words: `, a gap, ${gap.oneIn ? `1 game in ${often(gap.oneIn)}` : text}`,
   };
 }
@@ -86,7 +86,7 @@ export function largestGap(repertoire) {
  * @param {CardActs} acts
  */
 export function repertoireCard({ repertoire, gaps, isCurrent, ply, isOwn, edits, isSaved, last, news, older, others, chosen }, acts) {
-  const { name, color, isKnown, pgn } = repertoire;
+  const { name, isKnown, pgn } = repertoire;
   const covered = coverage(gaps, ply + Number(!isOwn));
   const [next] = (isCurrent && gaps?.gaps) || [];
   const isEdited = edits.length > 0;
@@ -98,7 +98,7 @@ export function repertoireCard({ repertoire, gaps, isCurrent, ply, isOwn, edits,
       ? `An answer in ${Math.round(100 * covered.share)} of 100 games up to move ${Math.ceil(covered.ply / 2)}`
       : "";
   const following = next ? span({ title: next.moves }, ` Next gap: ${lastMove(next)}, 1 game in ${often(next.oneIn)}`) : " There are no gaps left.";
-  const texts = div("texts", p("", b(name), ` · ${color === "white" ? "White" : "Black"}`, ...tags.flatMap((text) => [" ", span("tag", text)])), p("quiet", ...(news && isCurrent ? [b(news), following] : [news || state])));
+  const texts = div("texts", p("", b(name), labelOf(repertoire).slice(name.length), ...tags.flatMap((text) => [" ", span("tag", text)])), p("quiet", ...(news && isCurrent ? [b(news), following] : [news || state])));
   const label = last?.isAdded ? `Added ${last.san}: remove it` : `Add ${last?.san} to the repertoire`;
   const ways = [
     ...(last ? [button({ class: `small ${last.isAdded ? "added" : "adds"}`, "data-focus": "add-last", "aria-label": label }, [icon(last.isAdded ? "check" : "plus"), span("caption", last.isAdded ? "Added " : "Add "), last.san], acts.toggle)] : []),
@@ -112,7 +112,15 @@ export function repertoireCard({ repertoire, gaps, isCurrent, ply, isOwn, edits,
     ? [div("older", p("", `The file has changed. Apply ${kinds.join(" and ")}?`), button("small main", ["Apply"], () => acts.older(true)), button("small", ["Discard"], () => acts.older(false)))]
     : [];
   const choice = others.length > 1 ? [segments({ "aria-label": "Repertoire", class: "which" }, others, chosen, acts.choose)] : [];
-  return div("card repertoire", ring(covered?.share, isCurrent), texts, div("ways", ...ways), ...choice, ...offer);
+  return div("card repertoire", ring(isKnown ? covered?.share : undefined, isCurrent), texts, div("ways", ...ways), ...choice, ...offer);
+}
+
+/**
+ * Returns the name of a repertoire and its color, unless the name is that of the color.
+ * @param {{ name: string, color: "white" | "black" }} repertoire
+ */
+export function labelOf({ name, color }) {
+  return name.toLowerCase() === color ? name : `${name} · ${color === "white" ? "White" : "Black"}`;
 }
 
 /**
@@ -155,9 +163,9 @@ function ring(share, isCurrent) {
  */
 export function gapLists({ start, total, gaps, severalMoves }, go) {
   const from = start ? `[FEN "${start}"]\n` : "";
-  const item = (/** @type {string} */ line, /** @type {Child[]} */ text, /** @type {string} */ end, /** @type {string} */ kind) =>
-    make("li", "", button("", [span("", ...text), span(kind, end)], () => go(from + line)));
-  const rows = gaps.map(({ moves, move, oneIn, isLineEnd }) => item(moves, [moves.slice(0, -move.length), b(move), ...(isLineEnd ? [small(" after the end of a line")] : [])], `1 game in ${often(oneIn)}`, "often"));
+  const item = (/** @type {string} */ line, /** @type {Child[]} */ text, /** @type {string} */ end, /** @type {string} */ kind, title = "") =>
+    make("li", "", button({ title: title || undefined }, [span("", ...text), span(kind, end)], () => go(from + line)));
+  const rows = gaps.map(({ moves, move, oneIn, games, isLineEnd }) => item(moves, [moves.slice(0, -move.length), b(move), ...(isLineEnd ? [small(" after the end of a line")] : [])], `1 game in ${often(oneIn)}`, "often", `${counted(games)} with ${move}`));
   const more = total > gaps.length ? [make("li", "none", `and ${counted(total - gaps.length, "less frequent gap")}`)] : [];
   const several = severalMoves.map(({ line, moves }) => item(line || "*", [line || "Start"], moves.join(" or "), ""));
   return [

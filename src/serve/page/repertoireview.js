@@ -9,7 +9,7 @@ import { counted, plyNumber } from "./format.js";
 import { firstPly } from "./line.js";
 import { go, refresh } from "./navigation.js";
 import { goToText } from "./readtext.js";
-import { gapLists, repertoireCard } from "./repertoire.js";
+import { gapLists, labelOf, repertoireCard } from "./repertoire.js";
 import { chosenRepertoire, session } from "./session.js";
 import { filterQuestion, put } from "./state.js";
 
@@ -38,7 +38,7 @@ export function drawRepertoire() {
   if (!report || !answer) return fill(place);
   const { lines, isSaved } = editsOf(report);
   const value = (/** @type {ServedRepertoire} */ { name, color }) => `${color} ${name}`;
-  const others = (about.repertoires ?? []).map((one) => /** @type {[string, string]} */ ([value(one), `${one.name} · ${one.color === "white" ? "White" : "Black"}`]));
+  const others = (about.repertoires ?? []).map((one) => /** @type {[string, string]} */ ([value(one), labelOf(one)]));
   const card = {
     repertoire: report,
     gaps: latestGaps(),

@@ -5,6 +5,7 @@ import { Refused, ask, words } from "./api.js";
 import { toast } from "./dom.js";
 import { sum } from "./format.js";
 import { sharedPlies } from "./game.js";
+import { isMe } from "./me.js";
 import { session } from "./session.js";
 import { commonPlies, filterQuestion, narrowing, put, question, sourceOnly, ucis } from "./state.js";
 
@@ -63,8 +64,8 @@ export async function countColors(signal) {
 }
 
 /**
- * If the view names a player but no color, chooses the color with which the player has more games. With both colors, the table
- * would mix the player's own moves with the opponents' moves.
+ * If the view names a player but no color, chooses the color with which the player has more games or, for the user, the color of all
+ * repertoires. With both colors, the table would mix the player's own moves with the opponents' moves.
  * @param {AbortSignal} signal
  */
 export async function chooseColor(signal) {
@@ -72,7 +73,9 @@ export async function chooseColor(signal) {
   if (!filters.player || filters.color) return;
   await countColors(signal);
   if (signal.aborted) return;
-  const color = session.colors.black > session.colors.white ? "black" : "white";
+  const { colors, about } = session;
+  const [only, ...others] = isMe(filters.player) ? new Set(about.repertoires?.map((one) => one.color)) : [];
+  const color = only && !others.length && colors[only] ? only : colors.black > colors.white ? "black" : "white";
   session.view = { ...session.view, filters: { ...session.view.filters, color } };
 }
 

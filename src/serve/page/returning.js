@@ -42,7 +42,7 @@ export function close(id) {
 }
 
 /**
- * Restores the scroll offsets, and focuses the closed game in the list, or `other` if the list no longer contains it.
+ * Restores the scroll offsets, and marks and focuses the closed game in the list, or `other` if the list no longer contains it.
  * @param {HTMLElement | undefined} other
  */
 export function comeBack(other) {
@@ -53,5 +53,6 @@ export function comeBack(other) {
   places = [];
   // A button that steps through the game may still have the focus.
   const isFree = document.activeElement === document.body || document.activeElement?.closest("#dock, .controls");
+  row?.classList.add("closed");
   if (row instanceof HTMLElement && isFree) row.focus({ preventScroll: true });
 }

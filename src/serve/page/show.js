@@ -6,7 +6,7 @@ import { showDetails } from "./details.js";
 import { byId } from "./dom.js";
 import { notice } from "./elements.js";
 import { pushNext, writeView } from "./history.js";
-import { preparingNames } from "./me.js";
+import { isMe, preparingNames } from "./me.js";
 import { walkAhead } from "./navigation.js";
 import { draw } from "./panelview.js";
 import { fail } from "./recovery.js";
@@ -44,7 +44,9 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     const me = preparingNames();
     const { about, view, opened, lastShared } = session;
     const play = sharedLine(game);
-    const chosen = chosenRepertoire(me.length > 0);
+    const offered = chosenRepertoire(me.length > 0);
+    // A repertoire for one color says nothing about the user's games with the other color.
+    const chosen = isPlayer && isMe(view.filters.player) && offered?.color !== view.filters.color ? undefined : offered;
     const isOurs = chosen && chosen.color !== view.filters.color;
     const isAlone = play.length < view.play.length;
     const isKnown = lastShared && game === opened && ucis(lastShared.polybook.line).join() === play.join();
