@@ -16,6 +16,9 @@ const MIN_LIKENESS: u32 = 600;
 const MAX_COMPARED_LETTERS: usize = 64;
 /// The maximum number of matched names that [`PlayerNames`] collects.
 const MAX_MATCHED: usize = 100;
+/// The maximum number of different names that [`PlayerNames`] compares with a filter that matches no name. It limits the
+/// memory for the hashes of these names, about 16 MiB, and the time of the comparisons.
+const MAX_COMPARED: usize = 1_000_000;
 /// The maximum number of matched names in a message.
 const MAX_LISTED: usize = 4;
 
@@ -80,7 +83,7 @@ fn likeness(wanted: &str, name: &str) -> u32 {
 }
 
 /// Collects the names of players that the names in a filter match. Until the first match, also collects names that are
-/// similar to those in the filter.
+/// similar to those in the filter, among the first [`MAX_COMPARED`] names.
 #[derive(Debug)]
 pub(crate) struct PlayerNames {
     /// The names in the filter.
@@ -121,9 +124,11 @@ impl PlayerNames {
         }
     }
 
-    /// Adds the name of a player that does not match the filter. Has no effect after the first match.
+    /// Adds the name of a player that does not match the filter. Has no effect after the first match, or after
+    /// [`MAX_COMPARED`] different names.
     pub(crate) fn add_other(&mut self, name: &str) {
-        if self.matched.is_empty() && self.seen.insert(FxBuildHasher.hash_one(name)) {
+        let is_full = self.seen.len() >= MAX_COMPARED;
+        if self.matched.is_empty() && !is_full && self.seen.insert(FxBuildHasher.hash_one(name)) {
             self.nearest
                 .iter_mut()
                 .for_each(|nearest| nearest.offer(name));
@@ -231,5 +236,20 @@ mod tests {
             names.add_other(name);
         }
         assert_eq!(names.did_you_mean(), ": did you mean \"Kasparov, Garry\"?");
+    }
+
+    #[test]
+    fn a_limited_number_of_other_names_is_compared() {
+        let suggested = |compared: u64| {
+            let mut names = PlayerNames::new(vec!["Kasparow".to_owned()], NameMatch::Part);
+            names.seen.extend(0..compared);
+            names.add_other("Kasparov, Garry");
+            names.add_other("Kasparov, Gary");
+            assert_eq!(names.seen.len(), MAX_COMPARED);
+            names.did_you_mean()
+        };
+        let most = MAX_COMPARED as u64;
+        assert_eq!(suggested(most), "");
+        assert_eq!(suggested(most - 1), ": did you mean \"Kasparov, Garry\"?");
     }
 }
