@@ -340,7 +340,20 @@ fn moves_of_rating_groups_add_up() {
     let games = |options: &str| moves(options)["games"].as_u64().unwrap();
     let groups = RatingGroup::all().map(|group| games(&format!("--rating {group}")));
     let groups: Vec<u64> = groups.collect();
-    assert_eq!(moves("--rating 1700"), moves("--rating 1600"));
+    for (rating, reason) in [
+        ("1700", "1700 is in the rating group 1600: use 1600"),
+        ("2600", "2600 is in the rating group 2500: use 2500"),
+        (
+            "high",
+            "use 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500 or unknown",
+        ),
+    ] {
+        for command in ["moves", "openings", "games"] {
+            let line = format!("{command} --index games --rating {rating}");
+            let error = fails(dir.path(), &line, 2);
+            assert!(error.contains(reason), "{line}: {error}");
+        }
+    }
     let unknown = games("--rating unknown");
     assert!(unknown > 0);
     let sum = groups.iter().sum::<u64>() + unknown;

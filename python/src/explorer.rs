@@ -258,7 +258,7 @@ fn named_indexes(sources: &Bound<'_, PyAny>) -> PyResult<Vec<(String, PathBuf)>>
         .collect()
 }
 
-/// A rating group as an argument: any rating in the group, or the text "unknown".
+/// A rating group as an argument: the lowest rating of the group, or the text "unknown".
 #[derive(FromPyObject)]
 enum Rating {
     Known(u32),
@@ -269,7 +269,9 @@ impl Rating {
     /// Returns the group, or `None` for "unknown": the games without a known rating.
     fn group(self) -> PyResult<Option<RatingGroup>> {
         match self {
-            Rating::Known(rating) => Ok(Some(RatingGroup::of(rating))),
+            Rating::Known(rating) => RatingGroup::beginning_at(rating)
+                .map(Some)
+                .map_err(value_error),
             Rating::Text(text) if text == "unknown" => Ok(None),
             Rating::Text(_) => Err(value_error("a rating must be a number or \"unknown\"")),
         }

@@ -515,6 +515,14 @@ def test_the_recipe_by_opening_rating_and_year_counts_each_game(tmp_path, monkey
     ]
 
 
+def test_ratings_are_the_lowest_of_their_groups(tmp_path):
+    polybook.make_book(FAMOUS, explorer=tmp_path / "famous.idx")
+    explorer = polybook.Explorer(tmp_path / "famous.idx")
+    assert explorer.openings(ratings=[0, 2500, "unknown"])["families"]
+    with pytest.raises(ValueError, match="2600 is in the rating group 2500: use 2500"):
+        explorer.openings(ratings=[2600])
+
+
 def test_the_command_is_in_the_package(tmp_path):
     def run(*arguments):
         command = [sys.executable, "-m", "polybook", *map(str, arguments)]

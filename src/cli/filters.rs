@@ -1,9 +1,6 @@
 //! The options that filter games: one set for the commands that read PGN, one for the commands that query an index.
 
-use std::{
-    num::ParseIntError,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 use polybook::{
@@ -14,7 +11,7 @@ use polybook::{
     index::Index,
     make_book::Totals,
     openings::OpeningFilter,
-    pgn::{Date, EcoRange, GameFilter, GameResult, TagText, TimeControlRange},
+    pgn::{Date, EcoRange, GameFilter, GameResult, TagText, TimeControlRange, UnknownRatingGroup},
 };
 use serde_json::{Value, json};
 use shakmaty::Color;
@@ -299,7 +296,7 @@ pub fn name(text: &str) -> Result<String, String> {
 
 /// Parses the lowest rating of a rating group, such as `1600`. The text `unknown` becomes `None`, which selects games
 /// without a known rating.
-fn rating_group(text: &str) -> Result<Option<RatingGroup>, ParseIntError> {
+fn rating_group(text: &str) -> Result<Option<RatingGroup>, UnknownRatingGroup> {
     match text {
         "unknown" => Ok(None),
         text => text.parse().map(Some),

@@ -491,6 +491,7 @@ mod tests {
             ("Since", "soon"),
             ("Speed", "light"),
             ("Rating", "high"),
+            ("Rating", "2200,2600"),
             ("UCI_Chess960", "perhaps"),
             ("UCI_Variant", "xiangqi"),
         ] {

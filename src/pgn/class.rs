@@ -1,6 +1,6 @@
 //! The speed, the mode and the rating group of a game, by which opening explorers filter.
 
-use std::{fmt, num::ParseIntError, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
@@ -166,10 +166,26 @@ const FLOORS: [u32; 9] = [0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500];
 /// assert_eq!(RatingGroup::of_game([0, 0]), None);
 /// assert_eq!(RatingGroup::of(1700).floor(), 1600);
 /// assert_eq!(RatingGroup::of(3000), RatingGroup::of(2500));
-/// assert_eq!("1700".parse(), Ok(RatingGroup::of(1600)));
+/// assert_eq!("1600".parse(), Ok(RatingGroup::of(1700)));
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RatingGroup(u8);
+
+/// The error for a string or a number that is not the lowest rating of a [`RatingGroup`].
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum UnknownRatingGroup {
+    /// The string is not a number. The message also lists `unknown`, which filters accept for games without ratings.
+    #[error("use 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500 or unknown")]
+    NotANumber,
+    /// The rating is not the lowest one of its group.
+    #[error("{rating} is in the rating group {group}: use {group}")]
+    NotTheLowest {
+        /// The rating.
+        rating: u32,
+        /// The group that contains the rating.
+        group: RatingGroup,
+    },
+}
 
 impl RatingGroup {
     /// The number of rating groups.
@@ -184,6 +200,21 @@ impl RatingGroup {
     pub fn of(rating: u32) -> RatingGroup {
         let above = FLOORS.iter().rposition(|floor| *floor <= rating);
         RatingGroup(above.unwrap_or(0) as u8)
+    }
+
+    /// Returns the rating group whose lowest rating is `floor`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`UnknownRatingGroup::NotTheLowest`] if no group begins at this rating.
+    pub fn beginning_at(floor: u32) -> Result<RatingGroup, UnknownRatingGroup> {
+        match RatingGroup::of(floor) {
+            group if group.floor() == floor => Ok(group),
+            group => Err(UnknownRatingGroup::NotTheLowest {
+                rating: floor,
+                group,
+            }),
+        }
     }
 
     /// Returns the rating group of a game. `ratings` contains the ratings of White and Black, where 0 means unknown.
@@ -217,12 +248,13 @@ pub(crate) fn doubled_mean([white, black]: [u16; 2]) -> u32 {
     }
 }
 
-/// Parses a rating, and returns the group that contains it.
+/// Parses the lowest rating of a group, such as `1600`.
 impl FromStr for RatingGroup {
-    type Err = ParseIntError;
+    type Err = UnknownRatingGroup;
 
-    fn from_str(text: &str) -> Result<RatingGroup, ParseIntError> {
-        Ok(RatingGroup::of(text.parse()?))
+    fn from_str(text: &str) -> Result<RatingGroup, UnknownRatingGroup> {
+        let floor = text.parse().map_err(|_| UnknownRatingGroup::NotANumber)?;
+        RatingGroup::beginning_at(floor)
     }
 }
 

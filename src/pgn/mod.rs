@@ -54,7 +54,7 @@ pub(crate) use self::{
     tags::tag_text,
 };
 pub use self::{
-    class::{Mode, RatingGroup, Speed, UnknownMode, UnknownSpeed},
+    class::{Mode, RatingGroup, Speed, UnknownMode, UnknownRatingGroup, UnknownSpeed},
     cut::{Batch, Cutter, MAX_GAME_LENGTH},
     filter::{
         Condition, Date, EcoRange, GameFilter, GameFilterError, NameMatch, TagText,

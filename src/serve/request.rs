@@ -450,11 +450,14 @@ fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
 /// Returns `(None, false)` if the parameter is missing or contains all groups, because the request then does not filter
 /// by rating. Clients of Lichess's API send all groups in order to get all games.
 fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
-    let is_rating = |text: &str| text.parse().is_ok_and(|rating: u32| rating <= MAX_RATING);
+    let is_rating = |rating: &u32| *rating <= MAX_RATING;
     let group = |text: &str| match text {
         "unknown" => Some(None),
-        text if text.starts_with('+') || !is_rating(text) => None,
-        text => text.parse().ok().map(Some),
+        text if text.starts_with('+') => None,
+        text => {
+            let rating = text.parse().ok().filter(is_rating);
+            rating.map(|rating| Some(RatingGroup::of(rating)))
+        }
     };
     let values = format!("ratings from 0 to {MAX_RATING}, or unknown");
     let Some(named) = parameters.list("ratings", &values, group)? else {

@@ -234,7 +234,7 @@ class Explorer:
     ) -> Mapping[str, Any]:
         """Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve` answers.
 
-        `ratings` selects rating groups: a number selects the group that contains it, and "unknown" the games without a known
+        `ratings` selects rating groups: 2500 selects the group that begins at 2500, and "unknown" the games without a known
         rating. `result` "win" or "loss" selects the games that `player` won or lost. If `unfinished` is "skip", games without a
         result do not count.
         """
