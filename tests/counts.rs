@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::common::{fails, ok, ok_json, refused, run, sample, temp};
+use crate::common::{fails, fed, ok, ok_json, refused, run, sample, temp};
 use parquet::{
     basic::Compression,
     data_type::{BoolType, Int32Type, Int64Type},
@@ -411,6 +411,59 @@ fn games_are_not_chosen_in_counts() {
         report.contains("short: this file is given twice, so its games count twice"),
         "{report}"
     );
+}
+
+#[test]
+fn inputs_with_games_of_the_same_file_are_reported() {
+    let dir = temp();
+    let dir = dir.path();
+    for name in ["a.pgn", "b.pgn", "c.pgn", "more/a.pgn"] {
+        fs::create_dir_all(dir.join("more")).unwrap();
+        fs::write(dir.join(name), "1. e4 e5 1-0\n").unwrap();
+    }
+    for line in [
+        "a.pgn --counts a",
+        "b.pgn c.pgn --counts bc",
+        "a bc --counts all",
+        "more/a.pgn a.pgn --counts aa",
+        "- --counts x",
+        "- --counts y",
+    ] {
+        fed(dir, &format!("make-book {line}"), b"1. e4 e5 1-0\n");
+    }
+    let warning = |inputs: &str| {
+        let output = run(dir, &format!("make-book {inputs} --counts sum --force"));
+        assert!(output.status.success(), "{inputs}");
+        let report = String::from_utf8(output.stderr).unwrap();
+        let mut found = report.lines().filter(|line| line.contains("count twice"));
+        let warning = found.next().unwrap_or_default().to_owned();
+        assert_eq!(found.next(), None, "{report}");
+        warning
+    };
+    for (inputs, expected) in [
+        (
+            "all a",
+            "warning: the games of a.pgn are in all and in a, so they may count twice",
+        ),
+        (
+            "a a.pgn",
+            "warning: the games of a.pgn are in a and in a.pgn, so they may count twice",
+        ),
+        (
+            "bc a all",
+            "warning: the games of a.pgn are in a and in all, so they may count twice, and so may those of 2 other files",
+        ),
+        (
+            "a a",
+            "warning: a: this file is given twice, so its games count twice",
+        ),
+        ("a bc", ""),
+        ("aa bc", ""),
+        ("x y", ""),
+        ("a.pgn more/a.pgn", ""),
+    ] {
+        assert_eq!(warning(inputs), expected, "{inputs}");
+    }
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl MakeBook {
         let (committed, ()) = pool.join(|| commit_all(finished), || drop(counts));
         committed?;
         report.warnings.splice(0..0, repeated);
-        report.warnings.extend(inputs.warnings());
+        report.warnings.extend(inputs.warnings(self));
         self.progress.end();
         Ok(report)
     }
@@ -156,7 +156,7 @@ impl MakeBook {
             let counts = sealed.by_identity.or(sealed.by_key);
             let counts = counts.expect("all positions were counted");
             let mut report = games.report;
-            report.warnings.extend(inputs.warnings());
+            report.warnings.extend(inputs.warnings(&options));
             Ok((counts, report))
         })
     }

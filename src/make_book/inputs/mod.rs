@@ -7,6 +7,8 @@
 mod counts;
 
 use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
     ops::Range,
     path::Path,
     sync::{Arc, atomic::Ordering},
@@ -20,11 +22,11 @@ use super::{
 };
 use crate::{
     counts::{Grouping, OrderedCounts},
-    error::{Error, Result},
+    error::{Error, Result, counted},
     make_book::replay::BATCH_SIZE,
     pgn::{Batch, Cutter, Input, SkippedParts, Stream, StreamOptions},
     position::VariantChoice,
-    provenance::{GameCounts, Provenance, Pruned},
+    provenance::{GameCounts, Provenance, Pruned, printable, shortened},
     task,
 };
 
@@ -50,6 +52,9 @@ pub(super) fn smallest_max_ply(values: impl IntoIterator<Item = usize>) -> Optio
     let first = values.into_iter().min();
     first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
 }
+
+/// The maximum number of bytes of a file name in a warning.
+const MAX_NAME_BYTES: usize = 200;
 
 /// The open inputs of a run of `make-book`, in the order in which the user gave them, with data about all inputs
 /// together, such as their variant.
@@ -158,11 +163,62 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns up to two warnings about incomplete input counts: one if rare positions were pruned from them, and one
-    /// if the inputs were made with different values of `--max-ply`.
-    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+    /// Returns up to three warnings about input counts: one if rare positions were pruned from them, one if the inputs
+    /// were made with different values of `--max-ply`, and one if two inputs contain games of the same PGN file.
+    pub(super) fn warnings(&self, run: &MakeBook) -> impl Iterator<Item = String> {
         let pruned = self.pruned.map(|pruned| pruned.to_string());
-        pruned.into_iter().chain(self.max_ply_warning())
+        let others = self.max_ply_warning().into_iter();
+        let others = others.chain(self.common_games_warning(run));
+        pruned.into_iter().chain(others)
+    }
+
+    /// Returns a warning if two inputs, at least one of which is a counts directory, contain games of PGN files with the
+    /// same name. The warning names one such file, and says how many others there are. Ignores inputs that are given
+    /// twice, because [`run`](MakeBook::run) warns about them. Also ignores games from standard input, which have no
+    /// file name.
+    fn common_games_warning(&self, run: &MakeBook) -> Option<String> {
+        let mut paths = HashSet::new();
+        // For each name, the index of the first input that contains games of a file with this name.
+        let mut first_inputs: HashMap<Cow<'_, str>, usize> = HashMap::new();
+        let mut common = HashSet::new();
+        let mut example = None;
+        for (number, input) in self.all.iter().enumerate() {
+            let named = &run.inputs[number];
+            if named.is_stdin() || !paths.insert(named.path()) {
+                continue;
+            }
+            let names: Vec<Cow<'_, str>> = match input.counts() {
+                None => vec![named.name().into()],
+                Some(counted) => {
+                    let names = counted.origin.map(|(origin, _)| &origin.inputs[..]);
+                    names.unwrap_or_default().iter().map(Cow::from).collect()
+                }
+            };
+            for name in names {
+                let first = *first_inputs.entry(name.clone()).or_insert(number);
+                let is_of_counts = |number: usize| self.all[number].counts().is_some();
+                if first != number
+                    && (is_of_counts(first) || is_of_counts(number))
+                    && name != Input::STDIN_NAME
+                {
+                    example.get_or_insert_with(|| (name.clone(), [first, number]));
+                    common.insert(name);
+                }
+            }
+        }
+        let (name, inputs) = example?;
+        let [first, second] = inputs.map(|number| run.inputs[number].path().display());
+        let more = match common.len() - 1 {
+            0 => String::new(),
+            more => format!(
+                ", and so may those of {}",
+                counted(more as u64, "other file")
+            ),
+        };
+        let name = shortened(&printable(&name), MAX_NAME_BYTES);
+        Some(format!(
+            "the games of {name} are in {first} and in {second}, so they may count twice{more}"
+        ))
     }
 
     /// Returns a warning if the inputs were made with different values of `--max-ply`, because later positions then

@@ -71,6 +71,9 @@ impl Default for StreamOptions {
 const SMALL_WINDOW: usize = 8 << 20;
 
 impl Input {
+    /// The [name](Input::name) of standard input.
+    pub(crate) const STDIN_NAME: &str = "standard input";
+
     /// Creates an input that reads the file at `path`.
     pub fn file(path: impl Into<PathBuf>) -> Input {
         Input {
@@ -128,7 +131,7 @@ impl Input {
     /// file therefore has the same name as the uncompressed file. Returns `standard input` for standard input.
     pub fn name(&self) -> String {
         let Some(path) = &self.path else {
-            return "standard input".to_owned();
+            return Input::STDIN_NAME.to_owned();
         };
         let name = path.file_name().unwrap_or(path.as_os_str());
         let name = name.to_string_lossy();
