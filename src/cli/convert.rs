@@ -127,8 +127,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         _ => begin_text(&args.out, args.force)?,
     };
     if matches!(FileKind::of(&args.input), Ok(FileKind::Counts)) {
-        let problem = "this is a directory of counts: make a database from the counts with polybook make-book --obs, and \
-                       convert the database";
+        let counts = args.input.display();
+        let problem = format!(
+            "this is a directory of counts: make a database of all moves with polybook make-book {counts} --min-game 1 \
+             --obs FILE.obs.db3, and convert the database"
+        );
         return Err(Error::file(&args.input, problem).into());
     }
     let file = file_of(&args.input)?;
