@@ -1215,11 +1215,17 @@ fn counts_are_named_as_such() {
     ok(dir, "convert b.bin p/table.parquet");
     let counts = "c: this is a directory of counts: make a book or an index from the counts with polybook make-book";
     let advice = "c: this is a directory of counts: make an index with polybook make-book c --explorer c.idx";
+    let games = "c: this is a directory of counts, but games are needed: make an index from the PGN files of the games \
+                 with polybook make-book --explorer DIR";
     let index = "i.idx: this is an index: give a book or a database";
     refused(
         dir,
         &[
-            ("convert c a.epd", 1, counts),
+            (
+                "convert c a.epd",
+                1,
+                "make a database of all moves with polybook make-book c --min-game 1 --obs FILE.obs.db3, and convert",
+            ),
             ("merge-book b.bin c", 1, counts),
             ("diff b.bin c", 1, counts),
             ("show c", 1, counts),
@@ -1237,8 +1243,14 @@ fn counts_are_named_as_such() {
                 "p: this is a directory, but not an index: give the PGN files in the directory, such as p/*.pgn",
             ),
             ("moves --index c", 1, advice),
-            ("openings --index c", 1, advice),
-            ("games --index c", 1, advice),
+            ("openings --index c", 1, games),
+            ("games --index c", 1, games),
+            ("game 0 --index c", 1, games),
+            (
+                "prepare --index c --player A --opponent B --color white",
+                1,
+                games,
+            ),
             ("serve i.idx --book c", 1, counts),
             ("convert i.idx a.epd", 1, index),
             ("diff i.idx b.bin", 1, index),

@@ -11,6 +11,7 @@ use super::{
     Context,
     filters::{explorer_of, needs_explorer},
     index_cache::index_of,
+    input::refuse_counts_for_games,
     terminal::print_bytes,
 };
 
@@ -69,6 +70,7 @@ fn game_id(text: &str) -> Result<GameId, String> {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    refuse_counts_for_games(std::slice::from_ref(&args.index))?;
     let index = Index::open(index_of(&args.index, context)?)?;
     // The index of a PGN file is in the user's cache, so errors name the argument. The advice for a damaged index needs
     // the path in the cache.

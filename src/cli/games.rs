@@ -19,7 +19,7 @@ use super::{
     filters::{
         ExplorerFilterArgs, add_matched, check_names, explorer_of, needs_explorer, passed_unknown,
     },
-    input::may_have_games,
+    input::{may_have_games, refuse_counts_for_games},
     key,
     position::{PositionArgs, Searched, refuse_other_of_index},
     terminal::{print_all, print_bytes, print_json_list},
@@ -71,6 +71,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    refuse_counts_for_games(&args.index)?;
     if let [path] = &args.index[..]
         && args.filters.are_none()
         && args.sort == Sort::Id

@@ -250,6 +250,19 @@ pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     Ok(())
 }
 
+/// Returns an error if one of the paths of `indexes` is a counts directory. For commands that need an index of games:
+/// an index made from the counts would not help, because it contains no games.
+pub fn refuse_counts_for_games(indexes: &[PathBuf]) -> polybook::Result<()> {
+    match indexes.iter().find(|path| refuse_counts(path).is_err()) {
+        Some(path) => Err(Error::file(
+            path,
+            "this is a directory of counts, but games are needed: make an index from the PGN files of the games with \
+             polybook make-book --explorer DIR",
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Copies an input to a temporary file and returns the path of the copy. The copy keeps the file name of `argument`,
 /// because a command may write this name into the header of a book.
 fn copied(argument: &Path) -> anyhow::Result<PathBuf> {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Context, counted,
     filters::{ExplorerFilterArgs, add_matched, check_names, explorer_of},
+    input::refuse_counts_for_games,
     position::PositionArgs,
     terminal::{print, print_json},
     usage::Usage,
@@ -93,6 +94,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         _ => None,
     };
     Usage::refuse(needs_player.filter(|_| !of_player), "needs --player")?;
+    refuse_counts_for_games(&args.index)?;
     let explorer = explorer_of(&args.index, context)?;
     let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
     let table = explorer.openings(&Line::at(variant, pos), &filters)?;

@@ -15,7 +15,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 use super::{
     Context, counted,
     filters::{ExplorerFilterArgs, add_matched, check_names, explorer_of},
-    input::check_output,
+    input::{check_output, refuse_counts_for_games},
     position::{PositionArgs, UntaggedArg},
     repertoire::{Opener, pgn_output},
     terminal::{print, print_json},
@@ -109,6 +109,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         }
         None => None,
     };
+    refuse_counts_for_games(&args.index)?;
     let explorer = explorer_of(&args.index, context)?;
     let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
     let opener = Opener::with_defaults(&args.untagged, context)?;

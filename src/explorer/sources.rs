@@ -1,6 +1,6 @@
 //! The sources of an explorer: one or more open indexes. Games are numbered consecutively over all sources.
 
-use std::{fmt, sync::OnceLock};
+use std::{fmt, path::PathBuf, sync::OnceLock};
 
 use super::{
     duplicate_groups::DuplicateGroups, filter::SourceFilters, open_index::OpenIndex, query::Filters,
@@ -61,10 +61,7 @@ impl Sources {
     ) -> Option<NeedsGames> {
         let mut selected = self.selected(wanted);
         let source = selected.find(|source| source.counted.is_some())?;
-        Some(NeedsGames {
-            what,
-            source: source.name.clone(),
-        })
+        Some(NeedsGames::new(what, source))
     }
 
     /// Checks whether at least one selected source contains single games, which the operation `what` needs. Returns
@@ -77,12 +74,9 @@ impl Sources {
         what: &'static str,
     ) -> Option<NeedsGames> {
         let mut sources = self.selected(wanted).peekable();
-        let first = sources.peek()?.name.clone();
+        let first = *sources.peek()?;
         let lacks_all = sources.all(|source| source.counted.is_some());
-        lacks_all.then_some(NeedsGames {
-            what,
-            source: first,
-        })
+        lacks_all.then(|| NeedsGames::new(what, first))
     }
 
     /// Returns an iterator over the selected sources (indexes of the explorer): the source with the name `wanted`, or
@@ -113,7 +107,7 @@ impl Sources {
         let source = filters.source.as_deref();
         self.check_source(source)?;
         match self.lacks_games(source, "a list of games") {
-            Some(needs) => Err(Error::file(&needs.source, needs.problem())),
+            Some(needs) => Err(needs.error()),
             None => self.unchecked_filters(filters),
         }
     }
@@ -132,7 +126,7 @@ impl Sources {
         let source = filters.source.as_deref();
         self.check_source(source)?;
         match self.needs_all_games(source, what) {
-            Some(needs) => Err(Error::file(&needs.source, needs.problem())),
+            Some(needs) => Err(needs.error()),
             None => self.unchecked_filters(filters),
         }
     }
@@ -166,7 +160,7 @@ impl Sources {
     pub(super) fn check(&self, filters: &Filters) -> Result<()> {
         self.check_source(filters.source.as_deref())?;
         match self.needs_games(filters) {
-            Some(needs) => Err(Error::file(&needs.source, needs.problem())),
+            Some(needs) => Err(needs.error()),
             None => Ok(()),
         }
     }
@@ -227,21 +221,32 @@ impl Sources {
 pub struct NeedsGames {
     what: &'static str,
     source: String,
+    path: PathBuf,
 }
 
 impl NeedsGames {
-    fn problem(&self) -> String {
-        format!(
+    fn new(what: &'static str, source: &OpenIndex) -> NeedsGames {
+        NeedsGames {
+            what,
+            source: source.name.clone(),
+            path: source.index.path().to_owned(),
+        }
+    }
+
+    /// Returns an error with the same reason. It names the path of the index instead of its name.
+    fn error(&self) -> Error {
+        let problem = format!(
             "this index contains only counts, but games are needed for {}: use an index that make-book --explorer \
              made from games",
             self.what
-        )
+        );
+        Error::file(&self.path, problem)
     }
 }
 
 impl fmt::Display for NeedsGames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NeedsGames { what, source } = self;
+        let NeedsGames { what, source, .. } = self;
         write!(
             f,
             "the source \"{source}\" contains only counts, but games are needed for {what}: use an index that \

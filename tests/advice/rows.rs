@@ -362,7 +362,7 @@ moves --index full.idx --player A --opponent-rating x
   ! such as 2000-2199, 2000- or -2199
   > moves --index full.idx --player A --opponent-rating -2199
 moves --index li.idx --player A
-  ! contains only counts, but games are needed for player: use an index
+  ! li.idx: this index contains only counts, but games are needed for player: use an index
   > moves --index full.idx --player A
 moves --index big.idx --clocks
   ! unpack the file and make the index again
@@ -409,6 +409,15 @@ games --index li.idx
 moves --index li.idx --unfinished skip
   ! use an index that make-book --explorer made from games
   > moves --index full.idx --unfinished skip
+openings --index li.counts
+  ! make an index from the PGN files of the games with polybook make-book --explorer DIR
+  > openings --index full.idx
+convert li.counts a21.parquet
+  ! polybook make-book li.counts --min-game 1 --obs FILE.obs.db3, and convert the database
+  > make-book li.counts --min-game 1 --obs a21.obs.db3 && convert a21.obs.db3 a21.parquet
+moves --index full.idx --rating 2600
+  ! 2600 is in the rating group 2500: use 2500
+  > moves --index full.idx --rating 2500 --rating unknown
 "#;
 
 /// Advice about books.
