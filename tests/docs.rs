@@ -334,7 +334,7 @@ fn the_python_example_finds_the_opera_game() {
     crate::common::ok(dir.path(), &line);
     let document = read("docs/data-person.md");
     let blocks = blocks(&document, "python");
-    assert_eq!(blocks.len(), 2);
+    assert_eq!(blocks.len(), 3);
     let output = Command::new(python)
         .args(["-c", blocks[1]])
         .current_dir(dir.path())

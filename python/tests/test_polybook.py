@@ -515,6 +515,18 @@ def test_the_recipe_by_opening_rating_and_year_counts_each_game(tmp_path, monkey
     ]
 
 
+def test_the_recipe_for_half_moves_groups_them_by_position(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("pandas")
+    (tmp_path / "games.pgn").write_text("1. e4 e5 1-0\n\n1. d4 d5 1-0\n")
+    monkeypatch.chdir(tmp_path)
+    page = (DATA.parent / "docs" / "data-person.md").read_text()
+    recipe = page.split("## Half-moves for machine learning")[1]
+    exec(recipe.split("```python\n")[1].split("```")[0], {})
+    rows = capsys.readouterr().out.split("\n")
+    assert len(rows) == 6
+    assert any(row.split() == ["5060803636482931868", "2", "1.0"] for row in rows)
+
+
 def test_ratings_are_the_lowest_of_their_groups(tmp_path):
     polybook.make_book(FAMOUS, explorer=tmp_path / "famous.idx")
     explorer = polybook.Explorer(tmp_path / "famous.idx")
