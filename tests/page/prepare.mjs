@@ -338,7 +338,8 @@ const tests = {
     for (const width of [320, 390]) {
       const { page, context, faults } = await open(browser, url, "/?player=Carl&color=black&view=prepare&me=Ann", { viewport: { width, height: 844 }, hasTouch: true, isMobile: true });
       await accessible(page, `${width}`);
-      assert.ok(await page.locator("#moves .body .act .tag").first().isVisible());
+      assert.ok(await page.locator("#moves .body .act :is(.tag, small)").first().isVisible());
+      assert.ok(await page.locator("#moves .body .act").evaluateAll((all) => all.every((one) => one.scrollWidth <= one.clientWidth)));
       assert.deepEqual(faults, []);
       await context.close();
     }
