@@ -700,7 +700,7 @@ fn a_server_says_what_counts_cannot_answer() {
         "/book.bin?",
         "/book.bin?count=true",
         "/book.pgn?count=true",
-        "/repertoire.bin?color=white",
+        "/repertoire.bin?side=white",
     ] {
         for source in ["", "&source=counts"] {
             let reply = served.get(&format!("{route}{source}"));
