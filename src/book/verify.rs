@@ -559,7 +559,7 @@ mod tests {
         let (path, out) = (dir.path().join("games.pgn"), dir.path().join("out.bin"));
         fs::write(&path, "[Event \"x\"]\n\n1. e4 e5 *\n").unwrap();
         let err = verify(&path, &none()).unwrap_err().to_string();
-        assert!(err.contains("but PGN"), "{err}");
+        assert!(err.contains("this is PGN, not a Polyglot book"), "{err}");
         assert!(fix(&path, begin_book(&out).unwrap(), &none()).is_err());
         assert!(!out.exists());
     }
