@@ -365,4 +365,24 @@ mod tests {
             assert!(found.passed <= RESTART_INTERVAL + 1, "{}", found.passed);
         }
     }
+
+    /// LevelDB keeps old entries of a key for a snapshot. They may fill several restart intervals.
+    #[test]
+    fn the_newest_of_many_entries_of_a_key_is_found() {
+        let mut builder = BlockBuilder::new();
+        for (key, sequences) in [(b"a", 0..20), (b"b", 20..70), (b"c", 70..71)] {
+            for sequence in sequences.rev() {
+                builder.add_key(key, &key::trailer(sequence), 0);
+            }
+        }
+        let path = Arc::from(Path::new("table"));
+        let block = Block::new(builder.finish().to_vec(), 0, &path).unwrap();
+        for (key, newest) in [(b"a", 19), (b"b", 69), (b"c", 70)] {
+            let found = block.find(key).unwrap().unwrap();
+            assert_eq!(
+                block.parts(&found).unwrap(),
+                (&key[..], newest, EntryKind::Value)
+            );
+        }
+    }
 }

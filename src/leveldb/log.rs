@@ -230,6 +230,48 @@ mod tests {
         }
     }
 
+    /// Encodes a log that contains only a fragment.
+    fn fragment(kind: u8, bytes: &[u8]) -> Vec<u8> {
+        let mut log = of_record(bytes);
+        log[..4].copy_from_slice(&checksum(kind, bytes).to_le_bytes());
+        log[6] = kind;
+        log
+    }
+
+    #[test]
+    fn fragments_may_be_empty() {
+        assert_eq!(records(&of_record(b"")), Ok(vec![(0, vec![])]));
+        // LevelDB begins a record at the end of a block if only a fragment's header fits there.
+        let first = vec![7; BLOCK_SIZE - 2 * FRAGMENT_HEADER_SIZE];
+        let parts = [fragment(FIRST, b""), fragment(LAST, b"rest")].concat();
+        let log = [of_record(&first), parts].concat();
+        let offset = (BLOCK_SIZE - FRAGMENT_HEADER_SIZE) as u64;
+        let expected = vec![(0, first), (offset, b"rest".to_vec())];
+        assert_eq!(records(&log), Ok(expected));
+    }
+
+    #[test]
+    fn fragments_must_be_in_order() {
+        for (kinds, expected) in [
+            (&[FULL, FIRST, MIDDLE, LAST, FULL][..], Some(3)),
+            (&[FIRST, LAST, FIRST, LAST], Some(2)),
+            (&[FIRST, MIDDLE], None),
+            (&[FIRST, FULL, LAST], None),
+            (&[FIRST, FIRST, LAST], None),
+            (&[MIDDLE, LAST], None),
+            (&[FULL, LAST], None),
+            (&[FIRST, 0, LAST], None),
+            (&[5], None),
+        ] {
+            let log: Vec<u8> = kinds
+                .iter()
+                .flat_map(|kind| fragment(*kind, b"x"))
+                .collect();
+            let found = records(&log).ok().map(|records| records.len());
+            assert_eq!(found, expected, "{kinds:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes: Vec<u8>) {

@@ -839,7 +839,10 @@ fn stored_len(stored: &[u8], len: usize) -> Option<usize> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{
+        super::{cursor::TableCursor, files::OpenPermit},
+        *,
+    };
 
     /// A block can be passed in parts of any size: its bytes are the same, and only one chunk of it is in memory.
     #[test]
@@ -864,6 +867,92 @@ mod tests {
         let mut whole = BlockWriter::new(Vec::new());
         whole.write_block(&parts.concat()).unwrap();
         assert!(writer.out == whole.out);
+    }
+
+    /// Opens a table that consists of `bytes`, with entries from the key `a` to the key `c`.
+    fn table_of(bytes: &[u8]) -> Arc<Table> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        let permit = OpenPermit::acquire(usize::MAX).unwrap();
+        let description = TableFile {
+            number: 3,
+            size: bytes.len() as u64,
+            first_key: b"a".to_vec(),
+            last_key: b"c".to_vec(),
+            first_sequence: 1,
+            last_sequence: 1,
+        };
+        let source = TableSource::Open(file, permit);
+        Arc::new(Table::new(description, "x.ldb".into(), source))
+    }
+
+    #[test]
+    fn a_long_block_ends_after_its_last_chunk() {
+        let value = vec![b'x'; 4 * SNAPPY_CHUNK_SIZE];
+        for extra in [0, 1, 2 * MAX_BUFFERED_BYTES] {
+            let mut writer = BlockWriter::new(Vec::new());
+            writer.begin(value.len()).unwrap();
+            writer.put(&value).unwrap();
+            // The checksum includes the bytes after the last chunk.
+            writer.write(&vec![0; extra]).unwrap();
+            let handle = writer.finish().unwrap();
+            let mut read = 0;
+            let add = |part: &[u8]| {
+                read += part.len();
+                Ok(())
+            };
+            let result = table_of(&writer.out).read_long(handle, &(0..value.len()), add);
+            assert_eq!(result.is_ok(), extra == 0, "{extra}");
+            assert_eq!(read, value.len());
+        }
+    }
+
+    #[test]
+    fn an_index_that_contradicts_its_blocks_is_damage() {
+        for (index, problem) in [
+            ([("b", 0, 0), ("d", 0, 1)], None),
+            // A separator may be the last key of its block.
+            ([("a", 1, 0), ("c", 1, 1)], None),
+            ([("a", 2, 0), ("d", 0, 1)], Some("not in order")),
+            ([("A", 0, 0), ("d", 0, 1)], Some("not in order")),
+            ([("c", 0, 0), ("d", 0, 1)], Some("not in order")),
+            ([("b", 0, 0), ("b", 0, 1)], Some("not in order")),
+            ([("b", 0, 0), ("d", 0, 0)], Some("overlap")),
+            ([("b", 0, 1), ("d", 0, 0)], Some("not in order")),
+        ] {
+            let mut writer = BlockWriter::new(Vec::new());
+            let handles = ["a", "c"].map(|key| {
+                let mut block = BlockBuilder::new();
+                block.add_key(key.as_bytes(), &key::trailer(1), 0);
+                writer.write_block(block.finish()).unwrap()
+            });
+            let mut block = BlockBuilder::new();
+            for (separator, sequence, number) in index {
+                let mut place = Vec::new();
+                handles[number].put(&mut place);
+                block.add_key(separator.as_bytes(), &key::trailer(sequence), place.len());
+                block.value().extend_from_slice(&place);
+            }
+            let mut footer = vec![0; 2];
+            let index = writer.write_block(block.finish()).unwrap();
+            index.put(&mut footer);
+            footer.resize(FOOTER_SIZE - MAGIC.len(), 0);
+            let table = table_of(&[&writer.out[..], &footer, &MAGIC].concat());
+            let mut cursor = TableCursor::new(table, usize::MAX, b"").unwrap();
+            let mut entries = 0;
+            let end = loop {
+                match cursor.advance() {
+                    Ok(true) => entries += 1,
+                    Ok(false) => break None,
+                    Err(err) => break Some(err.to_string()),
+                }
+            };
+            match (end, problem) {
+                (None, None) => assert_eq!(entries, 2),
+                (Some(err), Some(problem)) => assert!(err.contains(problem), "{err}"),
+                (end, problem) => panic!("{end:?} instead of {problem:?}"),
+            }
+        }
     }
 
     proptest! {

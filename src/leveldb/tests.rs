@@ -484,3 +484,170 @@ fn long_values_are_read_in_parts() {
         .to_string();
     assert!(err.contains("damaged"), "{err}");
 }
+
+#[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
+#[test]
+fn long_values_that_are_not_compressed_are_read_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = fastrand::Rng::with_seed(5);
+    let long: Vec<u8> = (0..300_000).map(|_| random.u8(..)).collect();
+    let options = Options {
+        write_buffer_size: 1000,
+        ..Options::default()
+    };
+    let mut db = DB::open(dir.path(), options).unwrap();
+    for (key, value) in [("a", &b"short"[..]), ("b", &long), ("c", b"logged")] {
+        db.put(key.as_bytes(), value).unwrap();
+    }
+    db.close().unwrap();
+    let database = Database::open(dir.path()).unwrap();
+    let mut found = Vec::new();
+    let mut cursor = database.entries(0).unwrap();
+    while cursor.advance().unwrap() {
+        let mut value = Vec::new();
+        let is_long = match cursor.value() {
+            TableValue::Held(held) => {
+                value = held.to_vec();
+                false
+            }
+            TableValue::Long(long) => {
+                let add = |part: &[u8]| {
+                    value.extend_from_slice(part);
+                    Ok(())
+                };
+                database.read_long(&long, add).unwrap();
+                true
+            }
+        };
+        found.push((cursor.key().to_vec(), is_long, value));
+    }
+    let expected = [
+        (b"a".to_vec(), false, b"short".to_vec()),
+        (b"b".to_vec(), true, long),
+        (b"c".to_vec(), false, b"logged".to_vec()),
+    ];
+    assert!(found == expected);
+}
+
+#[test]
+fn keys_must_be_in_order_and_within_the_range_in_the_manifest() {
+    for (keys, [first, last], is_valid) in [
+        (["a", "b", "c"], ["a", "c"], true),
+        (["b", "a", "c"], ["b", "c"], false),
+        (["a", "a", "c"], ["a", "c"], false),
+        (["a", "c", "b"], ["a", "b"], false),
+        (["a", "b", "c"], ["A", "c"], false),
+        (["a", "b", "c"], ["b", "c"], false),
+        (["a", "b", "c"], ["a", "b"], false),
+        (["a", "b", "c"], ["a", "d"], false),
+    ] {
+        // The entries are in one block or in one block each.
+        for size in [1, 5000] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut bytes = Vec::new();
+            let mut builder = TableBuilder::new(&mut bytes);
+            for key in keys {
+                builder.add(key.as_bytes(), &vec![b'x'; size]).unwrap();
+            }
+            let table = TableFile {
+                first_key: first.into(),
+                last_key: last.into(),
+                ..builder.finish(FIRST_TABLE).unwrap()
+            };
+            fs::write(dir.path().join(TableFile::name(FIRST_TABLE)), bytes).unwrap();
+            manifest::write(dir.path(), &[table]).unwrap();
+            let database = Database::open(dir.path()).unwrap();
+            let tables = || database.tables_in_order().unwrap();
+            let read = database
+                .tables_cursor(tables(), b"", usize::MAX)
+                .and_then(|mut cursor| {
+                    while cursor.key().is_some() {
+                        cursor.advance()?;
+                    }
+                    Ok(())
+                });
+            let case = format!("{keys:?} {first} {last} {size}");
+            match read {
+                Ok(()) => assert!(is_valid, "{case}"),
+                Err(err) => assert!(
+                    !is_valid && err.to_string().contains("not in order"),
+                    "{case}: {err}"
+                ),
+            }
+            // No block contains keys from `z` on, so the caller passes a wrong table.
+            assert!(database.tables_cursor(tables(), b"z", usize::MAX).is_err());
+        }
+    }
+}
+
+#[test]
+fn tables_in_order_do_not_share_a_key() {
+    for (second, is_shared) in [("b", true), ("bb", false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let tables = [(3, ["a", "b"]), (4, [second, "c"])].map(|(number, keys)| {
+            let entries = keys.map(|key| (key.into(), number.to_string().into_bytes()));
+            let (table, bytes) = our_table(number, &entries.into());
+            fs::write(dir.path().join(TableFile::name(number)), bytes).unwrap();
+            TableFile {
+                last_sequence: table.last_sequence + 4 - number,
+                ..table
+            }
+        });
+        manifest::write(dir.path(), &tables).unwrap();
+        let database = Database::open(dir.path()).unwrap();
+        assert_eq!(database.tables_in_order().is_err(), is_shared);
+        // The first table contains the newer entry.
+        assert_eq!(all_entries(&database)[&b"b"[..]], b"3");
+        assert_eq!(database.get(b"b").unwrap().unwrap(), b"3");
+    }
+}
+
+#[test]
+fn a_table_may_have_the_name_that_old_versions_gave_it() {
+    let entries: EntryMap = [(b"a".to_vec(), b"1".to_vec())].into();
+    let dir = our_database(&entries, 1);
+    let old = dir.path().join(TableFile::old_name(FIRST_TABLE));
+    let new = dir.path().join(TableFile::name(FIRST_TABLE));
+    fs::rename(&new, &old).unwrap();
+    let database = Database::open(dir.path()).unwrap();
+    assert_eq!(all_entries(&database), entries);
+    let names = Database::names_in(dir.path()).unwrap();
+    assert!(
+        ["000003.ldb", "000003.sst", "CURRENT", "MANIFEST-000001"].map(|name| names.contains(name))
+            == [true; 4]
+    );
+    let mut bytes = fs::read(&old).unwrap();
+    bytes.push(0);
+    fs::write(&old, bytes).unwrap();
+    let err = Database::open(dir.path()).unwrap_err().to_string();
+    assert!(
+        err.contains("000003.sst") && err.contains("instead of"),
+        "{err}"
+    );
+    fs::remove_file(&old).unwrap();
+    let err = Database::open(dir.path()).unwrap_err().to_string();
+    assert!(err.contains("000003.ldb"), "{err}");
+}
+
+#[test]
+fn filters_are_verified() {
+    let entries: EntryMap = [(b"a".to_vec(), b"1".to_vec())].into();
+    let table = foreign_table(&entries);
+    let metaindex = end_and_index(&table).0;
+    // A byte of the filter, and a byte of the metaindex.
+    let damaged = [metaindex - BLOCK_TRAILER_SIZE - 1, metaindex + 1];
+    for at in [None, Some(damaged[0]), Some(damaged[1])] {
+        let dir = our_database(&entries, 1);
+        let mut bytes = table.clone();
+        at.into_iter().for_each(|at| bytes[at] ^= 1);
+        let file = TableFile {
+            size: bytes.len() as u64,
+            ..our_table(FIRST_TABLE, &entries).0
+        };
+        fs::write(dir.path().join(TableFile::name(FIRST_TABLE)), bytes).unwrap();
+        manifest::write(dir.path(), &[file]).unwrap();
+        let database = Database::open(dir.path()).unwrap();
+        assert_eq!(all_entries(&database), entries);
+        assert_eq!(database.check_metadata().is_ok(), at.is_none(), "{at:?}");
+    }
+}

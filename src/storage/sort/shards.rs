@@ -669,6 +669,26 @@ mod tests {
     }
 
     #[test]
+    fn memory_of_folded_records_is_given_back() {
+        const KINDS: u128 = 40;
+        const RUNS: usize = 3;
+        let shards = Shards::new(Memory::default().with_bytes(0));
+        // Each shard spills `RUNS` runs of `KINDS` records, and then holds `KINDS` records in memory.
+        let len = (RUNS * MIN_QUOTA) as u128 + KINDS;
+        let records: Vec<u128> = (0..SHARDS as u128)
+            .flat_map(|shard| (0..len).map(move |number| shard << 120 | number % KINDS))
+            .collect();
+        shards.append(&records).unwrap();
+        let run = (KINDS as usize * size_of::<u128>() + size_of::<u32>()) as u64;
+        assert_eq!(shards.spilled_bytes(), (SHARDS * RUNS) as u64 * run);
+        // The memory for all records suffices only if duplicates count no more after they were removed.
+        let sealed = shards.seal().unwrap();
+        assert!(!sealed.is_spilled());
+        let bytes = SHARDS * KINDS as usize * size_of::<u128>();
+        assert_eq!(sealed.bytes_in_memory(), bytes as u64);
+    }
+
+    #[test]
     fn temporary_files_that_cannot_be_made_are_an_error() {
         let shards = Shards::new(Memory {
             bytes: 0,
@@ -800,11 +820,23 @@ mod tests {
             let of_shards = expected.chunk_by(|a, b| a.shard() == b.shard());
             let is_large = of_shards.map(<[u128]>::len).max() > Some(quota(&memory));
             prop_assert_eq!(merged.is_spilled(), is_large);
-            let mut found = Vec::new();
+            let (mut rest, mut buffer, mut in_memory) = (&expected[..], Vec::new(), 0);
             for shard in 0..SHARDS {
+                let own = rest.split_off(..merged.shard_len(shard) as usize).unwrap();
+                prop_assert!(own.iter().all(|record| record.shard() == shard));
+                let mut found = Vec::new();
                 merged.for_each(shard, |record| found.push(record)).unwrap();
+                prop_assert_eq!(&found[..], own);
+                let found: Vec<u128> = merged.records(shard).map(Result::unwrap).collect();
+                prop_assert_eq!(&found[..], own);
+                let half = own.len() / 2;
+                prop_assert_eq!(merged.range(shard, half..own.len(), &mut buffer).unwrap(), &own[half..]);
+                let is_held = merged.is_in_memory(shard);
+                prop_assert_eq!(merged.in_memory(shard, half), own.get(half).filter(|_| is_held));
+                in_memory += if is_held { size_of_val(own) as u64 } else { 0 };
             }
-            prop_assert_eq!(found, expected);
+            prop_assert!(rest.is_empty());
+            prop_assert_eq!(merged.bytes_in_memory(), in_memory);
         }
     }
 

@@ -349,7 +349,10 @@ mod tests {
             let mut sorter = TextSorter::new(Memory { bytes: 0, ..Memory::default() }, limit);
             for text in &texts {
                 sorter.push(text).unwrap();
+                prop_assert!(sorter.bytes_in_memory() <= MIN_BYTES);
             }
+            let size: usize = texts.iter().map(|text| LENGTH_SIZE + text.len()).sum();
+            prop_assert!(sorter.size() == size as u64 || limit.is_some());
             prop_assert!(texts.len() <= 3000 || sorter.spilled_bytes() > 0 || limit == Some(0));
             texts.sort_unstable();
             texts.truncate(limit.unwrap_or(usize::MAX));
@@ -359,19 +362,21 @@ mod tests {
 
         #[test]
         fn the_best_of_each_beginning(
-            mut texts in proptest::collection::vec(proptest::collection::vec(0..9u8, 4..30), 0..6000),
-            rank in proptest::option::of(2..4usize),
+            mut texts in proptest::collection::vec(proptest::collection::vec(0..3u8, 12..30), 0..6000),
+            key in prop_oneof![Just(2), Just(KEY_SIZE), Just(10)],
+            longer in proptest::option::of(0..2usize),
         ) {
+            let rank = longer.map(|longer| key + longer);
             let memory = Memory { bytes: 0, ..Memory::default() };
             let mut sorter = match rank {
-                Some(rank) => TextSorter::best(memory, 2, rank),
-                None => TextSorter::unique(memory, 2),
+                Some(rank) => TextSorter::best(memory, key, rank),
+                None => TextSorter::unique(memory, key),
             };
             for text in &texts {
                 sorter.push(text).unwrap();
             }
             texts.sort_unstable();
-            texts.dedup_by(|a, b| a[..2] == b[..2] && rank.is_none_or(|rank| a[..rank] != b[..rank]));
+            texts.dedup_by(|a, b| a[..key] == b[..key] && rank.is_none_or(|rank| a[..rank] != b[..rank]));
             let found: Vec<Vec<u8>> = sorter.sorted().map(|text| text.unwrap().into_owned()).collect();
             prop_assert_eq!(found, texts);
         }
