@@ -101,6 +101,14 @@ const OUTPUTS: &[&str] = match cfg!(feature = "parquet") {
     false => &["--bin", "--obs", "--leveldb", "--explorer", "--suite"],
 };
 
+/// Returns a file name that an option for an output accepts: that of a suite must end in .epd or .pgn.
+fn named(stem: &str, output: &str) -> String {
+    match output {
+        "--suite" => format!("{stem}.epd"),
+        _ => stem.to_owned(),
+    }
+}
+
 #[test]
 fn a_missing_directory_is_named_before_games_are_read() {
     let dir = temp();
@@ -111,14 +119,17 @@ fn a_missing_directory_is_named_before_games_are_read() {
             dir,
             &[
                 (
-                    &format!("make-book no.pgn {output} months/2024/01.epd"),
+                    &format!(
+                        "make-book no.pgn {output} months/2024/{}",
+                        named("01", output)
+                    ),
                     1,
-                    "cannot write months/2024/01.epd: the directory months does not exist: create the directory first",
+                    "the directory months does not exist: create the directory first",
                 ),
                 (
-                    &format!("make-book no.pgn {output} ./no.pgn/01.epd"),
+                    &format!("make-book no.pgn {output} ./no.pgn/{}", named("01", output)),
                     1,
-                    "cannot write ./no.pgn/01.epd: ./no.pgn is not a directory",
+                    ": ./no.pgn is not a directory",
                 ),
             ],
         );
@@ -237,7 +248,8 @@ fn a_directory_without_renames_is_refused_before_games_are_read() {
         return;
     }
     let errors = OUTPUTS.iter().map(|output| {
-        let made = run(dir, &format!("make-book no.pgn {output} append/out.epd"));
+        let name = named("out", output);
+        let made = run(dir, &format!("make-book no.pgn {output} append/{name}"));
         String::from_utf8(made.stderr).unwrap()
     });
     let mut errors: Vec<String> = errors.collect();
@@ -298,7 +310,7 @@ fn an_output_that_the_user_may_not_rename_is_refused_before_games_are_read() {
     fs::create_dir(dir.join("shared")).unwrap();
     let outputs = OUTPUTS
         .iter()
-        .map(|output| format!("{output} shared/{output}.epd"));
+        .map(|output| format!("{output} shared/{}", named(output, output)));
     let outputs: Vec<String> = outputs.collect();
     let plain = outputs.join(" ");
     ok(dir, &format!("make-book -q {pgn} --plies 4 {plain}"));
@@ -378,7 +390,7 @@ fn outputs_of_the_longest_names() {
     for length in [200, 201, 241, 255] {
         for output in OUTPUTS {
             // The names of the outputs have a common beginning.
-            let end = format!("{output}.epd");
+            let end = named(output, output);
             let name = "n".repeat(length - end.len()) + &end;
             let line = format!("make-book -q {pgn} --min-game 1 --plies 4 {output} {name} --force");
             let line = match *output {
