@@ -676,7 +676,7 @@ mod tests {
         // Each shard spills `RUNS` runs of `KINDS` records, and then holds `KINDS` records in memory.
         let len = (RUNS * MIN_QUOTA) as u128 + KINDS;
         let records: Vec<u128> = (0..SHARDS as u128)
-            .flat_map(|shard| (0..len).map(move |number| shard << 120 | number % KINDS))
+            .flat_map(|shard| (0..len).map(move |number| (shard << 120) | (number % KINDS)))
             .collect();
         shards.append(&records).unwrap();
         let run = (KINDS as usize * size_of::<u128>() + size_of::<u32>()) as u64;
