@@ -392,11 +392,18 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
     (tmp_path / "mine.pgn").write_text("1. e4 c5 2. Nf3 d6 *\n")
     players = ["--player", "Kasparov, Gary", "--opponent", "Fischer, Robert James", "--color", "black", "--exact"]
     names = {"player": "Kasparov, Gary", "opponent": ["Fischer, Robert James"], "color": "black"}
-    command = ["prepare", "--index", tmp_path / "idx", *players]
-    assert explorer.prepare(**names) == printed(*command)
-    assert explorer.prepare(**names, lines=1, since="1960") == printed(*command, "--lines", "1", "--since", "1960")
+
+    def prepared(*options):
+        preparation = printed("prepare", "--index", tmp_path / "idx", *players, *options)
+        # Only the command reports which names of the games it matched.
+        assert preparation.pop("matched_players") == ["Kasparov, Gary"]
+        assert preparation.pop("matched_opponents") == ["Fischer, Robert James"]
+        return preparation
+
+    assert explorer.prepare(**names) == prepared()
+    assert explorer.prepare(**names, lines=1, since="1960") == prepared("--lines", "1", "--since", "1960")
     known = explorer.prepare(**names, repertoire=tmp_path / "mine.pgn")
-    assert known == printed(*command, "--repertoire", tmp_path / "mine.pgn")
+    assert known == prepared("--repertoire", tmp_path / "mine.pgn")
     answers = {move["san"]: move["answer"] for move in known["moves"]}
     assert answers["e4"]["san"] == "c5" and answers["e4"]["source"] == "repertoire"
     for wrong, problem in (
