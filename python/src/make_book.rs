@@ -13,7 +13,11 @@ use polybook::{
     openings::OpeningFilter,
     position::{PieceLetters, VariantChoice},
 };
-use pyo3::{exceptions::{PyOverflowError, PyValueError}, prelude::*, types::PyDict};
+use pyo3::{
+    exceptions::{PyOverflowError, PyValueError},
+    prelude::*,
+    types::PyDict,
+};
 use shakmaty::Color;
 
 use crate::{
