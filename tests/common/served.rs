@@ -87,7 +87,6 @@ impl Served {
     }
 
     /// Returns the address of the page.
-    #[cfg(unix)]
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
