@@ -318,7 +318,7 @@ struct OpeningNames {
 }
 
 /// The number of low bits of an identity (the hash of a position) that serve as an index into [`OpeningNames::bits`].
-/// With 16 bits, this bit set takes 8 KiB and fits into the fastest cache.
+/// The bit set has one bit for each index. An index of 16 bits lets it take 8 KiB, which fit into the fastest cache.
 const INDEX_BITS: u32 = 16;
 
 impl OpeningNames {

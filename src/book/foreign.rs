@@ -263,9 +263,8 @@ fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
 }
 
 /// Reads samples of the records after the header of a file: up to [`RECORDS_PER_SAMPLE`] records at the start, in the
-/// middle and at the end. `len` is the number of all records, of which the first `header_len` are the header. If the
-/// records are so few that the samples would contain all of them, the first sample contains all records, and the other
-/// two are empty.
+/// middle and at the end. `len` is the number of all records. The first `header_len` of them are the header. If the
+/// samples would contain all records, the first sample contains them, and the other two are empty.
 fn sampled(file: &File, header_len: u64, len: u64) -> io::Result<[Vec<u8>; 3]> {
     let after = len - header_len;
     let sizes = match after <= 3 * RECORDS_PER_SAMPLE {

@@ -156,7 +156,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         }
     }
     let lines = prepared.lines.as_deref().unwrap_or_default();
-    let names = PlayerNames {
+    let names = ShownPlayers {
         theirs: filters.opponents.join(" or "),
         color,
     };
@@ -180,7 +180,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 
 /// The two players as the printed text describes them: the names of the opponent, and the color of the user, who
 /// prepares for this opponent.
-struct PlayerNames {
+struct ShownPlayers {
     theirs: String,
     color: Color,
 }
@@ -192,7 +192,7 @@ fn percent(score: Option<f64>) -> String {
 
 /// Formats the preparation for an opponent as text. The text contains the results of both players, the moves in the
 /// position `pos`, and the lines to study first.
-fn text(prepared: &Preparation, pos: &VariantPosition, names: &PlayerNames) -> String {
+fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> String {
     // Writing to a `String` does not fail.
     let mut text = String::new();
     let color = names.color;

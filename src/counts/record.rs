@@ -234,8 +234,8 @@ impl Fold for SumUp {
 /// more records are stored in a separate list.
 const MAX_RECORDS_PER_PUSH: u64 = 16;
 
-/// The maximum number of moves that were played in so many games that their results need more than 16 records. The
-/// results of such moves are held in memory. The largest collections of games have a few thousand of them.
+/// The maximum number of moves in [`LargeCounts`]. The results of such a move need more than 16 records and are held in
+/// memory. The largest collections of games have a few thousand such moves.
 const MAX_LARGE_RESULTS: usize = 1 << 18;
 
 /// A batch of results of moves, which can be added to a [`Tally`](super::Tally) in one call. Its size depends on the
@@ -272,8 +272,8 @@ impl CountBatch {
     }
 }
 
-/// The results of all moves that were played in so many games that more than 16 records would be needed for one move. A
-/// record can count about 32,000 games. The keys of the map consist of a position key and a move.
+/// The results of the most frequent moves: those whose results would need more than 16 records. A record can count
+/// about 32,000 games. The keys of the map consist of a position key and a move.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 

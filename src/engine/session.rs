@@ -485,8 +485,8 @@ impl<W: Write> Session<W> {
     }
 
     /// Returns the moves that the second engine should search: the moves that `go` allows, except those in `refused`.
-    /// They are in UCI notation and separated by spaces, as the UCI argument `searchmoves` requires. The second engine
-    /// plays in positions outside the book.
+    /// Each move is in UCI notation. Spaces separate the moves, as the UCI argument `searchmoves` requires. The second
+    /// engine plays in positions outside the book.
     ///
     /// Returns `None` if the search need not or cannot be restricted, because `refused` is empty or contains all
     /// allowed moves.

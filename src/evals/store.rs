@@ -39,7 +39,7 @@ impl PartialEq for Evals {
 }
 
 impl Evals {
-    /// Opens a store of evaluations for look-ups, each of which reads a few blocks of the file.
+    /// Opens a store of evaluations for look-ups. Each look-up reads a few blocks of the file.
     ///
     /// # Errors
     ///

@@ -73,8 +73,8 @@ impl ClassFilter {
     /// Returns periods whose stored sums add up to the results in the filter's range of dates. `years` lists the years
     /// with games, each with its months with games.
     ///
-    /// A year of which all months with games are in the range is returned as a whole. For other years, the single
-    /// months in the range are returned. If `split` is [`Split::ByMonth`], the periods are always months.
+    /// If the range contains all months of a year that have games, returns the whole year. Otherwise returns the single
+    /// months of the year that are in the range. If `split` is [`Split::ByMonth`], the periods are always months.
     pub(super) fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();
         for year in years {

@@ -177,8 +177,8 @@ fn generation_order(pieces: &[Square], mv: Move) -> (usize, i32, i32, usize) {
     )
 }
 
-/// A position on the current path of a depth-first search, with the moves that the search has not followed yet. The
-/// last element of `moves` is followed next.
+/// A position on the current path of a depth-first search, with its moves that the search still has to follow. The
+/// search follows the last element of `moves` next.
 struct WalkNode {
     at: ListedPosition,
     moves: Vec<Move>,

@@ -105,8 +105,8 @@ fn count_lines(
     Ok((lines, positions))
 }
 
-/// Returns the keys of the positions that are reached from the positions `starts` by fewer than `plies` half-moves, all
-/// of which are moves of `source`. The positions `starts` are included.
+/// Returns the keys of the positions that fewer than `plies` half-moves of `source` reach from the positions `starts`.
+/// The result includes the keys of `starts`.
 ///
 /// If `side` is given, returns only positions in which this side is to move. Keys that exceed `memory` are written to
 /// temporary files. `progress` advances while the search runs.
@@ -317,7 +317,7 @@ pub fn write(
     .write(start)
 }
 
-/// A position on the current line, with the moves that the walk has not followed yet.
+/// A position on the current line, with its moves that the walk still has to follow.
 struct PathNode {
     pos: Keyed<VariantPosition>,
     /// The moves that have not been followed yet; the next move is the last element. Each has the probability that it
