@@ -36,12 +36,8 @@ const MAX_CACHE: usize = 1 << 24;
 /// A pool of SQLite connections to one database file.
 #[derive(Debug)]
 pub(super) struct Connections {
-    path: PathBuf,
-    /// The identity of the file when the pool was created. If the path leads to a file with another identity, the
-    /// database was replaced.
-    file: FileId,
-    /// The states of the file and of its write-ahead log when the pool was created.
-    states: [Option<FileState>; 2],
+    /// The state of the database when the pool was created.
+    opened: DatabaseState,
     /// The [URI](immutable_uri) with which the file is read without locks, or `None` if SQLite uses locks.
     immutable: Option<String>,
     idle: Arc<Mutex<Vec<Connection>>>,
@@ -56,11 +52,7 @@ impl Connections {
 
     fn open_two(path: &Path) -> Result<Connections> {
         let connections = Connections {
-            path: path.to_owned(),
-            file: FileId::of(path)
-                .at(path, "open")?
-                .ok_or_else(|| ObsError::NotSqlite.at(path))?,
-            states: states_of(path)?,
+            opened: DatabaseState::of(path)?,
             immutable: immutable_uri(path)?,
             idle: Arc::default(),
         };
@@ -70,24 +62,12 @@ impl Connections {
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        &self.opened.path
     }
 
-    /// Checks that no program has written to the database since it was opened. If another file has replaced the
-    /// database at its path, returns no error, because the connections still read the old file.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the file was changed or its state cannot be read.
+    /// Checks that the database has [not changed](DatabaseState::refuse_changed) since it was opened.
     pub(super) fn refuse_changed(&self) -> Result<()> {
-        let path = &self.path;
-        let is_replaced = FileId::of(path).at(path, "read")? != Some(self.file);
-        if is_replaced || states_of(path)? == self.states {
-            return Ok(());
-        }
-        let problem = "the file changed while it was read: run the command again when no other program is writing the \
-                       file";
-        Err(Error::changed(path, problem))
+        self.opened.refuse_changed()
     }
 
     /// Takes an idle connection from the pool, or opens a new connection if none is idle.
@@ -120,14 +100,14 @@ impl Connections {
     }
 
     fn another(&self) -> Result<Connection> {
-        let path = &self.path;
+        let path = self.path();
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = match &self.immutable {
             Some(uri) => Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI),
             None => Connection::open_with_flags(path, flags),
         };
         let db = db.sql(path, "open")?;
-        if FileId::of(path).at(path, "open")? != Some(self.file) {
+        if FileId::of(path).at(path, "open")? != Some(self.opened.file) {
             return Err(ObsError::Replaced.at(path));
         }
         // The file comes from an unknown source, so no code in its schema may run.
@@ -136,6 +116,51 @@ impl Connections {
             .and_then(|_| db.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES))
             .sql(path, "open")?;
         Ok(db)
+    }
+}
+
+/// The state of a database file at one time, by which a later change of the file is noticed.
+#[derive(Debug)]
+pub(super) struct DatabaseState {
+    path: PathBuf,
+    /// The identity of the file. If the path leads to a file with another identity, the database was replaced.
+    file: FileId,
+    /// The states of the file and of its write-ahead log.
+    states: [Option<FileState>; 2],
+}
+
+impl DatabaseState {
+    pub(super) fn of(path: &Path) -> Result<DatabaseState> {
+        Ok(DatabaseState {
+            path: path.to_owned(),
+            file: FileId::of(path)
+                .at(path, "open")?
+                .ok_or_else(|| ObsError::NotSqlite.at(path))?,
+            states: states_of(path)?,
+        })
+    }
+
+    /// Returns `true` if the database has a write-ahead log. In this case, a transaction reads the content that the
+    /// database had when the transaction began.
+    pub(super) fn has_log(&self) -> bool {
+        self.states[1].is_some()
+    }
+
+    /// Checks that no program has written to the database since this state. If another file has replaced the database
+    /// at its path, returns no error, because connections still read the old file.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file was changed or its state cannot be read.
+    pub(super) fn refuse_changed(&self) -> Result<()> {
+        let path = &self.path;
+        let is_replaced = FileId::of(path).at(path, "read")? != Some(self.file);
+        if is_replaced || states_of(path)? == self.states {
+            return Ok(());
+        }
+        let problem = "the file changed while it was read: run the command again when no other program is writing the \
+                       file";
+        Err(Error::changed(path, problem))
     }
 }
 

@@ -16,7 +16,7 @@ use rusqlite::{Connection, InterruptHandle, functions::FunctionFlags, types::Val
 use shakmaty::{uci::UciMove, variant::VariantPosition};
 
 use super::{
-    connection::PooledConnection,
+    connection::{DatabaseState, PooledConnection},
     error::{ObsError, Sql},
     info::ChecksumCheck,
 };
@@ -517,9 +517,13 @@ impl Drop for Rows {
 /// # Errors
 ///
 /// Returns an error if the database cannot be read, or if the receiver has been dropped. If the checksum of the
-/// database does not match, returns an error after sending the last row.
+/// database does not match, or if the file changed during the reading, returns an error after sending the last row.
 fn read(db: &PooledConnection, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
+    let _transaction = db.unchecked_transaction().sql(path, "read")?;
     let mut check = ChecksumCheck::of(db).sql(path, "read")?;
+    // The transaction's lock keeps other programs from writing. But some file systems have no locks, and on Unix the
+    // lock is lost as soon as any part of this process opens and closes the file. So a change is noticed at the end.
+    let state = DatabaseState::of(path)?;
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
     let mut chunk = Chunk::default();
@@ -540,6 +544,9 @@ fn read(db: &PooledConnection, query: &str, path: &Path, chunks: &Feeder<Chunk>)
     }
     task::fault("last rows");
     chunks.send(chunk)?;
+    if !state.has_log() {
+        state.refuse_changed()?;
+    }
     match check.is_none_or(|check| check.matches()) {
         true => Ok(()),
         false => Err(ObsError::Checksum.at(path)),
@@ -566,5 +573,37 @@ mod tests {
         assert_eq!(connections.idle(), 1);
         assert_eq!(rows.map(Result::unwrap).count(), 1);
         assert_eq!(connections.idle(), 2);
+    }
+
+    /// The lock of a transaction does not keep this test from writing to the file, like a lock that was lost.
+    #[test]
+    fn a_change_during_the_reading_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db3");
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.execute_batch("CREATE TABLE Book (x)").unwrap();
+        let connections = Connections::open(&path).unwrap();
+        let rows = CHUNK_ROWS * (MAX_QUEUED_CHUNKS + 3);
+        let read = |change: &dyn Fn()| -> Result<Vec<ObsRow>> {
+            let query = format!(
+                "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < {rows}) \
+                 SELECT 'an EPD', 'e2e4', 1, 1, 0, 0, NULL FROM n"
+            );
+            let mut rows = Rows::of_query(connections.lend().unwrap(), query, path.clone())?;
+            let first = rows.next().expect("there are rows");
+            change();
+            std::iter::once(first).chain(rows).collect()
+        };
+        assert_eq!(read(&|| ()).unwrap().len(), rows);
+        let error = read(&|| {
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("changed while it was read"), "{error}");
+        // The changed file can be read, and another file at the path is no change.
+        assert_eq!(read(&|| ()).unwrap().len(), rows);
+        let replaced = read(&|| std::fs::rename(&path, dir.path().join("old.db3")).unwrap());
+        assert_eq!(replaced.unwrap().len(), rows);
     }
 }

@@ -106,6 +106,9 @@ const LOCKED_BYTES: u64 = 512;
 
 /// Returns `true` if another process holds one of SQLite's locks on the file at `path`. Returns `false` if the file
 /// does not exist, or if the file system does not support locks.
+///
+/// Closing the file releases all locks that this process holds on it. A run is not affected, because its outputs differ
+/// from its inputs. A reader of the database elsewhere in the process notices at its end if the file has changed.
 #[cfg(unix)]
 fn is_locked(path: &Path) -> io::Result<bool> {
     use rustix::{
