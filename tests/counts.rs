@@ -575,6 +575,7 @@ fn counts_of_variants_tell_positions_of_one_key_apart() {
 #[derive(Clone)]
 enum Column {
     Long(Vec<Option<i64>>),
+    Unsigned(Vec<Option<i64>>),
     Int(Vec<i32>),
     Bool(Vec<bool>),
 }
@@ -600,6 +601,7 @@ fn write_part(path: &Path, columns: &[(&'static str, Column)]) {
 fn write_part_with(path: &Path, columns: &[(&'static str, Column)], properties: WriterProperties) {
     let fields = columns.iter().map(|(name, column)| match column {
         Column::Long(_) => format!("optional int64 {name};"),
+        Column::Unsigned(_) => format!("optional int64 {name} (INTEGER(64,false));"),
         Column::Int(_) => format!("optional int32 {name};"),
         Column::Bool(_) => format!("optional boolean {name};"),
     });
@@ -611,7 +613,7 @@ fn write_part_with(path: &Path, columns: &[(&'static str, Column)], properties: 
     for (_, column) in columns {
         let mut writer = group.next_column().unwrap().unwrap();
         match column {
-            Column::Long(values) => {
+            Column::Long(values) | Column::Unsigned(values) => {
                 let levels: Vec<i16> = values
                     .iter()
                     .map(|value| i16::from(value.is_some()))
@@ -842,6 +844,11 @@ fn rows_of_classes_that_cannot_be_name_their_part() {
             "move",
             Some(Column::Int(vec![796, 795])),
             "row 1 is not in order: sort the rows by key",
+        ),
+        (
+            "key",
+            Some(Column::Unsigned(vec![Some(0x463b_9618_1691_fc9c); 2])),
+            "the column \"key\" is unsigned: cast the column to signed numbers of 64 bits, and then sort the rows",
         ),
         (
             "black",

@@ -114,6 +114,12 @@ pub enum CountsError {
     /// A row of counts by class (speed, rating group and month) is out of order, or two files contain the same key.
     /// Holds the number of the row, counted from 0, or 0 if two files contain the same key.
     ClassOrder(u64),
+    /// The keys of counts by class are unsigned. Their rows must be sorted by signed keys.
+    #[error(
+        "the column \"key\" is unsigned: cast the column to signed numbers of 64 bits, and then sort the rows by key, \
+         move and identity"
+    )]
+    UnsignedKeys,
     #[error(
         "the columns of this Parquet file are those of --by {found}, but other files have those of --by {expected}: \
          count all games with the same --by"

@@ -110,7 +110,7 @@ impl OrderedPart {
         let groups = part.named(caught(|| {
             let columns = PartColumns::find(file.schema())?;
             if columns.key.is_unsigned(file.schema()) {
-                return Err(CountsError::ClassOrder(0));
+                return Err(CountsError::UnsignedKeys);
             }
             let mut groups = Vec::new();
             for (number, group) in file.groups().iter().enumerate() {
