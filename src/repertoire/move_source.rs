@@ -630,8 +630,10 @@ impl OpenOptions<'_> {
                     .filter(|(variant, start)| *start != variant.start()))
             },
             |_, start| {
-                let new =
-                    start.filter(|(_, start)| seen.insert(Keyed::new(start.clone()).identity()));
+                // Some variants have the same identities as standard chess.
+                let new = start.filter(|(_, start)| {
+                    seen.insert((start.variant(), Keyed::new(start.clone()).identity()))
+                });
                 starts.extend(new.map(|(_, start)| start));
                 Ok(())
             },

@@ -482,3 +482,28 @@ fn gaps_of_few_games_are_left_out_and_last_moves_are_marked() {
     assert!(text.contains("2. Nf3 Nc6 (the line ends)\n"), "{text}");
     assert!(!text.contains("d5"), "{text}");
 }
+
+/// Games of several variants start in one position, which is a start of each variant.
+#[test]
+fn games_of_two_variants_start_in_one_position() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |variant: &str, moves: &str| {
+        let fen = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1";
+        format!("[Variant \"{variant}\"]\n[FEN \"{fen}\"]\n\n{moves} *\n\n")
+    };
+    let koth = game("King of the Hill", "1. e4 Ke7 2. Ke2");
+    write(
+        dir,
+        "mine.pgn",
+        &(game("Standard", "1. e4 Kd7 2. Kd2") + &koth),
+    );
+    write(
+        dir,
+        "games.pgn",
+        &game("King of the Hill", "1. e4 Kf7 2. e5"),
+    );
+    let line = "repertoire gaps mine.pgn --against games.pgn --color white --variant kingofthehill";
+    let text = ok(dir, line);
+    assert!(text.contains("  1. e4 Kf7\n"), "{text}");
+}
