@@ -1,6 +1,6 @@
 //! `polybook openings`: the openings of games, and a player's results with them.
 
-use std::{fmt::Write, path::PathBuf};
+use std::path::PathBuf;
 
 use polybook::explorer::{Line, OpeningRow, OpeningTable};
 use serde_json::{Value, json};
@@ -221,7 +221,6 @@ fn document(
 /// Formats a table of openings as text. Each element of `rows` contains a row, and `true` if the row is a variation,
 /// which is indented. `of_player` is `true` if all games are those of one player. The results are then the player's.
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
-    // Writing to a `String` does not fail.
     let all_games = counted(table.all_games, "game");
     let is_part = table.results.games < table.all_games;
     let mut text = match is_part {
@@ -229,7 +228,7 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         false => all_games.clone(),
     };
     if table.results.unfinished > 0 {
-        let _ = write!(text, ", {} without a result", table.results.unfinished);
+        text += &format!(", {} without a result", table.results.unfinished);
     }
     if let Some(average) = table.average_score {
         let whose = if of_player {
@@ -241,10 +240,10 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
             true => format!(" in all {all_games}"),
             false => String::new(),
         };
-        let _ = write!(text, ", {whose} score{of_all} {average:.1} %");
+        text += &format!(", {whose} score{of_all} {average:.1} %");
     }
     if table.unnamed > 0 {
-        let _ = write!(text, ", {} without a named opening", table.unnamed);
+        text += &format!(", {} without a named opening", table.unnamed);
     }
     text.push('\n');
     if rows.is_empty() {
@@ -273,7 +272,7 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         "{:width$}  {:<7}  {:>7}  {won:>6}  {drawn:>6}  {lost:>6}  {:>6}  {:>9}  {heads}",
         "opening", "codes", "games", "score", "range"
     );
-    let _ = writeln!(text, "{}", head.trim_end());
+    text += &format!("{}\n", head.trim_end());
     for ((row, _), name) in rows.iter().zip(&names) {
         let score = row
             .score
@@ -300,7 +299,7 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
             row.draws,
             row.losses,
         );
-        let _ = writeln!(text, "{}", line.trim_end());
+        text += &format!("{}\n", line.trim_end());
     }
     text
 }

@@ -1,6 +1,6 @@
 //! `polybook prepare`: an opponent's moves, with the user's results against them and the user's answers.
 
-use std::{fmt::Write, path::PathBuf};
+use std::path::PathBuf;
 
 use polybook::{
     explorer::{
@@ -193,7 +193,6 @@ fn percent(score: Option<f64>) -> String {
 /// Formats the preparation for an opponent as text. The text contains the results of both players, the moves in the
 /// position `pos`, and the lines to study first.
 fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> String {
-    // Writing to a `String` does not fail.
     let mut text = String::new();
     let color = names.color;
     let of = |games: &PlayerGames, color| {
@@ -222,11 +221,8 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
     ];
     let width = rows.iter().map(|(whose, _)| whose.chars().count()).max();
     for (whose, results) in &rows {
-        let _ = writeln!(
-            text,
-            "{whose:width$}  {results}",
-            width = width.unwrap_or(0)
-        );
+        let width = width.unwrap_or(0);
+        text += &format!("{whose:width$}  {results}\n");
     }
     text.push('\n');
     if prepared.moves.is_empty() {
@@ -238,13 +234,12 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
     }
     if let Some(lines) = prepared.lines.as_ref().filter(|lines| !lines.is_empty()) {
         text.push_str("\nlook at these first\n");
-        let _ = writeln!(
-            text,
-            "{:>7}  {:>10}  {:>6}  line",
+        text += &format!(
+            "{:>7}  {:>10}  {:>6}  line\n",
             "1 in", "your games", "score"
         );
         for line in lines {
-            let _ = writeln!(text, "{}", line_row(line, pos));
+            text += &format!("{}\n", line_row(line, pos));
         }
     }
     text
@@ -254,9 +249,8 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
 fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     let since = prepared.recent_since;
     let since = since.map_or("recent".to_owned(), |year| format!("since {year}"));
-    let _ = writeln!(
-        text,
-        "{:<9} {:>7}  {:>6}  {since:>10}  {:>10}  {:>6}  {:<7}  opening",
+    *text += &format!(
+        "{:<9} {:>7}  {:>6}  {since:>10}  {:>10}  {:>6}  {:<7}  opening\n",
         "they play", "games", "share", "your games", "score", "answer"
     );
     let all: u64 = prepared
@@ -276,15 +270,14 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
             percent(mv.yours.score(color)),
             opening(mv),
         );
-        let _ = writeln!(text, "{}", row.trim_end());
+        *text += &format!("{}\n", row.trim_end());
     }
 }
 
 /// Appends a table of the user's own moves to `text`. `color` is the color of the user.
 fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
-    let _ = writeln!(
-        text,
-        "{:<9} {:>10}  {:>6}  {:>11}  {:>6}  {:<10}  opening",
+    *text += &format!(
+        "{:<9} {:>10}  {:>6}  {:>11}  {:>6}  {:<10}  opening\n",
         "you play", "your games", "score", "their games", "score", "answer"
     );
     for mv in &prepared.moves {
@@ -302,7 +295,7 @@ fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
             percent(mv.theirs.results.score(!color)),
             opening(mv),
         );
-        let _ = writeln!(text, "{}", row.trim_end());
+        *text += &format!("{}\n", row.trim_end());
     }
 }
 

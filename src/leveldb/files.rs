@@ -237,6 +237,7 @@ pub(super) type Stamp = (FileId, u64, Option<SystemTime>);
 /// later stamp of the same path differs, the file was changed or replaced.
 pub(super) fn stamp_of(file: &File) -> io::Result<Stamp> {
     let metadata = file.metadata()?;
+    // A system without such times leaves the identity and the size to compare.
     let modified = metadata.modified().ok();
     Ok((FileId::of_open(file)?, metadata.len(), modified))
 }

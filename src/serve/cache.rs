@@ -147,6 +147,7 @@ impl CachedIndex {
     /// checksums. If the checksums are equal, for example because only the access rights have changed, records the new
     /// time.
     fn is_of_content(&self) -> bool {
+        // A record that cannot be read counts as missing: the name of the index contains the size and time of the PGN.
         let state = fs::read_to_string(self.state_path()).unwrap_or_default();
         let numbers = state.split_whitespace().map(str::parse);
         let numbers: Vec<i64> = numbers
@@ -223,7 +224,7 @@ impl CachedIndex {
             }
             remove(&self.path)?;
         }
-        // The record of an index that does not exist any more.
+        // A record without its index is never read, so it may stay if it cannot be removed.
         let _ = fs::remove_file(self.state_path());
         Ok(())
     }

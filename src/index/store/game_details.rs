@@ -11,8 +11,6 @@
 //! from the row. Other fields are stored unless their tag is missing. An entry contains the details of
 //! [`GAMES_PER_ENTRY`] games; the last entry may contain fewer.
 
-use std::io::Write;
-
 use super::GameRow;
 use crate::{
     index::layout::{FEN_FIELD, FIELDS, GameHeader, GameOffset, OFFSET_FIELD, put_number},
@@ -93,16 +91,15 @@ fn put_derived(
 
 /// Appends a date in the format of a PGN `Date` tag, such as `2024.05.??`.
 fn put_date(out: &mut Vec<u8>, date: Date) {
-    // Writing to a `Vec` does not fail.
-    let _ = match date.year() {
-        Some(year) => write!(out, "{year:04}"),
-        None => write!(out, "????"),
-    };
+    match date.year() {
+        Some(year) => out.extend_from_slice(format!("{year:04}").as_bytes()),
+        None => out.extend_from_slice(b"????"),
+    }
     for part in [date.month(), date.day()] {
-        let _ = match part {
-            Some(part) => write!(out, ".{part:02}"),
-            None => write!(out, ".??"),
-        };
+        match part {
+            Some(part) => out.extend_from_slice(format!(".{part:02}").as_bytes()),
+            None => out.extend_from_slice(b".??"),
+        }
     }
 }
 
