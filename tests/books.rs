@@ -217,6 +217,45 @@ fn merged_headers_unite_the_variants() {
 }
 
 #[test]
+fn merged_headers_contain_the_history_of_each_book() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = sample("famous.pgn");
+    for color in ["white", "black"] {
+        ok(
+            dir,
+            &format!(
+                "make-book -q {} --only-{color} --min-game 1 --bin {color}.bin",
+                games.display()
+            ),
+        );
+    }
+    ok(dir, "merge-book -q white.bin black.bin --out both.bin");
+    let shown = ok(dir, "pgheader -s both.bin");
+    for color in ["white", "black"] {
+        let history = format!(
+            "\n{color}.bin:\nMade by polybook {}\nInput: famous.pgn\nGames: 45 read, 45 counted, 0 filtered, 0 \
+             rejected\nOptions: --min-game 1 --only-{color}\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        assert!(shown.contains(&history), "{shown}");
+    }
+    ok(dir, "verify both.bin");
+    // However often a book is changed, each program can read its header.
+    for _ in 0..12 {
+        ok(
+            dir,
+            "merge-book -q both.bin white.bin black.bin --out next.bin",
+        );
+        fs::rename(dir.join("next.bin"), dir.join("both.bin")).unwrap();
+    }
+    let header = polybook::book::header::read(dir.join("both.bin")).unwrap();
+    assert!(header.len() < 2048, "{}", header.len());
+    assert!(header.contains("\nblack.bin:\nMade by"), "{header}");
+    ok(dir, "verify both.bin");
+}
+
+#[test]
 fn headers_are_printed_as_the_document_has_them() {
     let dir = temp();
     ok(

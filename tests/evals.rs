@@ -530,12 +530,69 @@ fn a_position_can_lose_all_its_moves() {
     let filtered = ok_json(dir, &*format!("{filter} --json"));
     assert_eq!(
         filtered["losses"],
-        serde_json::json!({"left_out": 1, "unevaluated": 1, "emptied": 1})
+        serde_json::json!({
+            "left_out": 1,
+            "left_out_share": 25.0,
+            "heaviest": [{"line": "1. f3 e5 2. g4", "weight": 1, "share": 100.0, "loss": null}],
+            "unevaluated": 1,
+            "unreached": 0,
+            "emptied": 1,
+        })
     );
     assert!(moves_of(dir, "kept.bin", "f3 e5").is_empty());
     let output = crate::common::run(dir, filter);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("; no move is left in 1 position"), "{said}");
+    let mate = "  1. f3 e5 2. g4  weight 1, 100.0%, misses or allows a forced mate\n";
+    assert!(said.contains(mate), "{said}");
+}
+
+#[test]
+fn the_heaviest_of_the_moves_that_lose_too_much_are_named() {
+    let dir = temp();
+    let dir = dir.path();
+    // 1. e4 is best. Each of the other moves loses a pawn or more, and was played in as many games as its number says.
+    let moves = [
+        ("a3", 2),
+        ("b3", 3),
+        ("f3", 4),
+        ("g4", 5),
+        ("h4", 6),
+        ("h3", 7),
+    ];
+    let evals = moves.map(|(mv, _)| format!("[A \"\"]\n\n1. {mv} {{ [%eval -1.0] }} *\n\n"));
+    fs::write(
+        dir.join("evals.pgn"),
+        format!("1. e4 {{ [%eval 0.3] }} *\n\n{}", evals.concat()),
+    )
+    .unwrap();
+    ok(dir, "evals -q --out my.evals evals.pgn");
+    let games = moves
+        .map(|(mv, games)| format!("[Result \"1/2-1/2\"]\n\n1. {mv} 1/2-1/2\n\n").repeat(games));
+    let best = "[Result \"1/2-1/2\"]\n\n1. e4 1/2-1/2\n\n".repeat(73);
+    fs::write(dir.join("games.pgn"), games.concat() + &best).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --no-header --bin all.bin",
+    );
+    // No line reaches this position.
+    let mut book = fs::read(dir.join("all.bin")).unwrap();
+    book.extend_from_slice(&[
+        255, 255, 255, 255, 255, 255, 255, 255, 3, 28, 0, 1, 0, 0, 0, 0,
+    ]);
+    fs::write(dir.join("all.bin"), book).unwrap();
+    let filter = "filter all.bin --out kept.bin --evals my.evals --max-loss 60";
+    let said = String::from_utf8(crate::common::run(dir, filter).stderr).unwrap();
+    let expected = "6 moves left out by --max-loss, with 26.7% of the weight of all moves; the moves with the largest \
+                    weights:\n  1. h3  weight 7, 7.0%, loses 130 centipawns\n  1. h4  weight 6, 6.0%, loses 130 \
+                    centipawns\n  1. g4  weight 5, 5.0%, loses 130 centipawns\n  1. f3  weight 4, 4.0%, loses 130 \
+                    centipawns\n  1. b3  weight 3, 3.0%, loses 130 centipawns\n1 move kept, because no line of the \
+                    book reaches its position: polybook filter --reachable leaves such moves out\nkept.bin: 2 entries";
+    assert!(said.contains(expected), "{said}");
+    let said = crate::common::run(dir, &*format!("{filter} --reachable"));
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(!said.contains("no line of the book"), "{said}");
+    assert!(said.contains("kept.bin: 1 entry"), "{said}");
 }
 
 #[test]
@@ -556,7 +613,17 @@ fn moves_that_lose_too_much_are_left_out() {
         &*format!("convert -q all.obs.db3 converted.bin --min-game 1 {options} --json"),
     );
     // Six of the 15 moves have evaluations: 1. e4, d4 and f3, 1... e5 and f6 after 1. e4, and the mate. Two of them lose too much.
-    let losses = serde_json::json!({"left_out": 2, "unevaluated": 9, "emptied": 0});
+    let losses = serde_json::json!({
+        "left_out": 2,
+        "left_out_share": 12.5,
+        "heaviest": [
+            {"line": "1. f3", "weight": 1, "share": 20.0, "loss": 135},
+            {"line": "1. e4 f6", "weight": 1, "share": 50.0, "loss": 200},
+        ],
+        "unevaluated": 9,
+        "unreached": 0,
+        "emptied": 0,
+    });
     assert_eq!(made["book"]["losses"], losses, "{made}");
     assert_eq!(filtered["losses"], losses, "{filtered}");
     assert_eq!(converted["losses"], losses, "{converted}");
@@ -585,7 +652,7 @@ fn moves_that_lose_too_much_are_left_out() {
     );
     let output = crate::common::run(dir, &*format!("filter all.bin --out said.bin {options}"));
     let said = String::from_utf8(output.stderr).unwrap();
-    let line = "2 moves left out by --max-loss, 9 kept without an evaluation\n";
+    let line = "9 moves kept without an evaluation: polybook evals --positions BOOK evaluates the positions of a book\n";
     assert!(said.contains(line), "{said}");
     refused(
         dir,

@@ -26,14 +26,14 @@ use super::{
 use crate::{
     counts::{Counts, MoveCount, MoveFilter},
     error::{At, Result},
-    evals::MaxLoss,
-    position::{BookMove, Keyed, Variant},
+    evals::{Loss, MaxLoss},
+    position::{BookMove, Keyed, Variant, line_text},
     progress::Meter,
     provenance::Provenance,
     storage::output::AtomicFile,
     storage::sort::{Memory, SpillingSet},
     task,
-    walk::{Source, TreeMove, each_position},
+    walk::{Source, TreeMove, each_position, shortest_lines},
 };
 
 /// A builder that makes a book from counts (the results of moves in games). It selects moves by their results, computes
@@ -241,7 +241,7 @@ impl<'a> BookMaker<'a> {
     /// [`without_losing_moves`](BookMaker::without_losing_moves) was not applied.
     pub fn losses(&self) -> Option<LossSummary> {
         let dropped = self.adjustments.dropped.as_ref();
-        dropped.map(|dropped| dropped.0.losses)
+        dropped.map(|dropped| dropped.0.losses.clone())
     }
 
     /// Returns statistics about the moves whose weights were lowered. Returns `None` if
@@ -437,14 +437,40 @@ impl Adjustments {
 }
 
 /// Statistics about the moves that were removed from a book because they lose too much according to evaluations.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
 pub struct LossSummary {
     /// The number of moves that are left out because they lose too much.
     pub left_out: u64,
+    /// The sum of the weights of these moves, in percent of the sum of the weights of all moves of the book.
+    pub left_out_share: f64,
+    /// The moves with the largest weights that are left out, in descending order of their weights, at most
+    /// [`MAX_HEAVIEST`](LossSummary::MAX_HEAVIEST).
+    pub heaviest: Vec<LosingMove>,
     /// The number of moves that are kept because they have no evaluation, or because their position was not examined.
     pub unevaluated: u64,
+    /// The number of moves that are kept because no line of the book reaches their position. They are part of
+    /// `unevaluated`.
+    pub unreached: u64,
     /// The number of positions whose moves are all left out.
     pub emptied: u64,
+}
+
+impl LossSummary {
+    /// The maximum length of [`heaviest`](LossSummary::heaviest).
+    pub const MAX_HEAVIEST: usize = 5;
+}
+
+/// A move that was removed from a book because it loses too much.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct LosingMove {
+    /// A shortest line to the move in the book, which ends with the move, such as `1. e4 e5 2. Ke2`.
+    pub line: String,
+    /// The weight of the move.
+    pub weight: u16,
+    /// The share of the move in the total weight of the legal moves in its position, in percent.
+    pub share: f64,
+    /// The loss in centipawns, or `None` if the move misses a forced mate or allows one.
+    pub loss: Option<u32>,
 }
 
 /// The moves that are left out of a book because they are illegal, or because they lose too much according to
@@ -487,7 +513,8 @@ impl DroppedMoves {
         let mut moves = FxHashSet::default();
         let mut castling = FxHashMap::default();
         let mut losses = LossSummary::default();
-        let mut evaluated = 0;
+        let (mut evaluated, mut left_out_weight) = (0, 0);
+        let mut heaviest: Vec<(Entry, Move, LosingMove)> = Vec::new();
         let mut reached = SpillingSet::new(memory.share(4));
         let start = [Ok(variant.start())];
         each_position(&legal, start, memory.share(4), meter, &mut |pos| {
@@ -504,21 +531,51 @@ impl DroppedMoves {
             }
             if let Some(max_loss) = max_loss {
                 let left_out_before = losses.left_out;
-                for (entry, loses) in entries
-                    .iter()
-                    .zip(max_loss.judge(pos.position(), &to_judge)?)
-                {
-                    evaluated += u64::from(loses.is_some());
-                    if loses == Some(true) {
-                        moves.insert(key_and_move(entry.key, entry.mv));
-                        losses.left_out += 1;
-                    }
+                let sum: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
+                let judged = max_loss.judge(pos.position(), &to_judge)?;
+                for ((entry, mv), loss) in entries.iter().zip(to_judge).zip(judged) {
+                    evaluated += u64::from(loss.is_some());
+                    let Some(loss) = loss.filter(|loss| max_loss.is_exceeded_by(*loss)) else {
+                        continue;
+                    };
+                    moves.insert(key_and_move(entry.key, entry.mv));
+                    losses.left_out += 1;
+                    left_out_weight += u64::from(entry.weight);
+                    let losing = LosingMove {
+                        line: String::new(),
+                        weight: entry.weight,
+                        share: percent_of(entry.weight.into(), sum),
+                        loss: match loss {
+                            Loss::Centipawns(loss) => Some(loss),
+                            Loss::Mate => None,
+                        },
+                    };
+                    heaviest.push((*entry, mv, losing));
+                    heaviest
+                        .sort_by_key(|(entry, ..)| (Reverse(entry.weight), entry.key, entry.mv));
+                    heaviest.truncate(LossSummary::MAX_HEAVIEST);
                 }
                 let left_out = losses.left_out - left_out_before;
                 losses.emptied += u64::from(left_out > 0 && left_out == entries.len() as u64);
             }
             Ok(legal.unseen.get() > 0)
         })?;
+        if max_loss.is_some() {
+            let weights = book.iter().try_fold(0, |sum, entry| {
+                entry.map(|entry| sum + u64::from(entry.weight) * u64::from(entry.key != 0))
+            })?;
+            losses.left_out_share = percent_of(left_out_weight, weights);
+            let keys = heaviest.iter().map(|(entry, ..)| entry.key).collect();
+            let start = variant.start();
+            let lines = shortest_lines(&legal, &start, &keys, &memory.share(4))?;
+            losses.heaviest = Vec::from_iter(heaviest.into_iter().map(|(entry, mv, losing)| {
+                let mut line = lines.get(&entry.key).cloned().unwrap_or_default();
+                line.push(mv);
+                let line = line_text(&start, &line).0;
+                LosingMove { line, ..losing }
+            }));
+        }
+        losses.unreached = legal.unseen.get();
         let illegal = legal.illegal.into_inner();
         losses.unevaluated = records - evaluated - illegal.len() as u64;
         moves.extend(illegal);
@@ -540,6 +597,11 @@ impl DroppedMoves {
     pub(super) fn contains(&self, key: u64, mv: BookMove) -> bool {
         self.moves.contains(&key_and_move(key, mv))
     }
+}
+
+/// Returns `part` in percent of `whole`, or 0 if `whole` is 0.
+fn percent_of(part: u64, whole: u64) -> f64 {
+    part as f64 * 100.0 / whole.max(1) as f64
 }
 
 /// A source of the legal moves of a book, for a walk through its positions. It also collects the illegal moves in each

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, io::Write, iter::Peekable, path::Path};
 use shakmaty::Color;
 
 use super::{
-    header::{self, HeaderError, with_checksum},
+    header::{self, HeaderError, PORTABLE_LENGTH, split_checksum, with_checksum},
     lines::{PlayableMoves, contains, reached_keys},
     maker::{DroppedMoves, LossSummary},
     reader::{Book, CheckedRecords},
@@ -19,7 +19,7 @@ use crate::{
     evals::MaxLoss,
     position::{BookMove, Variant},
     progress::{FractionalProgress, Meter},
-    provenance::{Provenance, option_text, printable, switch, valued},
+    provenance::{Provenance, option_text, printable, shortened, switch, valued},
     storage::output::AtomicFile,
     storage::sort::{Memory, Merge, SpillingSet},
     task,
@@ -55,7 +55,7 @@ pub struct Filter {
 }
 
 /// Statistics about the result of merging or filtering books.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct MergeSummary {
     /// The number of records that were read, without headers.
     pub read: u64,
@@ -260,7 +260,14 @@ impl BookMerge<'_> {
         let has_max_loss = self.filter.max_loss.is_some();
         summary.losses = dropped
             .filter(|_| has_max_loss)
-            .map(|dropped| dropped.losses);
+            .map(|dropped| dropped.losses.clone());
+        if self.filter.walks()
+            && let Some(losses) = &mut summary.losses
+        {
+            // The filter has dropped the moves that no line reaches.
+            losses.unevaluated -= losses.unreached;
+            losses.unreached = 0;
+        }
         if summary.written == 0 && !self.may_be_empty {
             return Err(Error::empty(
                 out,
@@ -351,13 +358,9 @@ impl BookMerge<'_> {
 
 /// Creates the header text of a book that was merged or filtered from `books`. The header lists the variants of all
 /// source books. Its comment contains the name of the operation (`Merged` or `Filtered`), the names of the source
-/// books, and `options`, the options of the filter. Errors name `out`, the path of the new book.
-pub(super) fn joined_header(
-    books: &[Book],
-    operation: &str,
-    options: &str,
-    out: &Path,
-) -> Result<String> {
+/// books, and `options`, the options of the filter. The comments of the source books follow, shortened to the room that
+/// every program can read. Errors name `out`, the path of the new book.
+fn joined_header(books: &[Book], operation: &str, options: &str, out: &Path) -> Result<String> {
     let mut united: Vec<String> = Vec::new();
     for book in books {
         for variant in variants(book)? {
@@ -383,7 +386,32 @@ pub(super) fn joined_header(
     if !options.is_empty() {
         comment.push_str(&format!("\nOptions: {options}"));
     }
-    header::create(&united, &with_checksum(&comment)).map_err(|source| Error::format(out, source))
+    let create = |comment: &str| {
+        let header = header::create(&united, &with_checksum(comment));
+        header.map_err(|source| Error::format(out, source))
+    };
+    let mut room = PORTABLE_LENGTH.saturating_sub(create(&comment)?.len() + 1);
+    for (number, book) in books.iter().enumerate() {
+        let Some(header) = book.readable_header()? else {
+            continue;
+        };
+        let (own, _) = split_checksum(&header.comment);
+        if own.is_empty() {
+            continue;
+        }
+        let title = match books.len() {
+            1 => String::new(),
+            _ => format!("\n{}:", printable(&name(book))),
+        };
+        let text = format!("{title}\n{own}");
+        let text = shortened(&text, room / (books.len() - number));
+        // A part of the title alone would say nothing.
+        if text.len() > title.len() + "\n...".len() {
+            room -= text.len();
+            comment.push_str(&text);
+        }
+    }
+    create(&comment)
 }
 
 /// Returns the names of the variants in the header of a book, or `normal` for a book without a header.

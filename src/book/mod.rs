@@ -42,7 +42,7 @@ cfg_if::cfg_if! {
             edit::{
                 Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
             },
-            maker::{BookMaker, BookSummary, LossSummary},
+            maker::{BookMaker, BookSummary, LosingMove, LossSummary},
             merge::{Filter, MergePolicy, MergeSummary, filter_books, merge_books},
             minimax::MinimaxSummary,
             verify::{BookFault, FaultyRecords, VerifiedBook, fix, verify},

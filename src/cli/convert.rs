@@ -151,7 +151,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if let Some(unevaluated) = converted.unevaluated {
         document["unevaluated"] = json!(unevaluated);
     }
-    if let Some(losses) = converted.losses {
+    if let Some(losses) = &converted.losses {
         document["losses"] = json!(losses);
     }
     context.report(&summary(args, format, &converted), args.json, document)
@@ -348,7 +348,7 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
             counted(converted.filtered_rows, "row")
         ));
     }
-    text.push_str(&evals::losses(converted.losses));
+    text.push_str(&evals::losses(converted.losses.as_ref()));
     text.push_str(&minimax(converted.minimax));
     if converted.is_cut {
         text.push_str(

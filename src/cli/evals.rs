@@ -6,7 +6,7 @@ use std::{
 };
 
 use polybook::{
-    book::{Book, LossSummary, is_book_or_empty},
+    book::{Book, LosingMove, LossSummary, is_book_or_empty},
     counts::Memory,
     evals::{
         EngineOptions, Eval, Evals, EvalsFormat, EvalsReport, MakeEvals, MaxLoss, Positions,
@@ -219,20 +219,64 @@ impl MaxLossArgs {
     }
 }
 
-/// Returns the line of a summary that says how many moves `--max-loss` removed. If the option was not given, `losses`
-/// is `None` and the result is an empty string.
-pub fn losses(losses: Option<LossSummary>) -> String {
-    losses.map_or_else(String::new, |losses| {
-        let emptied = match losses.emptied {
-            0 => String::new(),
-            positions => format!("; no move is left in {}", counted(positions, "position")),
+/// Returns the lines of a summary that describe the moves that `--max-loss` removed, and those that it could not judge.
+/// If the option was not given, `losses` is `None` and the result is an empty string.
+pub fn losses(losses: Option<&LossSummary>) -> String {
+    let Some(losses) = losses else {
+        return String::new();
+    };
+    let mut text = format!(
+        "{} left out by --max-loss",
+        counted(losses.left_out, "move")
+    );
+    if losses.left_out > 0 {
+        text += &format!(
+            ", with {:.1}% of the weight of all moves",
+            losses.left_out_share
+        );
+    }
+    if losses.emptied > 0 {
+        text += &format!(
+            "; no move is left in {}",
+            counted(losses.emptied, "position")
+        );
+    }
+    text += match losses.left_out > losses.heaviest.len() as u64 {
+        true => "; the moves with the largest weights:\n",
+        false => "\n",
+    };
+    for losing in &losses.heaviest {
+        let loss = match losing.loss {
+            Some(loss) => format!("loses {}", counted(loss.into(), "centipawn")),
+            None => "misses or allows a forced mate".to_owned(),
         };
-        format!(
-            "{} left out by --max-loss, {} kept without an evaluation{emptied}\n",
-            counted(losses.left_out, "move"),
-            losses.unevaluated
-        )
-    })
+        let LosingMove {
+            line,
+            weight,
+            share,
+            ..
+        } = losing;
+        text += &format!("  {line}  weight {weight}, {share:.1}%, {loss}\n");
+    }
+    let unevaluated = losses.unevaluated - losses.unreached;
+    if unevaluated > 0 {
+        let moves = counted(unevaluated, "move");
+        text += &format!(
+            "{moves} kept without an evaluation: polybook evals --positions BOOK evaluates the positions of a book\n"
+        );
+    }
+    if losses.unreached > 0 {
+        let moves = counted(losses.unreached, "move");
+        let positions = match losses.unreached {
+            1 => "its position",
+            _ => "their positions",
+        };
+        text += &format!(
+            "{moves} kept, because no line of the book reaches {positions}: polybook filter --reachable leaves such moves \
+             out\n"
+        );
+    }
+    text
 }
 
 /// Returns the end of the summary line of a suite. It says how many positions the suite lacks because they have no

@@ -111,7 +111,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         filter_books(&books, out, &filter, args.variant, &memory, meter)
     })?;
     let path = output_name(&args.out);
-    let text = evals::losses(summary.losses);
+    let text = evals::losses(summary.losses.as_ref());
     let text = format!(
         "{text}{path}: {}, {}; the books had {}\n",
         counted(summary.written, "entry"),
@@ -124,7 +124,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         "positions": summary.positions,
         "read": summary.read,
     });
-    if let Some(losses) = summary.losses {
+    if let Some(losses) = &summary.losses {
         document["losses"] = json!(losses);
     }
     context.report(&text, args.json, document)

@@ -529,7 +529,7 @@ fn outputs(text: &mut String, report: &Report) {
             *text += &format!("; the weights were multiplied by {:.6}", book.scale);
         }
         text.push('\n');
-        text.push_str(&evals::losses(book.losses));
+        text.push_str(&evals::losses(book.losses.as_ref()));
         text.push_str(&minimax(book.minimax));
     }
     if report.totals.ambiguous_castling > 0 {

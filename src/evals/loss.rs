@@ -24,6 +24,15 @@ pub struct MaxLoss {
     centipawns: u16,
 }
 
+/// How much a move is worse than the best alternative, for the side that plays it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Loss {
+    /// The difference in centipawns. 0 if there is no better alternative.
+    Centipawns(u32),
+    /// The move misses a forced mate, or allows a mate that another move avoids.
+    Mate,
+}
+
 /// The value of a move for the side that plays it, with the depth of the evaluation from which the value comes.
 #[derive(Copy, Clone)]
 struct JudgedMove {
@@ -47,14 +56,21 @@ impl MaxLoss {
         MaxLoss { evals, centipawns }
     }
 
-    /// Checks whether each of `moves` loses more than the limit allows. `moves` must be legal in `pos`. The result has
-    /// one element for each move: `Some(true)` if the move loses too much, `Some(false)` if it does not, and `None` if
-    /// the position after the move has no evaluation.
+    /// Returns `true` if the limit does not allow the loss of a move.
+    pub(crate) fn is_exceeded_by(&self, loss: Loss) -> bool {
+        match loss {
+            Loss::Centipawns(loss) => loss > self.centipawns.into(),
+            Loss::Mate => true,
+        }
+    }
+
+    /// Returns the loss of each of `moves`, which must be legal in `pos`. The loss is `None` if the position after the
+    /// move has no evaluation.
     ///
     /// # Errors
     ///
     /// Returns an error if the store of evaluations cannot be read or is damaged.
-    pub(crate) fn judge<P: Rules>(&self, pos: &P, moves: &[Move]) -> Result<Vec<Option<bool>>> {
+    pub(crate) fn judge<P: Rules>(&self, pos: &P, moves: &[Move]) -> Result<Vec<Option<Loss>>> {
         let own = moves.iter().map(|mv| self.worth(pos, *mv));
         let own: Vec<Option<JudgedMove>> = own.collect::<Result<_>>()?;
         if own.iter().all(Option::is_none) {
@@ -65,17 +81,18 @@ impl MaxLoss {
         for mv in pos.legal_moves() {
             others.extend(self.worth(pos, mv)?);
         }
-        let loses = |own: JudgedMove| {
+        let loss = |own: JudgedMove| {
             let others = others.iter().filter(|other| other.counts_for(own));
             let best = others.map(|other| other.worth).max();
             match (own.worth, best.unwrap_or(own.worth)) {
                 (Worth::Centipawns(own), Worth::Centipawns(best)) => {
-                    i32::from(best) - i32::from(own) > self.centipawns.into()
+                    Loss::Centipawns(best.max(own).abs_diff(own).into())
                 }
-                (own, best) => own < best,
+                (own, best) if own < best => Loss::Mate,
+                _ => Loss::Centipawns(0),
             }
         };
-        Ok(own.into_iter().map(|own| own.map(loses)).collect())
+        Ok(own.into_iter().map(|own| own.map(loss)).collect())
     }
 
     /// Returns the value of the move `mv` for the side that plays it, or `None` if the position after the move has no
@@ -152,7 +169,11 @@ mod tests {
         let moves = moves
             .iter()
             .map(|mv| read_move(&pos, mv.as_bytes()).unwrap());
-        max_loss.judge(&pos, &moves.collect::<Vec<_>>()).unwrap()
+        let losses = max_loss.judge(&pos, &moves.collect::<Vec<_>>()).unwrap();
+        let losses = losses.into_iter();
+        losses
+            .map(|loss| loss.map(|loss| max_loss.is_exceeded_by(loss)))
+            .collect()
     }
 
     #[test]

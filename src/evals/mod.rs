@@ -35,6 +35,7 @@ use std::{fmt, path::PathBuf};
 
 use serde::Serialize;
 
+pub(crate) use self::loss::Loss;
 pub(crate) use self::{analysis::check_memory, games::evaluation};
 pub use self::{
     analysis::{EngineOptions, Positions, read_positions},

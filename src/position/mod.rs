@@ -46,6 +46,6 @@ pub(crate) use self::{
     epd::{exact_epd_of, operand, restored, stored},
     key::{en_passant_part, standard_identities},
     letters::with_advice,
-    movement::san,
+    movement::{line_text, move_number, san},
     notation::san_of,
 };

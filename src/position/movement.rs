@@ -6,6 +6,7 @@ use shakmaty::{
     CastlingSide, File, KnownOutcome, Move, Outcome, Position, Rank, Role, Square,
     san::{San, SanPlus, Suffix},
     uci::UciMove,
+    variant::VariantPosition,
 };
 
 /// A move as Polyglot books store it, a 16-bit number.
@@ -160,6 +161,28 @@ impl BookMove {
         let mv = self.to_move(pos)?;
         Some(san(pos, mv).to_string())
     }
+}
+
+/// Returns the move number to write before a move that is played in `pos`. Examples are `12.` if White is to move and
+/// `12...` if Black is to move.
+pub(crate) fn move_number(pos: &VariantPosition) -> String {
+    let dots = if pos.turn().is_white() { "." } else { "..." };
+    format!("{}{dots}", pos.fullmoves())
+}
+
+/// Returns the text of a line of moves, such as `1. e4 c5 2. Nf3`, and the position after its last move. The first
+/// move is played in the position `start`. All moves must be legal.
+pub(crate) fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPosition) {
+    let mut pos = start.clone();
+    let mut words: Vec<String> = Vec::new();
+    for mv in moves {
+        if words.is_empty() || pos.turn().is_white() {
+            words.push(move_number(&pos));
+        }
+        words.push(san(&pos, *mv).to_string());
+        pos.play_unchecked(*mv);
+    }
+    (words.join(" "), pos)
 }
 
 /// Returns a legal move in SAN, with a check sign or mate sign. This function is faster than [`SanPlus::from_move`],

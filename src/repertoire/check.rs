@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
-use super::{MoveSource, Side, line_text, position_after, san};
+use super::{MoveSource, Side, position_after, san};
 use crate::{
     counts::Wdl,
     error::{Error, Result},
@@ -12,8 +12,8 @@ use crate::{
         GameReader, GameResult, Games, NameMatch, PlayerNames, Tags, commented, play_from_start,
         start_of, tag_text,
     },
-    position::{BookMove, Keyed, Variant, fen_of},
-    tree::{LinesOf, Source, move_number},
+    position::{BookMove, Keyed, Variant, fen_of, line_text, move_number},
+    tree::{LinesOf, Source},
 };
 
 /// The options for checking games against repertoires with [`check`].

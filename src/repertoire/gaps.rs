@@ -8,13 +8,12 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 use super::{
     MoveSource, OwnMoveRule,
     build::answer_of,
-    line_text,
     reach::{Coverage, ReachGraph, Walk},
     san,
 };
 use crate::{
     error::Result,
-    position::{Keyed, fen_of, uci},
+    position::{Keyed, fen_of, line_text, uci},
     progress::Meter,
     tree::{Limits, LinesOf, Order, Source, Tree, TreeEvent, TreeMove},
 };

@@ -74,7 +74,7 @@ pub use self::{
     reach::Coverage,
     removal::RemovedMoves,
 };
-use crate::{position::Keyed, tree::move_number};
+use crate::position::Keyed;
 
 /// The side whose move made a game leave a repertoire: the player for whom the repertoire is made, or the opponent.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, serde::Serialize)]
@@ -89,21 +89,6 @@ pub enum Side {
 /// Returns a move in standard algebraic notation (SAN). The move must be legal in `pos`.
 fn san(pos: &VariantPosition, mv: Move) -> String {
     SanPlus::from_move(pos.clone(), mv).to_string()
-}
-
-/// Returns the text of a line of moves, such as `1. e4 c5 2. Nf3`, and the position after its last move. The first
-/// move is played in the position `start`. All moves must be legal.
-fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPosition) {
-    let mut pos = start.clone();
-    let mut words: Vec<String> = Vec::new();
-    for mv in moves {
-        if words.is_empty() || pos.turn().is_white() {
-            words.push(move_number(&pos));
-        }
-        words.push(san(&pos, *mv));
-        pos.play_unchecked(*mv);
-    }
-    (words.join(" "), pos)
 }
 
 /// Plays `moves` from the position `start` and returns the resulting position.

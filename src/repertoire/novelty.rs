@@ -16,9 +16,9 @@ use crate::{
     explorer::{Explorer, FirstSeen, GameInfo, Probe, Visits, first_day, last_departure},
     index::store::ListKey,
     pgn::{Date, GameReader, Games, NameMatch, commented, play_from_start, tag_text},
-    position::{Keyed, Variant, fen_of},
+    position::{Keyed, Variant, fen_of, move_number},
     task,
-    tree::{Source, TreeMove, move_number},
+    tree::{Source, TreeMove},
 };
 
 /// The new move of a game, also called novelty: the half-move that leads from the positions of a reference, such as a

@@ -12,8 +12,7 @@ use crate::{
     evals::{Eval, Evals, Score, evaluation},
     explorer::{Answer, Explorer, Line, MoveTime, Times, UnknownName},
     pgn::{CommentTimes, GameReader, Token, tag_text},
-    position::{BookMove, Variant, fen_of, read_move, san, uci},
-    tree::move_number,
+    position::{BookMove, Variant, fen_of, move_number, read_move, san, uci},
 };
 
 /// The rules of chess in one position, which the web page does not know: the FEN, the legal moves, and whether the side

@@ -14,17 +14,10 @@ use crate::{
     error::{At, Result},
     evals::Eval,
     json,
-    position::{Keyed, san, uci},
+    position::{Keyed, move_number, san, uci},
     storage::output::UNSEALED,
     walk::{Branch, Order, Source, Tree, TreeEvent},
 };
-
-/// Returns the move number to write before a move that is played in `pos`. Examples are `12.` if White is to move and
-/// `12...` if Black is to move.
-pub(crate) fn move_number(pos: &VariantPosition) -> String {
-    let dots = if pos.turn().is_white() { "." } else { "..." };
-    format!("{}{dots}", pos.fullmoves())
-}
 
 /// Appends the move `mv`, which is played in the position `pos`, to movetext such as `1. e4 c5 2. Nf3`. Writes a move
 /// number before each move of White, and before the first move of the text.

@@ -9,6 +9,7 @@ mod tree;
 
 use std::cell::Cell;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 pub(crate) use self::tree::walk_breadth_first;
@@ -201,6 +202,70 @@ pub(crate) fn each_position(
         }
     }
     Ok(())
+}
+
+/// Finds a shortest line from `start` to each position with a key in `keys`. A line consists of moves of `source`, and of
+/// legal moves to which `source` contains an answer. Returns the lines by the keys of their last positions, without the
+/// keys that no line reaches.
+///
+/// `memory` is the memory budget.
+///
+/// # Errors
+///
+/// Returns an error if the source fails, or if a temporary file cannot be written.
+pub(crate) fn shortest_lines(
+    source: &impl Source,
+    start: &VariantPosition,
+    keys: &FxHashSet<u64>,
+    memory: &Memory,
+) -> Result<FxHashMap<u64, Vec<Move>>> {
+    let mut lines = FxHashMap::default();
+    let (is_done, meter) = (Cell::new(keys.is_empty()), Meter::default());
+    let source = UntilDone {
+        source,
+        is_done: &is_done,
+    };
+    let limits = Limits {
+        max_ply: Some(Limits::MAX_PLIES),
+        memory: memory.clone(),
+        ..Limits::default()
+    };
+    for directions in sources_of_all_lines(&source) {
+        if is_done.get() {
+            break;
+        }
+        // The positions on the path from the start to the position that the walk visits.
+        let mut path: Vec<VariantPosition> = Vec::new();
+        let tree = Tree::new(directions, start.clone(), limits.clone(), &meter);
+        tree.walk(Order::Positions, &mut |event| {
+            if let TreeEvent::Position { pos, ply } = event {
+                path.truncate(ply);
+                path.push(pos.position().clone());
+                if keys.contains(&pos.key()) {
+                    lines.entry(pos.key()).or_insert_with(|| moves_along(&path));
+                    is_done.set(lines.len() == keys.len());
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(lines)
+}
+
+/// Returns the moves that lead from each position of `path` to the next one.
+fn moves_along(path: &[VariantPosition]) -> Vec<Move> {
+    let moves = path.windows(2).map(|pair| {
+        let mut moves = pair[0].legal_moves().into_iter();
+        let leads = |mv: &Move| {
+            let mut after = pair[0].clone();
+            after.play_unchecked(*mv);
+            after == pair[1]
+        };
+        moves
+            .find(leads)
+            .expect("each position of a path follows from the one before")
+    });
+    moves.collect()
 }
 
 /// A source that returns the moves of the inner source `S` until `is_done` is set. After that, it returns no moves. A
