@@ -396,6 +396,41 @@ fn differences_as_text_and_as_json() {
 }
 
 #[test]
+fn the_largest_differences_come_first() {
+    let dir = made();
+    let dir = dir.path();
+    let changes = "1. e4; set c5=40000\n1. d4; set a6=9; set h6=9\n1. e4 e5; set a3=17\n";
+    fs::write(dir.join("changes.txt"), changes).unwrap();
+    ok(dir, "edit book.bin -q --out new.bin --script changes.txt");
+    let moves_of = |options: &str| {
+        let line = format!("diff -q book.bin new.bin{options}");
+        let text = String::from_utf8(run(dir, &*line).stdout);
+        let text = text.unwrap();
+        let moves = text.lines().filter(|line| line.starts_with("  "));
+        let moves = moves.map(|line| line[4..].split(' ').next().unwrap().to_owned());
+        moves.collect::<Vec<_>>()
+    };
+    assert_eq!(moves_of(""), ["c5", "a6", "h6", "a3"]);
+    assert_eq!(moves_of(" --sort weight"), moves_of(""));
+    let mut keys = ["e4", "d4", "e4 e5"].map(|line| {
+        let key = key(&from_text(None, Some(line)).unwrap());
+        (key, line)
+    });
+    keys.sort_unstable();
+    let of_key = |line: &str| match line {
+        "e4" => vec!["c5"],
+        "d4" => vec!["a6", "h6"],
+        _ => vec!["a3"],
+    };
+    let by_key: Vec<&str> = keys.iter().flat_map(|(_, line)| of_key(line)).collect();
+    assert_eq!(moves_of(" --sort key"), by_key);
+    assert_ne!(by_key, moves_of(""), "the two orders differ");
+    let document = run(dir, "diff -q book.bin new.bin --json").stdout;
+    let document: serde_json::Value = serde_json::from_slice(&document).unwrap();
+    assert_eq!(document["differences"][0]["moves"][0]["san"], "c5");
+}
+
+#[test]
 fn positions_that_no_line_comes_to_have_their_key() {
     let dir = temp();
     let record = |weight| [&[1, 2, 3, 4, 5, 6, 7, 8, 3, 28, 0, weight, 0, 0, 0, 0][..]].concat();

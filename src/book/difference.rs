@@ -11,6 +11,7 @@ use crate::{
     error::Result,
     position::{BookMove, Rules},
     progress::Meter,
+    storage::sort::{Memory, TextSorter},
 };
 
 /// A position whose moves differ between two books, with the moves that differ.
@@ -66,6 +67,57 @@ pub struct MoveRecords {
     pub weight: u64,
     /// The field `learn` of the first record.
     pub learn: u32,
+}
+
+impl MoveDifference {
+    /// Returns the absolute difference between the total weights of the move in the two books. A book without the move
+    /// counts as weight 0.
+    pub fn weight_change(&self) -> u64 {
+        let weight = |records: Option<MoveRecords>| records.map_or(0, |records| records.weight);
+        weight(self.first).abs_diff(weight(self.second))
+    }
+}
+
+/// A list of texts that describe differences, which returns the texts of the largest differences first. Texts beyond the
+/// memory budget are written to a temporary file.
+#[derive(Debug)]
+pub struct LargestFirst {
+    texts: TextSorter,
+    /// The number of texts that were added.
+    added: u64,
+}
+
+impl LargestFirst {
+    /// Creates an empty list with the memory budget `memory`.
+    pub fn new(memory: Memory) -> LargestFirst {
+        LargestFirst {
+            texts: TextSorter::new(memory, None),
+            added: 0,
+        }
+    }
+
+    /// Adds the text `text` of a difference of the size `size`. Texts of equal size keep their order.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be written.
+    pub fn push(&mut self, size: u64, text: &str) -> Result<()> {
+        let [descending, number] = [!size, self.added].map(u64::to_be_bytes);
+        self.added += 1;
+        self.texts
+            .push(&[&descending, &number, text.as_bytes()].concat())
+    }
+
+    /// Returns the texts, those of the largest differences first.
+    ///
+    /// # Errors
+    ///
+    /// The iterator yields an error if a temporary file cannot be read.
+    pub fn texts(&mut self) -> impl Iterator<Item = Result<String>> {
+        let prefix = 2 * size_of::<u64>();
+        let texts = self.texts.sorted();
+        texts.map(move |text| Ok(String::from_utf8_lossy(&text?[prefix..]).into_owned()))
+    }
 }
 
 /// Compares the records of two books. Does not compare their headers.

@@ -38,7 +38,7 @@ cfg_if::cfg_if! {
 
         pub(crate) use self::foreign::check_replaceable;
         pub use self::{
-            difference::{MoveDifference, MoveRecords, PositionDifference, differences},
+            difference::{LargestFirst, MoveDifference, MoveRecords, PositionDifference, differences},
             edit::{
                 Change, ChangeError, EditSummary, NewWeight, PositionEdit, Script, ScriptError, edit_book,
             },

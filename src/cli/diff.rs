@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use polybook::{
-    book::{Book, MoveRecords, PositionDifference, differences},
+    book::{Book, LargestFirst, MoveDifference, MoveRecords, PositionDifference, differences},
     evals::{Eval, Evals},
     position::{BookMove, Variant, fen_of},
     progress::Meter,
@@ -21,6 +21,7 @@ use super::{
     position::{self, of_book},
     resources::MemoryArgs,
     terminal::{print_all, print_json_list},
+    weighting::one_of,
 };
 
 /// Compare two books, and print the positions and moves that differ
@@ -47,6 +48,16 @@ pub struct Args {
     /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
+
+    /// Print the positions with the largest changes of weight first (weight), or in the order of their keys (key). The
+    /// change of a position is the sum of the changes of its moves
+    #[arg(
+        long,
+        action = clap::ArgAction::Set,
+        default_value = "weight",
+        value_parser = one_of([("weight", true), ("key", false)])
+    )]
+    sort: bool,
 
     /// Start lines from the starting position of this variant [default: the variant of the first book]
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
@@ -87,6 +98,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         positions += 1;
         moves += found?.0.moves.len() as u64;
     }
+    let mut sorted = LargestFirst::new(memory.share(4));
     let evals = args.evals.open()?;
     let found = locate_differences(found_again(), wanted.found());
     let found = found.map(|found| {
@@ -94,14 +106,34 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let of_move = |mv| evaluated(evals.as_ref(), pos.as_ref(), mv);
         let moves = difference.moves.iter().map(|mv| of_move(mv.mv));
         let moves = moves.collect::<polybook::Result<_>>()?;
-        Ok((difference, pos, moves))
+        polybook::Result::Ok((difference, pos, moves))
     });
-    if args.json {
-        let totals = json!({ "positions": positions, "moves": moves });
-        let documents = found.map(|found| Ok(document(found?).to_string()));
-        print_json_list(&totals, "differences", documents)?;
-    } else {
-        print_all(found.map(|found| found.map(text)))?;
+    let printed = found.map(|found| {
+        let found = found?;
+        let changes = found.0.moves.iter().map(MoveDifference::weight_change);
+        let change = changes.fold(0, u64::saturating_add);
+        let text = match args.json {
+            true => document(found).to_string(),
+            false => text(found),
+        };
+        Ok((change, text))
+    });
+    let printed: Box<dyn Iterator<Item = polybook::Result<String>>> = match args.sort {
+        true => {
+            for found in printed {
+                let (change, text) = found?;
+                sorted.push(change, &text)?;
+            }
+            Box::new(sorted.texts())
+        }
+        false => Box::new(printed.map(|found| Ok(found?.1))),
+    };
+    match args.json {
+        true => {
+            let totals = json!({ "positions": positions, "moves": moves });
+            print_json_list(&totals, "differences", printed)?;
+        }
+        false => print_all(printed)?,
     }
     if positions == 0 {
         return Ok(());
