@@ -95,6 +95,19 @@ while read -r line; do
 done"#;
 
 #[test]
+fn limits_on_results_need_results() {
+    let dir = temp();
+    with_sources(dir.path());
+    for option in ["--min-score 45", "--min-games 20"] {
+        let error = crate::common::fails(dir.path(), &format!("engine a.bin {option}"), 2);
+        assert!(error.contains("contain only weights"), "{error}");
+        for sources in ["a.obs.db3", "a.bin a.idx"] {
+            ok(dir.path(), &format!("engine {sources} {option}"));
+        }
+    }
+}
+
+#[test]
 fn known_positions_are_answered() {
     let dir = temp();
     with_sources(dir.path());
@@ -220,7 +233,7 @@ fn other_positions_go_to_the_engine_behind() {
     with_engine(dir.path(), PLAIN);
     let mut session = Session::start(dir.path(), "engine a.idx --play best -- ./engine.sh");
     let said = session.ask("uci", "uciok");
-    assert_eq!(said[0], "id name Behind 1");
+    assert_eq!(said[0], "id name polybook: Behind 1");
     for line in [
         "option name Hash type spin default 16",
         "option name Book Seed type spin default 0 min 0 max 2147483647",

@@ -22,6 +22,7 @@ use polybook::{
     engine::{EngineSource, Fallback, Play, Settings, SourceEngine},
     explorer::{Filters, Line, Query, View},
     index::Index,
+    repertoire::MoveSource,
     storage::output::is_directory,
 };
 
@@ -87,10 +88,21 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let filters = args.filters.filters()?;
     let opener = Opener::with_defaults(&args.untagged, context)?;
     let sources = args.sources.iter();
-    let sources: anyhow::Result<Vec<EngineSource>> = sources
+    let sources: anyhow::Result<Vec<(EngineSource, bool)>> = sources
         .map(|path| opened(path, &opener, &filters, context))
         .collect();
-    let sources = sources?;
+    let (sources, have_results): (Vec<EngineSource>, Vec<bool>) = sources?.into_iter().unzip();
+    let limits = [
+        (args.min_score > 0).then_some("--min-score"),
+        (args.min_games > 0).then_some("--min-games"),
+    ];
+    if !have_results.contains(&true) {
+        Usage::refuse(
+            limits.into_iter().flatten().next(),
+            "needs a source with the results of games, but these sources contain only weights: give an index, counts, an OOBS \
+             database or a PGN file, or make the book with make-book --min-score and --min-game",
+        )?;
+    }
     let has_games = sources
         .iter()
         .any(|source| matches!(source, EngineSource::Games(_)));
@@ -122,18 +134,22 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 
 /// Opens `argument` as a source of moves for the engine. The argument is a repertoire with its side (`FILE:white`), an
 /// index, a counts directory, a PGN file, a book or an OOBS database. For a PGN file, opens the file's index in the
-/// user's cache, and builds this index first if it does not exist. `filters` selects the games of an index. Returns an
-/// error if a name in `filters` occurs in no game of the index.
+/// user's cache, and builds this index first if it does not exist. `filters` selects the games of an index. Also returns
+/// `true` if the source contains results of games. Returns an error if a name in `filters` occurs in no game of the
+/// index.
 fn opened(
     argument: &Path,
     opener: &Opener,
     filters: &Filters,
     context: Context,
-) -> anyhow::Result<EngineSource> {
+) -> anyhow::Result<(EngineSource, bool)> {
+    let of_moves = |known: MoveSource| {
+        let has_results = known.has_results();
+        (EngineSource::Moves(Box::new(known)), has_results)
+    };
     let repertoire = argument.to_str().map(with_side);
     if let Some(Ok((path, color))) = repertoire {
-        let known = opener.repertoire(&path, color)?;
-        return Ok(EngineSource::Moves(Box::new(known)));
+        return Ok(of_moves(opener.repertoire(&path, color)?));
     }
     if argument == Path::new("-") {
         let problem =
@@ -142,18 +158,17 @@ fn opened(
     }
     if is_directory(argument)? {
         if has_index(argument)? && Index::open(argument)?.kind().is_of_explorer() {
-            return games(argument, filters, context);
+            return Ok((games(argument, filters, context)?, true));
         }
     } else {
         let path = file_or_index(argument)?;
         if FileKind::of(&path)? != FileKind::Sqlite && !is_book_or_empty(&path)? {
             refuse_stream(argument)?;
             let index = cached_index(&path, opener.untagged, context)?;
-            return games(&index, filters, context);
+            return Ok((games(&index, filters, context)?, true));
         }
     }
-    let known = opener.source(argument, None)?;
-    Ok(EngineSource::Moves(Box::new(known)))
+    Ok(of_moves(opener.source(argument, None)?))
 }
 
 fn games(index: &Path, filters: &Filters, context: Context) -> anyhow::Result<EngineSource> {

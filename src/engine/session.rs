@@ -20,6 +20,15 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
+/// Returns the line `line` of the second engine's answer to `uci`. In the line `id name`, adds `polybook: ` before the
+/// name, so that a program can distinguish this engine from the second engine itself.
+fn renamed(line: &str) -> String {
+    match line.strip_prefix("id name ") {
+        Some(name) => format!("id name polybook: {name}"),
+        None => line.to_owned(),
+    }
+}
+
 /// The maximum length, in half-moves, of the variations that the engine shows to the user.
 const MAX_SHOWN_PLIES: usize = 5;
 
@@ -168,7 +177,11 @@ impl<W: Write> Session<W> {
 
     fn introduce(&mut self) -> Result<()> {
         let mut lines = match &self.second_engine {
-            Some(second_engine) => second_engine.lines.clone(),
+            Some(second_engine) => second_engine
+                .lines
+                .iter()
+                .map(|line| renamed(line))
+                .collect(),
             None => vec![
                 concat!("id name polybook ", env!("CARGO_PKG_VERSION")).to_owned(),
                 "id author the authors of polybook".to_owned(),
