@@ -23,7 +23,7 @@ use polybook::{
     openings::OpeningFilter,
     serve::{
         BookFile, Cache, CachedIndex, IndexProgress, Indexing, Listening, Log, Origin, Served,
-        ServedRepertoire, Server, Stop,
+        ServedRepertoire, Server, Stop, host_name,
     },
     storage::output::is_directory,
 };
@@ -118,7 +118,7 @@ pub struct Args {
     untagged: UntaggedArg,
 
     /// Also accept requests for this host name, such as the name of a reverse proxy; can be given several times
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = host_name)]
     allow_host: Vec<String>,
 
     /// Let web pages of this origin, such as https://chess.example, read the server's answers; * allows every origin;
@@ -206,6 +206,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Unfinished::Skip => explorer.skip_unfinished()?,
     };
     warn_of_unknown_names(&of_me, &explorer, context)?;
+    warn_of_missing_files(&sources, &explorer, context);
     let server = Server {
         explorer,
         books,
@@ -240,6 +241,28 @@ fn warn_of_unknown_names(
         context.say(&format!("warning: --me: {unknown}\n"));
     }
     Ok(())
+}
+
+/// Prints a warning for each PGN file that is no longer where it was when it was indexed. The server can then answer
+/// with numbers of games, but not with their texts.
+fn warn_of_missing_files(sources: &[ServedSource<'_>], explorer: &Explorer, context: Context) {
+    for source in sources {
+        let of_source = Filters {
+            source: Some(source.name.clone()),
+            ..Filters::default()
+        };
+        // An error means that the index contains counts, or games from standard input.
+        for file in explorer.files(&of_source).unwrap_or_default() {
+            if !file.path.exists() {
+                let name = file.path.display();
+                context.say(&format!(
+                    "warning: {name} is no longer where it was when {} was made, so its games cannot be opened: put \
+                     the file back, or make the index again\n",
+                    source.path.display()
+                ));
+            }
+        }
+    }
 }
 
 fn cannot_listen(address: SocketAddr, err: io::Error) -> anyhow::Error {

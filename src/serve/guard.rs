@@ -191,8 +191,56 @@ fn bare_address(host: &str) -> Option<IpAddr> {
 pub(super) struct Hosts {
     /// The address at which the server listens.
     pub(super) listening: IpAddr,
-    /// The names that the user has allowed.
+    /// The names and addresses that the user has allowed.
     pub(super) allowed: Vec<String>,
+}
+
+/// The error for a text that is not a host name. Contains the host name in the text, such as `chess.example` in
+/// `https://chess.example/`, or `None` if the text contains none.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "use a host name without scheme, port and path: {}",
+    .0.as_deref().map_or("such as chess.example".to_owned(), |name| format!("--allow-host {name}"))
+)]
+pub struct HostError(Option<String>);
+
+/// Checks that `text` is a host name or an IP address, as the `Host` header of a request may contain it. Returns the
+/// text without changes.
+///
+/// ```
+/// use polybook::serve::host_name;
+///
+/// assert_eq!(host_name("chess.example")?, "chess.example");
+/// let advice = "use a host name without scheme, port and path: --allow-host chess.example";
+/// assert_eq!(host_name("https://chess.example/").unwrap_err().to_string(), advice);
+/// # Ok::<(), polybook::serve::HostError>(())
+/// ```
+///
+/// # Errors
+///
+/// Returns an error if the text contains anything else, such as a scheme, a port, a path or a `*`. No request would be
+/// accepted for such a text.
+pub fn host_name(text: &str) -> Result<String, HostError> {
+    match name_in(text) {
+        Some(name) if name == text => Ok(text.to_owned()),
+        name => Err(HostError(name.map(str::to_owned))),
+    }
+}
+
+/// Returns the host name or the IP address in a URL or in a `Host` header. Returns `None` if `text` contains none.
+pub(super) fn name_in(text: &str) -> Option<&str> {
+    if bare_address(text).is_some() {
+        return Some(text);
+    }
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let name = match authority.find(']') {
+        Some(end) => &authority[..=end],
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let is_name = !name.is_empty() && name.bytes().all(is_plain) && !name.starts_with('-');
+    (is_name || bare_address(name).is_some()).then_some(name)
 }
 
 impl Hosts {
@@ -228,7 +276,10 @@ impl Hosts {
         if let Some(address) = bare_address(host) {
             // An address is not resolved by DNS, so it cannot be made to lead to another host. If the server listens
             // on all addresses, every address is accepted.
-            return address == self.listening || self.listening.is_unspecified();
+            let mut allowed = self.allowed.iter().filter_map(|name| bare_address(name));
+            return address == self.listening
+                || self.listening.is_unspecified()
+                || allowed.any(|allowed| allowed == address);
         }
         let allowed = self.allowed.iter().map(String::as_str);
         allowed
@@ -256,7 +307,7 @@ pub struct Origin(pub(super) HeaderValue);
 /// The error for a text that is not a valid [`Origin`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "use an origin without a path, such as https://chess.example or http://localhost:3000, or * for every origin"
+    "use a scheme, a host and perhaps a port, such as https://chess.example or http://localhost:3000, or * for every origin"
 )]
 pub struct OriginError;
 
@@ -313,7 +364,9 @@ mod tests {
         let listening: SocketAddr = listening.parse().unwrap();
         let hosts = Hosts {
             listening: listening.ip(),
-            allowed: vec!["chess.example".to_owned()],
+            allowed: ["chess.example", "192.168.1.9", "fe80::1"]
+                .map(String::from)
+                .to_vec(),
         };
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
@@ -346,6 +399,32 @@ mod tests {
         assert!(check("[::1]:8040", "[::1]:8040"));
         assert!(check("0.0.0.0:8040", "192.168.1.5:8040"));
         assert!(!check("0.0.0.0:8040", "evil.example"));
+        assert!(check("127.0.0.1:8040", "192.168.1.9:80"));
+        assert!(check("127.0.0.1:8040", "[fe80::1]"));
+    }
+
+    #[test]
+    fn texts_that_are_no_host_names_are_refused() {
+        for name in ["chess.example", "a-b_c", "192.168.1.9", "::1", "[fe80::1]"] {
+            assert_eq!(host_name(name).as_deref(), Ok(name));
+        }
+        for (text, name) in [
+            ("https://chess.example", Some("chess.example")),
+            ("http://chess.example:80/page?a", Some("chess.example")),
+            ("chess.example/", Some("chess.example")),
+            ("chess.example:8040", Some("chess.example")),
+            ("http://[::1]:8040/", Some("[::1]")),
+            ("127.0.0.1:8040", Some("127.0.0.1")),
+            ("*.chess.example", None),
+            ("user@chess.example", None),
+            ("schach.exämple", None),
+            ("--open", None),
+            ("]", None),
+            ("", None),
+        ] {
+            let name = name.map(str::to_owned);
+            assert_eq!(host_name(text), Err(HostError(name)), "{text}");
+        }
     }
 
     /// Browsers of before 2023 send no `Sec-Fetch-Site`.

@@ -34,7 +34,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub use self::{
     books::{BookFile, source_name},
     cache::{Cache, CachedIndex},
-    guard::{Origin, OriginError},
+    guard::{HostError, Origin, OriginError, host_name},
     http::Stop,
     log::{Log, Served},
     refusal::Refusal,

@@ -491,6 +491,18 @@ fn advice_about_the_start_of_the_server_works() {
             "en.pgn --repertoire mine.pgn:white",
         ),
         (
+            "en.pgn --allow-host https://chess.example/",
+            "use a host name without scheme, port and path: --allow-host chess.example",
+            "",
+            "en.pgn --allow-host chess.example",
+        ),
+        (
+            "en.pgn --allow-origin chess.example",
+            "use a scheme, a host and perhaps a port, such as https://chess.example",
+            "",
+            "en.pgn --allow-origin https://chess.example",
+        ),
+        (
             "plain.idx",
             "make an explorer's index with make-book --explorer",
             "make-book -q en.pgn --explorer added.idx",
@@ -515,6 +527,17 @@ fn advice_about_the_start_of_the_server_works() {
         }
         Served::start(dir, format!("-q {served}").as_str());
     }
+    let behind = |option: &str| Served::start(dir, format!("-q en.pgn{option}").as_str());
+    let request = b"GET /about HTTP/1.1\r\nHost: chess.example:81\r\nConnection: close\r\n\r\n";
+    let refused = behind("").send(request).unwrap();
+    let advice = "start the server with --allow-host chess.example";
+    assert!(refused.text().contains(advice), "{}", refused.text());
+    let served = behind(" --allow-host chess.example");
+    assert_eq!(served.send(request).unwrap().status, 200);
+    let served = behind(" --book-games 0");
+    let refused = served.ask("GET", "/book.bin?minGame=1", "X-Polybook: 1\r\n");
+    let advice = "start the server without --book-games 0";
+    assert!(refused.text().contains(advice), "{}", refused.text());
     let first = Served::start(dir, "-q duel.pgn");
     let address = first.url();
     let address = address.trim_start_matches("http://").trim_end_matches('/');
