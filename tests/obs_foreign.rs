@@ -107,6 +107,16 @@ fn databases_of_other_tools_are_read_as_they_are() {
         )
     );
 
+    ok(
+        dir.path(),
+        "convert -q their.db3 san.csv --min-game 1 --with-san",
+    );
+    let with_san = fs::read_to_string(dir.path().join("san.csv")).unwrap();
+    let sans = ["SAN", "e5", "Nf6", "c5", "e4"].into_iter();
+    let lines = table.lines().zip(sans);
+    let expected: String = lines.map(|(line, san)| format!("{line},{san}\n")).collect();
+    assert_eq!(with_san, expected);
+
     // In a merge with itself, everything is doubled, and inactive moves stay inactive.
     ok(
         dir.path(),

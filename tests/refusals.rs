@@ -10,6 +10,12 @@ type Refusal = (&'static str, i32, &'static str);
 const REFUSALS: &[Refusal] = &[
     // Options that would change nothing.
     (
+        "convert games.obs.db3 a.jsonl --with-san",
+        2,
+        "only if the output is a table in CSV",
+    ),
+    ("convert book.bin a.csv --with-san", 2, "only to databases"),
+    (
         "convert games.obs.db3 a.csv --weighted",
         2,
         "only if the output is a suite",

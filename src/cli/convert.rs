@@ -79,6 +79,10 @@ pub struct Args {
     #[arg(long, help_heading = "Opening suites")]
     weighted: bool,
 
+    /// Add a column with the moves in SAN to a table in CSV. The other tables always contain this column
+    #[arg(long)]
+    with_san: bool,
+
     #[command(flatten)]
     weighting: WeightingArgs,
 
@@ -182,6 +186,7 @@ fn database(
         variant: args.variant,
         move_filter: Some(filter),
         only_weighted: args.weighted,
+        with_san: args.with_san,
         weights: (&args.weighting).into(),
         max_loss: args.losses.open(&memory)?,
         comment: args.header.comment.clone(),
@@ -221,6 +226,9 @@ fn book(
     let weighted = args.weighted.then_some("--weighted");
     let reason = "applies only to databases: a Polyglot book contains no moves of weight 0";
     Usage::refuse(weighted, reason)?;
+    let with_san = args.with_san.then_some("--with-san");
+    let reason = "applies only to databases: the table of a Polyglot book always contains SAN";
+    Usage::refuse(with_san, reason)?;
     if !format.is_suite() {
         args.suite.refuse_except_from(SUITES)?;
     }
@@ -260,6 +268,12 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
         let reason =
             "changes weights, but a suite uses weights only with --weighted: also give --weighted";
         Usage::refuse(args.weighting.given(Requirement::Weights), reason)?;
+    }
+    if args.with_san && format != TargetFormat::Csv {
+        Usage::refuse(
+            Some("--with-san"),
+            "applies only if the output is a table in CSV (.csv)",
+        )?;
     }
     if args.weighted && !format.is_suite() {
         Usage::refuse(

@@ -67,6 +67,8 @@ pub struct Convert {
     pub move_filter: Option<MoveFilter>,
     /// Whether suites omit moves of weight 0, which a book made from the database would not contain. Default: no.
     pub only_weighted: bool,
+    /// Whether a table of comma-separated values has a column with the moves in SAN. Default: no.
+    pub with_san: bool,
     /// The rule by which the weights of moves are calculated.
     pub weights: Weights,
     /// The comment in the header of a book. `None` means a comment that describes how the book was made.
@@ -128,6 +130,7 @@ impl Convert {
             variant: None,
             move_filter: None,
             only_weighted: false,
+            with_san: false,
             weights: Weights::default(),
             comment: None,
             max_loss: None,

@@ -124,6 +124,9 @@ struct CsvRow<'a> {
     mv: &'a str,
     stats: Wdl,
     weight: u16,
+    /// The move in SAN, empty if it is not legal. `None` if the table has no such column.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    san: Option<String>,
 }
 
 /// A move of an OOBS database as a row of a JSON lines or Parquet table.
@@ -152,7 +155,7 @@ impl Convert {
     ///
     /// Comma-separated values have columns for the EPD, the move, the wins, draws and losses of the side to move, and
     /// the weight that the move would have in a book made from the database. The weight is 0 if such a book would not
-    /// contain the move.
+    /// contain the move. With [`with_san`](Self::with_san), the last column contains the move in SAN.
     ///
     /// JSON documents and Parquet files contain the FEN instead of the EPD, and the move in SAN and in UCI notation.
     /// Parquet files also contain the position key and the 16-bit number of the move. These two columns have the same
@@ -167,6 +170,7 @@ impl Convert {
 
     fn write_table(&self, out: AtomicFile, format: TableFormat) -> Result<Converted> {
         let columns = match format {
+            TableFormat::Csv if self.with_san => "EPD,Move,Win,Draw,Loss,Weight,SAN",
             TableFormat::Csv => "EPD,Move,Win,Draw,Loss,Weight",
             _ => "key,move,fen,san,uci,wins,draws,losses,weight",
         };
@@ -181,6 +185,7 @@ impl Convert {
             weights: &self.weights,
             variant,
             format,
+            with_san: self.with_san,
             file,
             converted: Converted::default(),
         };
@@ -234,6 +239,7 @@ struct DatabaseTable<'a> {
     variant: Variant,
     scaling: Scaling,
     format: TableFormat,
+    with_san: bool,
     file: TableOutput,
     converted: Converted,
 }
@@ -281,12 +287,14 @@ impl DatabaseTable<'_> {
     fn write_row(&mut self, pos: &VariantPosition, row: &ObsRow, weight: u16) -> Result<()> {
         let ObsRow { epd, mv, stats, .. } = row;
         let stats = *stats;
+        let san = || legal_move(pos, mv).and_then(|mv| mv.san(pos));
         if self.format == TableFormat::Csv {
             return self.file.write(&CsvRow {
                 epd,
                 mv,
                 stats,
                 weight,
+                san: self.with_san.then(|| san().unwrap_or_default()),
             });
         }
         let legal = legal_move(pos, mv);
@@ -296,7 +304,7 @@ impl DatabaseTable<'_> {
             key: has_numbers.then(|| format!("{:016x}", key(pos))),
             number: has_numbers.then(|| legal.map_or(BookMove::NONE, BookMove::from).0),
             fen: fen_of(pos),
-            san: legal.and_then(|mv| mv.san(pos)),
+            san: san(),
             uci: uci.as_deref().unwrap_or(mv),
             stats,
             weight,
