@@ -46,6 +46,19 @@ const failed = await run({
     await page.click("#repertoires .which [data-value='white white']");
     await addressed(page, "repertoire=white");
     await page.waitForFunction(() => document.querySelector("#moves .head .san button")?.textContent === "Move");
+    // In the games of the user, the card shows the repertoire for the color of the user, and the switch changes the color.
+    await page.evaluate(() => localStorage.setItem("polybook.me", JSON.stringify(["Fischer, Robert James"])));
+    await page.goto(new URL("/?player=Fischer,+Robert+James&color=white", url).href);
+    await followed(page);
+    await page.keyboard.press("f");
+    await addressed(page, "flip=1");
+    await followed(page);
+    assert.match(await card(page).textContent(), /%white/);
+    await page.click("#repertoires .which [data-value='black black']");
+    await addressed(page, "color=black");
+    await followed(page);
+    assert.match(await card(page).textContent(), /%black/);
+    await page.evaluate(() => localStorage.removeItem("polybook.me"));
     // The table also contains moves without games.
     await page.goto(new URL("/?play=e2e4&since=2200", url).href);
     await followed(page);

@@ -1,7 +1,8 @@
 // @ts-check
-// The names under which the user plays. The browser stores them, and sends them only to this server.
+// The names under which the user plays, and the repertoire of the user. The browser stores the names, and sends them only to this
+// server.
 
-import { session } from "./session.js";
+import { blackBelow, session } from "./session.js";
 import { namesIn } from "./state.js";
 
 const KEY = "polybook.me";
@@ -75,4 +76,18 @@ export function preparingNames() {
   const isCounts = about.sources.some(({ counts }) => counts);
   if (view.tab !== "prepare" || view.game || !player || !color || isCounts || isMe(player)) return [];
   return view.me ? namesIn(view.me) : myNames();
+}
+
+/**
+ * Returns the repertoire that the page shows. It is one for the side at the bottom, if there is one. In the games of the user, it is
+ * one for the color of the user, however the board is turned.
+ * @param {boolean} [isPreparing] Whether the view is a preparation, if the page does not show it yet.
+ */
+export function chosenRepertoire(isPreparing) {
+  const all = session.about.repertoires ?? [];
+  const { player, color } = session.view.filters;
+  const side = color && isMe(player) ? color : blackBelow(isPreparing) ? "black" : "white";
+  const ofSide = all.filter(({ color }) => color === side);
+  const offered = ofSide.length ? ofSide : all;
+  return offered.find(({ name }) => name === session.view.repertoire) ?? offered[0];
 }

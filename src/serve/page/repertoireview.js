@@ -7,10 +7,11 @@ import { editsOf, markSaved, olderLines, setLines, toggledEdits } from "./edits.
 import { say } from "./elements.js";
 import { counted, plyNumber } from "./format.js";
 import { firstPly } from "./line.js";
+import { chosenRepertoire, isMe } from "./me.js";
 import { go, refresh } from "./navigation.js";
 import { goToText } from "./readtext.js";
 import { gapLists, labelOf, repertoireCard } from "./repertoire.js";
-import { chosenRepertoire, session } from "./session.js";
+import { session } from "./session.js";
 import { filterQuestion, put } from "./state.js";
 
 /** @typedef {import("./api.js").Gaps} Gaps */
@@ -56,7 +57,11 @@ export function drawRepertoire() {
   fill(
     place,
     repertoireCard(card, {
-      choose: (chosen) => void go({ repertoire: chosen.slice(6), flip: chosen.startsWith("black") ? "1" : "0" }, { push: true }),
+      choose: (chosen) => {
+        const color = chosen.slice(0, 5);
+        const filters = isMe(view.filters.player) ? { ...view.filters, color } : view.filters;
+        void go({ repertoire: chosen.slice(6), flip: color === "black" ? "1" : "0", filters }, { push: true });
+      },
       save: () => void download(report),
       toggle: toggleLast,
       undo: () => {

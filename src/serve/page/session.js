@@ -107,15 +107,3 @@ export function blackBelow(isPreparing = Boolean(session.prepared)) {
   if (flip || filters.player) return flip ? flip === "1" : filters.color === (isPreparing ? "white" : "black");
   return Boolean(about.repertoires?.length) && !about.repertoires?.some(({ color }) => color === "white");
 }
-
-/**
- * Returns the repertoire that the page shows. It is one for the side at the bottom, if there is one.
- * @param {boolean} [isPreparing] Whether the view is a preparation, if the page does not show it yet.
- */
-export function chosenRepertoire(isPreparing) {
-  const all = session.about.repertoires ?? [];
-  const side = blackBelow(isPreparing) ? "black" : "white";
-  const ofSide = all.filter(({ color }) => color === side);
-  const offered = ofSide.length ? ofSide : all;
-  return offered.find(({ name }) => name === session.view.repertoire) ?? offered[0];
-}

@@ -6,14 +6,14 @@ import { showDetails } from "./details.js";
 import { byId } from "./dom.js";
 import { notice } from "./elements.js";
 import { pushNext, writeView } from "./history.js";
-import { isMe, preparingNames } from "./me.js";
+import { chosenRepertoire, isMe, preparingNames } from "./me.js";
 import { walkAhead } from "./navigation.js";
 import { draw } from "./panelview.js";
 import { fail } from "./recovery.js";
 import { repertoireQuestion } from "./repertoireview.js";
 import { chooseColor, count, countColors, openGame, prepare, sharedLine } from "./requests.js";
 import { fenProblem } from "./search.js";
-import { chosenRepertoire, session } from "./session.js";
+import { session } from "./session.js";
 import { put, question, ucis } from "./state.js";
 
 /** @typedef {import("./api.js").Book} Book */
