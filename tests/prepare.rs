@@ -356,6 +356,12 @@ fn a_game_in_the_files_of_both_players_counts_once() {
         all.contains("\nyou against them  0.0% in 2 games,"),
         "{all}"
     );
+    let served = Served::start(dir, "-q mine theirs");
+    let asked = "/prepare?player=Them&color=white&me=Me";
+    let met = |path: &str| served.json(path)["met"]["games"].as_u64();
+    assert_eq!(met(asked), Some(1));
+    assert_eq!(met(&format!("{asked}&duplicates=once")), Some(1));
+    assert_eq!(met(&format!("{asked}&duplicates=all")), Some(2));
     // The two players met only with the other colors.
     let other = prepared("--player x --color white");
     assert!(

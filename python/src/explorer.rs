@@ -54,7 +54,8 @@ impl Explorer {
         recent_games=None, history=False, \
         transpositions=False, speeds=(), ratings=None, modes=(), since=None, until=None, min_elo=None, \
         max_elo=None, require_elo=False, require_date=False, player=(), color=None, opponent=(), \
-        opponent_rating=None, result=(), eco=None, opening=None, event=None, min_ply=0, source=None, unfinished='draw')"
+        opponent_rating=None, result=(), eco=None, opening=None, event=None, min_ply=0, source=None, \
+        duplicates='all', unfinished='draw')"
     )]
     fn answer<'py>(
         &self,
@@ -75,7 +76,8 @@ impl Explorer {
         signature = (position=None, **options),
         text_signature = "($self, position=None, *, variant=None, speeds=(), ratings=None, modes=(), since=None, until=None, \
         min_elo=None, max_elo=None, require_elo=False, require_date=False, player=(), color=None, opponent=(), \
-        opponent_rating=None, result=(), eco=None, opening=None, event=None, min_ply=0, source=None, unfinished='draw')"
+        opponent_rating=None, result=(), eco=None, opening=None, event=None, min_ply=0, source=None, \
+        duplicates='all', unfinished='draw')"
     )]
     fn openings<'py>(
         &self,
@@ -85,7 +87,7 @@ impl Explorer {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut options = Options::new(py, options)?;
         let line = self.line(position, &mut options)?;
-        let filters = filters(&mut options)?;
+        let filters = filters(&mut options, false)?;
         options.finish("openings")?;
         let pool = pool()?;
         let table = detached(py, || {
@@ -101,7 +103,7 @@ impl Explorer {
         text_signature = "($self, position=None, *, player, opponent, color, repertoire=None, lines=7, variant=None, speeds=(), \
         ratings=None, modes=(), since=None, until=None, min_elo=None, max_elo=None, require_elo=False, \
         require_date=False, opponent_rating=None, result=(), eco=None, opening=None, event=None, \
-        min_ply=0, source=None, unfinished='draw')"
+        min_ply=0, source=None, duplicates='once', unfinished='draw')"
     )]
     #[allow(
         clippy::too_many_arguments,
@@ -123,7 +125,8 @@ impl Explorer {
             options.set(name, value)?;
         }
         let line = self.line(position, &mut options)?;
-        let filters = filters(&mut options)?;
+        // The files of the two players often contain the same games.
+        let filters = filters(&mut options, true)?;
         options.finish("prepare")?;
         let Some(color) = filters.color else {
             return Err(value_error("color must be \"white\" or \"black\""));
@@ -221,7 +224,7 @@ impl Explorer {
             }
         };
         let mut query = Query::new(line, view);
-        query.filters = filters(options)?;
+        query.filters = filters(options, false)?;
         if let Some(moves) = options.take("moves")? {
             query.moves = Some(moves);
         }
@@ -300,7 +303,9 @@ fn add_results(options: &mut Options<'_>, filters: &mut Filters) -> PyResult<()>
     Ok(())
 }
 
-fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
+/// Takes the options that filter games. `once` says whether duplicates of a game count as one game if the option
+/// `duplicates` is not given.
+fn filters(options: &mut Options<'_>, once: bool) -> PyResult<Filters> {
     let speeds: Vec<_> = options.parse_all("speeds")?;
     let modes: Vec<_> = options.parse_all("modes")?;
     let ratings: Option<Vec<Rating>> = options.take("ratings")?;
@@ -337,8 +342,12 @@ fn filters(options: &mut Options<'_>) -> PyResult<Filters> {
         min_ply: options.take("min_ply")?.unwrap_or_default(),
         source: options.take("source")?,
         skip_unfinished: options.unfinished()? == Some(Unfinished::Skip),
-        // No argument sets this filter. It is named so that a new filter does not compile until it is considered here.
-        fold_duplicates: false,
+        fold_duplicates: match options.take::<String>("duplicates")?.as_deref() {
+            None => once,
+            Some("once") => true,
+            Some("all") => false,
+            Some(_) => return Err(value_error("duplicates must be \"once\" or \"all\"")),
+        },
         results: Vec::new(),
         won: false,
         lost: false,

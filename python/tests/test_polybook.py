@@ -401,6 +401,13 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
         return preparation
 
     assert explorer.prepare(**names) == prepared()
+    # Both indexes contain the same games.
+    polybook.make_book(FAMOUS, explorer=tmp_path / "copy")
+    twice = polybook.Explorer([tmp_path / "idx", tmp_path / "copy"])
+    assert twice.prepare(**names)["theirs"] == explorer.prepare(**names)["theirs"]
+    games = explorer.prepare(**names)["theirs"]["games"]
+    assert twice.prepare(**names, duplicates="all")["theirs"]["games"] == 2 * games
+    assert twice.answer(duplicates="once")["white"] == explorer.answer()["white"] == twice.answer()["white"] / 2
     assert explorer.prepare(**names, lines=1, since="1960") == prepared("--lines", "1", "--since", "1960")
     known = explorer.prepare(**names, repertoire=tmp_path / "mine.pgn")
     assert known == prepared("--repertoire", tmp_path / "mine.pgn")
@@ -413,6 +420,7 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
         ({"player": [], "opponent": "B", "color": "white"}, ValueError),
         ({"player": 7, "opponent": "B", "color": "white"}, TypeError),
         ({**names, "history": True}, TypeError),
+        ({**names, "duplicates": "none"}, ValueError),
     ):
         with pytest.raises(problem):
             explorer.prepare(**wrong)

@@ -436,11 +436,6 @@ fn rounded(number: f64) -> f64 {
 /// The calculation adds [`ADDED_GAMES`] imaginary games with the average score, which keep the interval of an opening
 /// with few games close to the average. The imaginary games are wins and losses, never draws, so that both sides are
 /// treated alike: if wins and losses are exchanged, the interval is mirrored around 50 percent.
-///
-/// `expected` is the player's expected score in these games, in points. The calculation adds [`ADDED_GAMES`] imaginary
-/// games with the average score, which keep the interval of an opening with few games close to the average. The
-/// imaginary games are wins and losses, never draws, so that both sides are treated alike: if wins and losses are
-/// exchanged, the interval is mirrored around 50 percent.
 fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     let finished = sum.finished() as f64;
     if finished == 0.0 {

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, ops::AddAssign};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use shakmaty::{Color, Move, Position, variant::VariantPosition};
+use shakmaty::{Color, Move, Position, uci::UciMove, variant::VariantPosition};
 
 use super::{
     dates::{date_of_number, text_of_number},
@@ -185,6 +185,8 @@ pub struct PreparedLine {
     /// order of moves. It is the product of the shares of the moves in the games of the side that plays them. The
     /// moves of a repertoire have equal shares.
     pub chance: f64,
+    /// The opponent's games that reached the end of the line, by any order of moves.
+    pub theirs: TheirGames,
     /// The player's games that reached the end of the line.
     #[serde(flatten)]
     pub yours: GameResults,
@@ -562,7 +564,21 @@ impl Preparing<'_> {
             gaps.into_iter()
                 .map(|gap| PreparedLine { loss: None, ..gap }),
         );
+        for line in &mut listed {
+            line.theirs = self.their_games(line)?;
+        }
         Ok(listed)
+    }
+
+    /// Returns the opponent's games that reached the end of a line.
+    fn their_games(&self, line: &PreparedLine) -> Result<TheirGames> {
+        let mut pos = self.query.line.position().clone();
+        for uci in &line.play {
+            let mv: Option<UciMove> = uci.parse().ok();
+            let mv = mv.and_then(|mv| mv.to_move(&pos).ok());
+            pos.play_unchecked(mv.expect("the moves of a line are legal"));
+        }
+        Ok(self.position(self.theirs, &pos)?.all.games())
     }
 
     /// Searches for candidates for the lines to prepare. A candidate ends with a move of the opponent, after which the
@@ -651,6 +667,7 @@ impl Preparing<'_> {
             san,
             opening: node.opening,
             chance: rounded(node.chance),
+            theirs: TheirGames::default(),
             yours,
             score: score.map(|score| (10_000.0 * score).round() / 100.0),
             loss: loss.map(|(score, average)| rounded(node.chance * (average - score))),

@@ -324,7 +324,9 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     if route != Route::Lichess {
         filters.modes = parameters.list("modes", "rated or casual", |name| name.parse().ok())?;
     }
-    filters.fold_duplicates = folds_duplicates(parameters)?;
+    // The files of the two players of a preparation often contain the same games.
+    let fold_duplicates = folds_duplicates(parameters)?;
+    filters.fold_duplicates = fold_duplicates.unwrap_or(route == Route::Prepare);
     filters.players = names(parameters, "player")?;
     let color = parameters.choice("color", SIDES, side)?;
     filters.color = color.flatten();
@@ -396,14 +398,14 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     Ok(filters)
 }
 
-/// Returns `true` if the parameter `duplicates` says that duplicates of a game count as one game.
-pub(super) fn folds_duplicates(parameters: &Parameters) -> Result<bool, Refusal> {
-    let once = parameters.choice("duplicates", "once or all", |name| match name {
+/// Returns `true` if the parameter `duplicates` says that duplicates of a game count as one game, and `false` if it says
+/// that all of them count. Returns `None` if the parameter is not given.
+pub(super) fn folds_duplicates(parameters: &Parameters) -> Result<Option<bool>, Refusal> {
+    parameters.choice("duplicates", "once or all", |name| match name {
         "once" => Some(true),
         "all" => Some(false),
         _ => None,
-    })?;
-    Ok(once.unwrap_or(false))
+    })
 }
 
 /// Returns all names in the parameter `parameter`, which may be given several times. Returns a refusal if there are
@@ -511,8 +513,11 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     };
     if route == Route::Games {
         let skip = parameters.number("skip", 0..=MAX_SKIP);
-        let skip = skip
-            .map_err(|refusal| refusal.with_advice("use filters to reduce the number of games"))?;
+        let is_large = parameters.length("skip").is_ok();
+        let skip = skip.map_err(|refusal| match is_large {
+            true => refusal.with_advice("use filters to reduce the number of games"),
+            false => refusal,
+        })?;
         page.skip = skip.unwrap_or(0) as usize;
         let limit = parameters.number("limit", 0..=MAX_PAGE_LENGTH)?;
         page.limit = limit.unwrap_or(DEFAULT_PAGE_LENGTH) as usize;
@@ -938,6 +943,10 @@ mod tests {
                 "skip=10001",
                 "the parameter skip has the value \"10001\": use a number from 0 to 10000; use filters to reduce the \
                  number of games",
+            ),
+            (
+                "skip=x",
+                "the parameter skip has the value \"x\": use a number from 0 to 10000",
             ),
             (
                 "limit=201",

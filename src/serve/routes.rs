@@ -39,6 +39,10 @@ use crate::explorer::{Filters, SuggestField, Suggestion};
 /// The maximum time that one request may spend on reading the texts of games.
 const READING: Duration = Duration::from_secs(10);
 
+/// How long a browser may keep the response to a preflight request, instead of sending one before each request.
+/// Chromium limits this time to two hours.
+const PREFLIGHT_AGE: Duration = Duration::from_secs(2 * 60 * 60);
+
 /// The error message for a request with edits if applying them takes more time than [`READING`] allows.
 const TOO_LONG: &str = "reading the repertoire again for these edits takes too long: save the edited repertoire, and \
                         start the server with it";
@@ -114,6 +118,7 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::HEAD, Method::POST])
         .allow_headers(AllowHeaders::mirror_request())
+        .max_age(PREFLIGHT_AGE)
         .expose_headers([header::ETAG])
         .vary([
             header::ORIGIN,
@@ -353,6 +358,7 @@ impl AppState {
             .explorer
             .suggest(field.ok_or_else(missing)?, text, limit, source)?;
         let (fold_duplicates, with) = (folds_duplicates(&parameters)?, names(&parameters, "with")?);
+        let fold_duplicates = fold_duplicates.unwrap_or(false);
         if !fold_duplicates && with.is_empty() {
             return self.cached(key, Content::json(&found)?);
         }

@@ -82,6 +82,9 @@ const tests = {
     assert.equal(await lines.count(), expected.lines.length);
     assert.ok(expected.lines.length > 2);
     assert.equal(await lines.filter({ hasText: "No answer yet" }).count(), expected.lines.filter(({ gap }) => gap).length);
+    // Each line shows the games of the opponent as evidence.
+    const evidence = expected.lines.map(({ opening, theirs }) => `${opening ? `${opening.name} · ` : ""}${theirs.games} game${theirs.games === 1 ? "" : "s"} of theirs, ${theirs.recent} since ${expected.recentSince}`);
+    assert.deepEqual(await texts(page, "#moves .look li button > span:first-child small"), evidence);
     await accessible(page, "a preparation");
     await lines.nth(0).locator("button").click();
     await reaches(page, expected.lines[0].play.join(","));

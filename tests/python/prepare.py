@@ -116,6 +116,7 @@ class Preparation:
         check_player(shown["met"], self.met, self.color)
         years = [played.game.date[0] for played in self.theirs]
         since = max(years, default=0) - 2
+        self.since = since
         assert shown["recent_since"] == (since if since > 0 else None), shown["recent_since"]
         board = chess.Board()
         for san in self.case.get("moves", "").split():
@@ -206,6 +207,7 @@ class Preparation:
         for line, wanted in zip(shown, expected):
             for name in ("games", "white", "draws", "black", "gap"):
                 assert line[name] == wanted[name], (name, line, wanted)
+            assert {name: line["theirs"][name] for name in wanted["theirs"]} == wanted["theirs"], (line, wanted)
             for name, margin in (("chance", 2e-6), ("loss", 2e-6), ("score", 0.0051)):
                 a, b = line[name], wanted[name]
                 assert a is b is None or math.isclose(a, b, abs_tol=margin), (name, line, wanted)
@@ -223,7 +225,9 @@ class Preparation:
             at = pushed(at, move)
             opening = self.names.get(at.epd(), opening)
         has_loss = counts["games"] >= 10 and None not in (reached, self.average)
+        theirs = [played for played in self.theirs if epd in played.moves]
         return counts | {
+            "theirs": results(theirs) | {"recent": sum(played.game.date[0] >= self.since for played in theirs)},
             "play": list(play),
             "chance": chance,
             "score": reached and 100 * reached,

@@ -230,13 +230,14 @@ class Explorer:
         event: Optional[str] = None,
         min_ply: int = 0,
         source: Optional[str] = None,
+        duplicates: str = "all",
         unfinished: str = "draw",
     ) -> Mapping[str, Any]:
         """Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve` answers.
 
         `ratings` selects rating groups: 2500 selects the group that begins at 2500, and "unknown" the games without a known
         rating. `result` "win" or "loss" selects the games that `player` won or lost. If `unfinished` is "skip", games without a
-        result do not count.
+        result do not count. If `duplicates` is "once", only one of several equal games counts.
         """
     def openings(
         self,
@@ -262,6 +263,7 @@ class Explorer:
         event: Optional[str] = None,
         min_ply: int = 0,
         source: Optional[str] = None,
+        duplicates: str = "all",
         unfinished: str = "draw",
     ) -> Mapping[str, Any]:
         """Returns the openings of the games that reached a position and pass the filters.
@@ -295,12 +297,14 @@ class Explorer:
         event: Optional[str] = None,
         min_ply: int = 0,
         source: Optional[str] = None,
+        duplicates: str = "once",
         unfinished: str = "draw",
     ) -> Mapping[str, Any]:
         """Returns the preparation of `player`, who has the color `color`, for `opponent`.
 
         The fields are those that `polybook prepare --json` prints: the opponent's moves in the position, with the results and
         answers of the player, and at most `lines` lines to look at first. Filters apply to the games of both players.
+        A game that the files of both players contain counts once, unless `duplicates` is "all".
         """
     def text(self, number: int) -> bytes:
         """Returns the PGN of the game with this number, byte for byte as in the input."""

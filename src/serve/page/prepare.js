@@ -182,9 +182,12 @@ export function preparationLines(prepared, preparer, color, first, open) {
     const cut = words.length < 5 ? 0 : words.length - 1;
     const games = 1 / line.chance;
     const often = `1 game in ${number(games < 9.5 ? Number(games.toFixed(1)) : Math.round(games))}`;
+    const { theirs, opening } = line;
+    const recent = prepared.recentSince ? `, ${number(theirs.recent)} since ${prepared.recentSince}` : "";
+    const evidence = `${opening ? `${opening.name} · ` : ""}${counted(theirs.games)} of theirs${recent}`;
     const score = line.gap ? "No answer yet" : `${you} score${s} ${scoreText(line, color)}`;
     return make("li", "", button({ "data-focus": `line ${line.play.join()}` }, [
-      span("", ...(cut ? [span("quiet", `${words.slice(0, cut).join(" ")} `)] : []), b(words.slice(cut).join(" ")), small(line.opening?.name ?? "")),
+      span("", ...(cut ? [span("quiet", `${words.slice(0, cut).join(" ")} `)] : []), b(words.slice(cut).join(" ")), small(evidence)),
       span("often", often),
       span(line.gap ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(`in ${counted(line.games)}${line.gap ? ` of ${yours}` : ""}`)),
       icon("forward"),
