@@ -3,16 +3,16 @@
 use std::fs;
 #[cfg(target_os = "linux")]
 use std::{
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     os::unix::fs::PermissionsExt,
     path::PathBuf,
 };
 
 #[cfg(unix)]
 use crate::common::make_fifo;
-#[cfg(target_os = "linux")]
-use crate::common::polybook_in;
 use crate::common::{fails, ok, sample, served::Served, temp, until};
+#[cfg(target_os = "linux")]
+use crate::common::{polybook_in, skip};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -440,6 +440,11 @@ fn an_answer_that_is_known_is_not_sent_again() {
         let etag = first.header("etag").unwrap().to_owned();
         let again = served.ask("GET", path, &format!("If-None-Match: \"x\", {etag}\r\n"));
         assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
+        // RFC 9110 (section 15.4.5) requires these headers.
+        for name in ["etag", "cache-control", "vary"] {
+            assert_eq!(again.header(name), first.header(name), "{path}");
+            assert!(first.header(name).is_some(), "{path}: {name}");
+        }
         assert_eq!(
             served.ask("GET", path, "If-None-Match: \"x\"\r\n").status,
             200
@@ -616,6 +621,7 @@ fn pages_of_origins_that_are_allowed_may_read_the_answers() {
             reply.header("access-control-allow-headers"),
             Some("authorization")
         );
+        assert_eq!(reply.header("access-control-max-age"), Some("7200"));
         for path in ["/none", "/lichess?fen=", "/game/none"] {
             let reply = some.ask("GET", path, &from_origin(origin));
             assert!(matches!(reply.status, 400 | 404), "{path}");
@@ -1010,6 +1016,36 @@ fn an_index_of_a_pgn_is_kept_until_the_pgn_changes() {
     let served = Served::start(uncached.path(), "-q mine.pgn --no-cache");
     assert_eq!(served.get("/lichess").status, 200);
     assert!(cached(uncached.path()).is_empty());
+}
+
+#[test]
+fn a_moved_pgn_of_an_index_is_reported_at_the_start() {
+    let dir = temp();
+    let pgn = dir.path().join("mine.pgn");
+    fs::copy(sample("famous.pgn"), &pgn).unwrap();
+    ok(dir.path(), "make-book -q mine.pgn --explorer mine.idx");
+    let said = || {
+        let file = dir.path().join("said");
+        let out = fs::File::create(&file).unwrap();
+        let served = Served::start_with(dir.path(), "mine.idx", |command| {
+            command.stderr(out);
+        });
+        (served, fs::read_to_string(file).unwrap())
+    };
+    assert!(!said().1.contains("warning"));
+    let moved = dir.path().join("moved.pgn");
+    fs::rename(&pgn, &moved).unwrap();
+    let (served, warning) = said();
+    assert!(
+        warning.contains("mine.pgn is no longer where it was when mine.idx was made"),
+        "{warning}"
+    );
+    assert_eq!(served.get("/game/00000000").status, 503);
+    // The advice works.
+    fs::rename(&moved, &pgn).unwrap();
+    let (served, warning) = said();
+    assert!(!warning.contains("warning"), "{warning}");
+    assert_eq!(served.get("/game/00000000").status, 200);
 }
 
 #[test]
@@ -1512,4 +1548,72 @@ fn a_second_server_waits_until_the_first_has_made_the_index() {
     for child in [first, second] {
         assert_eq!(end(child), Some(143));
     }
+}
+
+/// The configuration of nginx for operators asks for a password, but not in preflight requests, which have none.
+#[cfg(target_os = "linux")]
+#[test]
+fn nginx_asks_for_a_password_but_not_before_a_request() {
+    use std::{env, os::unix::net::UnixStream, path::Path, process::Command};
+
+    let path = env::var("PATH").unwrap_or_default() + ":/usr/sbin";
+    let is_there = |directory: &Path| directory.join("nginx").exists();
+    let Some(nginx) = env::split_paths(&path).find(|directory| is_there(directory)) else {
+        skip("nginx is not installed");
+        return;
+    };
+    let dir = temp();
+    let dir = dir.path();
+    let options = "--allow-host chess.example.org --allow-origin https://front.example";
+    let pgn = sample("famous.pgn");
+    let served = Served::start(
+        dir,
+        format!("-q --no-cache {} {options}", pgn.display()).as_str(),
+    );
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operator.md");
+    let page = fs::read_to_string(page).unwrap();
+    let block = page.split("```nginx\n").nth(1).unwrap();
+    let block = block.split("```").next().unwrap();
+    let at = dir.display();
+    let is_kept = |line: &&str| !line.trim().starts_with("ssl_");
+    let block: Vec<&str> = block.lines().filter(is_kept).collect();
+    let block = block
+        .join("\n")
+        .replace("listen 443 ssl", &format!("listen unix:{at}/socket"))
+        .replace("/etc/nginx", &at.to_string())
+        .replace("127.0.0.1:8040", &served.address.to_string());
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|what| format!("{what}_temp_path {at}/{what};\n"))
+        .concat();
+    let configuration = format!(
+        "daemon off;\nmaster_process off;\npid {at}/pid;\nerror_log {at}/log;\nevents {{}}\n\
+         http {{\naccess_log off;\n{temporary}{block}\n}}\n"
+    );
+    fs::write(dir.join("nginx.conf"), configuration).unwrap();
+    fs::write(dir.join("chess.passwords"), "name:{PLAIN}password\n").unwrap();
+    let mut command = Command::new(nginx.join("nginx"));
+    command.args(args!["-p", dir, "-c", dir.join("nginx.conf")]);
+    let mut proxy = command.spawn().unwrap();
+    let socket = dir.join("socket");
+    until("nginx listens", || UnixStream::connect(&socket).is_ok());
+    let ask = |method: &str, headers: &str| {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        let start = format!("{method} /lichess HTTP/1.1\r\nHost: chess.example.org\r\n");
+        let origin = from_origin("https://front.example");
+        write!(stream, "{start}{origin}{headers}Connection: close\r\n\r\n").unwrap();
+        let mut reply = String::new();
+        BufReader::new(stream).read_to_string(&mut reply).unwrap();
+        let may_read = reply.contains("access-control-allow-origin: https://front.example");
+        (reply.split(' ').nth(1).unwrap().to_owned(), may_read)
+    };
+    let answers = [
+        ask("GET", ""),
+        ask("GET", "Authorization: Basic bmFtZTpwYXNzd29yZA==\r\n"),
+        ask("OPTIONS", "Access-Control-Request-Method: GET\r\n"),
+    ];
+    proxy.kill().unwrap();
+    proxy.wait().unwrap();
+    let expected = [("401", false), ("200", true), ("200", true)];
+    let expected = expected.map(|(status, may_read)| (status.to_owned(), may_read));
+    assert_eq!(answers, expected);
 }

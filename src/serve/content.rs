@@ -9,7 +9,7 @@ use std::hash::Hash;
 use axum::{
     body::{Body, Bytes},
     extract::Request,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
@@ -107,18 +107,9 @@ impl Content {
 
     /// Creates the response with this content. `etag` is the validator of the content.
     pub(super) fn into_response(self, etag: HeaderValue) -> Response {
-        let headers = [
-            (
-                header::CONTENT_TYPE,
-                HeaderValue::from_static(self.media_type),
-            ),
-            (header::ETAG, etag),
-            // A browser must ask the server before each use of its cached response. It receives a body only if the
-            // response has changed.
-            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-            (header::VARY, HeaderValue::from_static("accept")),
-        ];
-        (headers, Body::from(self.body)).into_response()
+        let media_type = HeaderValue::from_static(self.media_type);
+        let headers = [(header::CONTENT_TYPE, media_type)];
+        (cache_headers(etag), headers, Body::from(self.body)).into_response()
     }
 
     /// Creates the response for content that was read from files, which may change at any time. `headers` are the
@@ -163,6 +154,21 @@ pub(super) fn etag_of(value: &impl Hash) -> HeaderValue {
     text.try_into().expect("a number is a header's value")
 }
 
+/// Returns the headers that say how a response may be cached. `etag` is the validator of the response. A response with
+/// status 304 has the same headers, as RFC 9110 (section 15.4.5) requires.
+pub(super) fn cache_headers(etag: HeaderValue) -> [(HeaderName, HeaderValue); 3] {
+    [
+        (header::ETAG, etag),
+        // A browser must ask the server before each use of its cached response. It receives a body only if the
+        // response has changed.
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (
+            header::VARY,
+            HeaderValue::from_static("accept, accept-encoding"),
+        ),
+    ]
+}
+
 /// Returns a response with status 304 if the client already has the current response; otherwise `None`. `etag` is the
 /// validator of the current response, and `headers` are the headers of the request.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Response> {
@@ -173,8 +179,7 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &HeaderValue) -> Option<Re
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .any(|known| known.trim().trim_start_matches("W/") == hash);
-    let response = (StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]);
-    is_known.then(|| response.into_response())
+    is_known.then(|| (StatusCode::NOT_MODIFIED, cache_headers(etag.clone())).into_response())
 }
 
 /// The maximum total size, in bytes, of the responses in the cache.

@@ -49,6 +49,10 @@ const MAX_PRODUCT_BYTES: u64 = 64 << 20;
 /// The advice in the error message for a book that is too large.
 const SIZE_ADVICE: &str = "request a larger minGame or a smaller depth";
 
+/// The error message for a request for a book or a repertoire if the server makes none.
+const NO_BOOKS: &str = "this server makes no books and no repertoires: use polybook make-book, or start the server without \
+                        --book-games 0";
+
 /// The memory budget for counting games, in bytes. Counts that exceed the budget are spilled to temporary files.
 pub(super) const MEMORY_BUDGET: usize = 128 << 20;
 
@@ -353,11 +357,13 @@ impl AppState {
         let games: u64 = files.iter().map(|file| file.games).sum();
         if games > self.book_games {
             let (games, most) = (counted(games, "game"), self.book_games);
-            let problem = format!(
-                "the files contain {games}, but this server makes books from at most {most}: use polybook make-book, \
-                 or start the server with a larger --book-games"
-            );
-            return Err(Refusal::bad(problem));
+            return Err(Refusal::bad(match most {
+                0 => NO_BOOKS.to_owned(),
+                most => format!(
+                    "the files contain {games}, but this server makes books from at most {most}: use polybook \
+                     make-book, or start the server with a larger --book-games"
+                ),
+            }));
         }
         let states = self.checked_files(filters)?;
         let variant = request::variant(parameters)?;

@@ -11,7 +11,7 @@ use axum::{
 
 use super::{
     Refusal,
-    content::{etag_of, not_modified},
+    content::{cache_headers, etag_of, not_modified},
 };
 
 /// A file of the web page, with its path on the server, its media type and its bytes.
@@ -115,11 +115,8 @@ impl File {
         if let Some(response) = not_modified(request.headers(), &etag) {
             return response;
         }
-        let headers = [
-            (header::CONTENT_TYPE, self.media_type),
-            (header::CACHE_CONTROL, "no-cache"),
-        ];
-        ([(header::ETAG, etag)], headers, Body::from(body)).into_response()
+        let headers = [(header::CONTENT_TYPE, self.media_type)];
+        (cache_headers(etag), headers, Body::from(body)).into_response()
     }
 
     /// Returns the text of the file without comments, types and indentation. With them, the response would be 40 % larger.
