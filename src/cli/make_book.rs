@@ -380,8 +380,8 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     }
     let prunes = weighting.min_game().is_some_and(|least| least > 1);
     if args.explorer.is_some() && prunes && !has_moves && args.suite.is_none() {
-        let usage = "--min-game does not apply to an index, which contains every position: write counts with --counts \
-                     and --min-game, then make the index from these counts";
+        let usage = "--min-game does not apply to an index, which contains every position: write counts with \
+                     --counts, --by speed,rating,month and --min-game, then make the index from these counts";
         return Err(Usage(usage.to_owned()));
     }
     if prunes_counts(args) {

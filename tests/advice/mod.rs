@@ -99,6 +99,11 @@ fn files() -> tempfile::TempDir {
         ("zh.pgn", "[Variant \"Crazyhouse\"]\n\n1. e4 d5 2. exd5 Qxd5 1-0\n".to_owned()),
         ("page.html", "<!DOCTYPE html>\n<html></html>\n".to_owned()),
         ("bad.txt", "e4; put Nf3=3\n".to_owned()),
+        (
+            "both.pgn",
+            "[White \"Ann X\"]\n[Black \"Bob Ann\"]\n\n1. e4 e5 1-0\n".to_owned(),
+        ),
+        ("long.txt", "; set e4=1\n".repeat(20_000)),
         ("long.epd", "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR\n".repeat(20_000)),
     ] {
         fs::write(at.join(name), text).unwrap();
@@ -611,26 +616,78 @@ fn advice_about_commands_of_uci_works() {
     );
 }
 
-/// The advice that no test follows is still the text of a message.
-#[test]
-fn advice_that_is_not_followed_exists() {
+/// Returns the code of the program without comments and unit tests. Each text is in one line.
+fn code() -> String {
     let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     let mut code = String::new();
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => directories.push(path),
-                false => code += &fs::read_to_string(path).unwrap(),
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs")
+                && !path.ends_with("tests.rs")
+            {
+                let text = fs::read_to_string(path).unwrap();
+                let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+                let lines = text.lines().map(str::trim_start);
+                for line in lines.filter(|line| !line.starts_with("//")) {
+                    match line.strip_suffix('\\') {
+                        Some(part) => code += part,
+                        None => code += &format!("{line}\n"),
+                    }
+                }
             }
         }
     }
-    let parts = code.split("\\\n").enumerate();
-    let parts = parts.map(|(number, part)| if number > 0 { part.trim_start() } else { part });
-    let code: String = parts.collect();
+    code
+}
+
+/// The advice that no test follows is still the text of a message.
+#[test]
+fn advice_that_is_not_followed_exists() {
+    let code = code();
     for (advice, reason) in rows::NOT_FOLLOWED {
         assert!(code.contains(advice), "{advice} ({reason})");
     }
+}
+
+/// The verbs with which advice begins, after a colon or a semicolon.
+const VERBS: &str = "add allow cast choose close convert copy correct count exchange export free give increase install \
+                     keep make merge name open put read remove run save see sort start try unpack use write";
+
+/// The tables contain the first words of each piece of advice in the code, up to four words or to the first value that
+/// the program inserts.
+#[test]
+fn all_advice_is_in_the_tables() {
+    let code = code();
+    let tables = [include_str!("rows.rs"), include_str!("mod.rs")].concat();
+    let marks = [": ", "; "].into_iter();
+    let starts = marks.flat_map(|mark| VERBS.split(' ').map(move |verb| (mark, verb)));
+    let mut missing = Vec::new();
+    for (mark, verb) in starts {
+        for (at, _) in code.match_indices(&format!("{mark}{verb} ")) {
+            let text = &code[at + mark.len()..];
+            let advice = text
+                .split(['"', '{', '\\', '\n'])
+                .next()
+                .unwrap()
+                .trim_end();
+            let words: Vec<&str> = advice.split(' ').take(4).collect();
+            // Every message ends in the line in which it begins.
+            let is_message = text.lines().next().unwrap().contains('"');
+            if is_message && !tables.contains(&words.join(" ")) {
+                missing.push(advice);
+            }
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "no test follows this advice: add an entry to the table in tests/advice/rows.rs, with the command that causes \
+         the message, at least these words of the message, and the command that follows the advice (or add the words \
+         to NOT_FOLLOWED, with the reason):\n{}",
+        missing.join("\n")
+    );
 }
 
 /// Corrects the mistakes in a FEN as the messages advise, which leads to a position.
@@ -640,7 +697,7 @@ fn advice_about_a_fen_leads_to_a_position() {
     for (fen, advice, followed) in [
         (
             "4k3/8/8/8/8/8/8/4K2R w K - id \"a\"",
-            "add a semicolon after the position",
+            "remove this text, or add a semicolon after the position",
             "4k3/8/8/8/8/8/8/4K2R w K - id \"a\";",
         ),
         (

@@ -212,7 +212,7 @@ make-book tagged.pgn --piece-letters xx --min-game 1 --bin x6.bin
   ! use en, de, nl, fr, es or it
   > make-book tagged.pgn --piece-letters es --min-game 1 --bin x6.bin
 make-book tagged.pgn --variant xx --min-game 1 --bin x6.bin
-  ! this variant is unknown: use standard, 
+  ! this variant is unknown: use standard, fischerandom, crazyhouse, suicide,
   > make-book tagged.pgn --variant standard --min-game 1 --bin x6.bin
 make-book tagged.pgn --result xx --min-game 1 --bin x6.bin
   ! use 1-0, 0-1, 1/2-1/2 or *
@@ -221,7 +221,7 @@ make-book tagged.pgn --white= --min-game 1 --bin x6.bin
   ! give at least one letter
   > make-book tagged.pgn --white=a --min-game 1 --bin x6.bin
 make-book tagged.pgn --opening xx --min-game 1 --bin x6.bin
-  ! such as Najdorf, or ECO codes, such as B20-B99
+  ! give a part of an English name, such as Najdorf, or ECO codes, such as B20-B99
   > make-book tagged.pgn --opening C20-C99 --min-game 1 --bin x6.bin
 make-book pgns --min-game 1 --bin x7.bin
   ! give the PGN files in the directory
@@ -230,7 +230,7 @@ make-book en.pgn --counts x9 --by x
   ! use one or more of speed, rating and month, separated by commas, or none
   > make-book en.pgn --counts x9 --by speed,month
 verify s.obs.db3 --fix x.bin
-  ! --fix applies only to Polyglot books
+  ! --fix applies only to Polyglot books: make a damaged file of another format again, or use an intact copy
   > verify s.bin --fix x10.bin
 merge-book s.bin s.obs.db3 --out m.bin
   ! (polybook convert makes a book from a database)
@@ -413,11 +413,47 @@ openings --index li.counts
   ! make an index from the PGN files of the games with polybook make-book --explorer DIR
   > openings --index full.idx
 convert li.counts a21.parquet
-  ! polybook make-book li.counts --min-game 1 --obs FILE.obs.db3, and convert the database
+  ! make a database of all moves with polybook make-book li.counts --min-game 1 --obs FILE.obs.db3, and convert the database
   > make-book li.counts --min-game 1 --obs a21.obs.db3 && convert a21.obs.db3 a21.parquet
 moves --index full.idx --rating 2600
   ! 2600 is in the rating group 2500: use 2500
   > moves --index full.idx --rating 2500 --rating unknown
+convert s.bin a30.bin
+  ! make another book from s.bin with polybook filter or polybook merge-book
+  > filter s.bin --best 1 --out a30.bin && merge-book s.bin two.bin --out a31.bin
+convert s.bin a32.obs.db3
+  ! convert cannot make an OOBS database: use make-book --obs to make one from games, or merge-book to merge several
+  > make-book en.pgn --min-game 1 --obs a32.obs.db3 && merge-book a32.obs.db3 s.obs.db3 --out a33.obs.db3
+convert s.bin a34.pgn --min-score 50 --plies 1
+  ! contains only weights: use polybook filter
+  > filter s.bin --best 1 --out a34.bin
+make-book en.pgn --min-game 2 --explorer a35.idx
+  ! write counts with --counts, --by speed,rating,month and --min-game, then make the index from these counts
+  > make-book dup.pgn --counts a36.counts --by speed,rating,month --min-game 2 && make-book a36.counts --explorer a35.idx
+pgheader
+  ! no book is given: give the file (-h lists the options)
+  > pgheader s.bin && pgheader -h
+merge-book s.bin --out a37.pgn
+  ! the output is a Polyglot book, not PGN: choose a name that ends in .bin
+  > merge-book s.bin --out a37.bin
+diff li.counts s.bin
+  ! this is a directory of counts: make a book or an index from the counts with polybook make-book
+  > make-book li.counts --min-game 1 --bin a38.bin && diff a38.bin s.bin
+make-book en.pgn atomic.pgn --variant auto --min-game 1 --obs a39.obs.db3
+  ! but the games are of normal and atomic: choose one of the two with --variant
+  > make-book en.pgn atomic.pgn --variant atomic --min-game 1 --obs a39.obs.db3
+tree s.bin --out notes.txt --format pgn
+  ! notes.txt exists: remove it, or replace it with --force
+  > cp notes.txt a40.pgn && tree s.bin --out a40.pgn --format pgn --force
+moves --index full.idx --player A --opponent-rating x
+  ! is not a range of ratings: use a range such as 2000-2199, 2000- or -2199
+  > moves --index full.idx --player A --opponent-rating 2000-2199
+edit s.bin --out a41.bin --script long.txt --memory 64KiB
+  ! that --memory allows: increase --memory to 32 times the size of the file
+  > edit s.bin --out a41.bin --script long.txt --memory 8MiB
+prepare --index both.pgn --player Ann --opponent Bob --color white
+  ! both match "Bob Ann": give more of the names, or the whole names with --exact
+  > prepare --index both.pgn --player 'Ann X' --opponent Bob --color white
 "#;
 
 /// Advice about books.
@@ -909,7 +945,7 @@ pub const SERVER: &str = r#"
   ! use adjacent speeds
   > /book.bin?minGame=1&speeds=bullet,blitz,rapid&source=duel
 /book.bin?minGame=1&speeds=classical&source=duel
-  ! only by the speeds from ultraBullet to rapid
+  ! only by the speeds from ultraBullet to rapid: remove other speeds from the parameter speeds
   > /book.bin?minGame=1&speeds=blitz&source=duel
 /book.bin?source=duel
   ! minGame=1 keeps them
@@ -1004,6 +1040,9 @@ pub const SERVER: &str = r#"
 /game/99?source=duel
   ! no game has this id: the address /games lists the games with their ids
   > /games?source=duel
+/lichess?play=e2e4&source=
+  ! the parameter source is empty: give a value
+  > /lichess?play=e2e4&source=duel
 /frob
   ! the page of the explorer is at /
   > /
@@ -1153,5 +1192,157 @@ pub const NOT_FOLLOWED: &[(&str, &str)] = &[
     (
         "or unpack the file first",
         "needs a zstd file with a window of gigabytes",
+    ),
+    (
+        "add --no-cache to make the index",
+        "needs a cache that cannot be written; tests/serve.rs",
+    ),
+    (
+        "add --no-cache, or make an index",
+        "needs a system without cache directories",
+    ),
+    (
+        "see polybook serve --help",
+        "the help lists the options; tests/command_line.rs",
+    ),
+    (
+        "add w or b, and KQkq or -, after the board",
+        "only callers of the library can cause this error",
+    ),
+    (
+        "add KQkq or - after the side to move",
+        "only callers of the library can cause this error",
+    ),
+    (
+        "cast the column",
+        "needs Parquet files of other programs; tests/counts.rs",
+    ),
+    (
+        "cast the column to signed numbers of 64 bits",
+        "needs Parquet files of other programs; tests/counts.rs",
+    ),
+    (
+        "choose one source",
+        "needs a server of two files; tests/kinds.rs",
+    ),
+    (
+        "close the file in that program",
+        "needs a program that locks the file; tests/obs.rs",
+    ),
+    (
+        "close the output in that program",
+        "needs a program that locks the output",
+    ),
+    (
+        "correct the counts",
+        "needs half a million results of a move",
+    ),
+    (
+        "correct the row",
+        "needs Parquet files of other programs; tests/counts.rs",
+    ),
+    (
+        "correct the rows",
+        "needs Parquet files of other programs; tests/counts.rs",
+    ),
+    (
+        "correct one of the two rows",
+        "needs Parquet files of other programs; tests/counts.rs",
+    ),
+    (
+        "count all games with the same --by",
+        "needs Parquet files of other programs; tests/counts.rs",
+    ),
+    (
+        "keep only one of the columns",
+        "needs Parquet files of other programs; tests/counts.rs",
+    ),
+    (
+        "keep these rows in all counts",
+        "needs Parquet files of other programs; tests/counts.rs",
+    ),
+    (
+        "sort the rows, or write the file without sorting_columns",
+        "needs Parquet files of other programs; tests/counts.rs",
+    ),
+    (
+        "sort the rows by key, move and identity",
+        "needs Parquet files of other programs; tests/counts.rs",
+    ),
+    (
+        "write a value in every row",
+        "needs Parquet files of other programs; tests/counts.rs",
+    ),
+    (
+        "write the Parquet files with larger row groups",
+        "needs metadata of many megabytes",
+    ),
+    (
+        "give a directory of counts, which contains Parquet files",
+        "only callers of the library can cause this error",
+    ),
+    (
+        "give a directory inside it",
+        "needs a mount point; tests/outputs.rs",
+    ),
+    (
+        "remove the directory first, or choose another directory",
+        "needs an overlay file system; tests/outputs.rs",
+    ),
+    (
+        "make the file writable, or choose another output",
+        "needs a read-only file; tests/outputs.rs",
+    ),
+    (
+        "open and close the database with that program, or run sqlite3",
+        "needs a program that was killed; tests/damaged.rs",
+    ),
+    (
+        "open and close the database with that program, or choose another file",
+        "needs a program that was killed; tests/obs.rs",
+    ),
+    ("open http://", "needs two servers; tests/serve.rs"),
+    (
+        "read these answers first",
+        "needs a client that reads slowly",
+    ),
+    (
+        "remove it, or choose another output",
+        "needs a link or pipe as the journal; src/evals/journal.rs",
+    ),
+    (
+        "run `chattr -a` on the directory",
+        "needs a file system with attributes; tests/evals.rs",
+    ),
+    (
+        "start the server again when no program writes the file",
+        "needs a file that changes; tests/serve_page.rs",
+    ),
+    (
+        "remove the text after the position",
+        "needs a text of kilobytes; src/position/line.rs",
+    ),
+    (
+        "use polybook make-book, or start the server with a larger --book-games",
+        "needs a server with a small limit; tests/serve_page.rs",
+    ),
+    (
+        "use at least --memory",
+        "needs a zstd file with a window of gigabytes",
+    ),
+    (
+        "use a larger --memory, or unpack the file first",
+        "needs a zstd file with a window of gigabytes",
+    ),
+    (
+        "unpack each file under a name of its own",
+        "needs an archive with repeated names; tests/inputs.rs",
+    ),
+    ("add up, and keep the positions", "is in a help text"),
+    ("remove f4; set Nf3=70%;", "is in a help text"),
+    ("use polybook verify for this", "is in a help text"),
+    (
+        "write counts with --counts, or distribute the games",
+        "needs billions of games of a move",
     ),
 ];
