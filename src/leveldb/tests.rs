@@ -651,3 +651,30 @@ fn filters_are_verified() {
         assert_eq!(database.check_metadata().is_ok(), at.is_none(), "{at:?}");
     }
 }
+
+#[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
+#[test]
+fn a_log_with_entries_may_not_be_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    // The second opening moves the first entry to a table, and begins a log that the manifest names.
+    for key in [b"a", b"b"] {
+        let options = Options {
+            reuse_logs: false,
+            ..Options::default()
+        };
+        let mut db = DB::open(dir.path(), options).unwrap();
+        db.put(key, b"value").unwrap();
+        db.close().unwrap();
+    }
+    let database = Database::open(dir.path()).unwrap();
+    assert!(!database.is_empty());
+    let err = database.tables_in_order().unwrap_err().to_string();
+    assert!(err.contains("another program"), "{err}");
+    for name in Database::names_in(dir.path()).unwrap() {
+        if name.ends_with(".log") {
+            fs::remove_file(dir.path().join(name)).unwrap();
+        }
+    }
+    let err = Database::open(dir.path()).unwrap_err().to_string();
+    assert!(err.contains("is missing"), "{err}");
+}
