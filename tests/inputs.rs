@@ -368,6 +368,7 @@ fn files_of_other_formats_are_named_and_nothing_is_written() {
             "suite-report FILE games.pgn",
             "suite-report lines.pgn FILE",
             "pgheader -s FILE",
+            "edit FILE --out out.bin --set e4=1",
             "evals FILE --out out.evals",
         ] {
             let command = command.replace("FILE", file);

@@ -5,9 +5,10 @@ use std::fs;
 
 use polybook::{
     book::Entry,
-    position::{BookMove, from_text, key},
+    position::{BookMove, from_text, key, read_move},
 };
 use serde_json::{Value, json};
+use shakmaty::{Chess, Position};
 
 use crate::common::{fails, ok, ok_json, run, temp};
 
@@ -213,7 +214,7 @@ fn both_spellings_of_castling_have_one_share() {
     let mut records = Vec::new();
     for ply in 0..line.len() {
         let pos = from_text(None, Some(&line[..ply].join(" "))).unwrap();
-        let mv = polybook::position::read_move(&pos, line[ply].as_bytes()).unwrap();
+        let mv = read_move(&pos, line[ply].as_bytes()).unwrap();
         records.push((key(&pos), mv.into(), 60));
     }
     let last = key(&from_text(None, Some(&line.join(" "))).unwrap());
@@ -310,6 +311,76 @@ fn moves_without_weight_have_no_share_anywhere() {
         .iter()
         .find(|mv| mv["san"] == "e4");
     assert_eq!(e4.unwrap()["probability"], 100.0);
+}
+
+/// A record whose move is impossible has no share and is never kept, whatever makes the move impossible.
+#[test]
+fn records_without_a_legal_move_take_nothing_from_the_others() {
+    let dir = temp();
+    let dir = dir.path();
+    for (line, legal, illegal, said) in [
+        // A pawn that does not end the check, and castling.
+        (
+            "e4 d5 Bb5+",
+            ["c6", "Nc6"],
+            [0o6050, 0o7476],
+            "c6 30, Nc6 20",
+        ),
+        // Moves of a knight of the side that is not to move, and then of the pinned knight.
+        (
+            "e4 e5 Nf3 Nc6 Bb5 d6",
+            ["d4", "O-O"],
+            [0o5233, 0o5240],
+            "d4 30, O-O 20",
+        ),
+        (
+            "e4 e5 Nf3 Nc6 Bb5 d6 d4",
+            ["Bd7", "a6"],
+            [0o5233, 0o5240],
+            "Bd7 30, a6 20",
+        ),
+        // A promotion without a piece, and castling through a bishop.
+        (
+            "h4 g5 hxg5 h6 gxh6 Nf6 h7 Ng8",
+            ["hxg8=Q", "e4"],
+            [0o6776, 0o0406],
+            "hxg8=Q 30, e4 20",
+        ),
+    ] {
+        let mut pos = Chess::default();
+        let mut records = Vec::new();
+        for word in line.split(' ') {
+            let mv = read_move(&pos, word.as_bytes()).unwrap();
+            records.push((key(&pos), mv.into(), 60));
+            pos.play_unchecked(mv);
+        }
+        for (mv, weight) in legal.into_iter().zip([30, 20]) {
+            let mv = read_move(&pos, mv.as_bytes()).unwrap();
+            records.push((key(&pos), mv.into(), weight));
+        }
+        records.extend(illegal.map(|mv| (key(&pos), BookMove(mv), 900)));
+        write_book(&dir.join("a.bin"), &records);
+        let show = |book: &str| {
+            let found = ok_json(dir, args!["show", book, "--moves", line, "--json"]);
+            let moves = found["moves"].as_array().unwrap().iter();
+            let legal: Vec<_> = moves.filter(|mv| !mv["san"].is_null()).collect();
+            let share = |mv: &&Value| mv["probability"].as_f64().unwrap();
+            let shares: f64 = legal.iter().map(share).sum();
+            assert!((shares - 100.0).abs() < 0.2, "{line}: {found}");
+            let text = |mv: &&Value| format!("{} {}", mv["san"].as_str().unwrap(), mv["weight"]);
+            legal.iter().map(text).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(show("a.bin"), said, "{line}");
+        let best = said.split(", ").next().unwrap();
+        for (option, kept) in [
+            ("--min-share 35", said),
+            ("--best 1", best),
+            ("--min-share 50", best),
+        ] {
+            ok(dir, &*format!("filter -q a.bin --out b.bin {option}"));
+            assert_eq!(show("b.bin"), kept, "{line} {option}");
+        }
+    }
 }
 
 /// Counts record how many values were unknown in their games, as the report of a run on the games does.
