@@ -818,7 +818,7 @@ fn a_move_number_may_be_glued_to_its_move() {
     for castling in [
         "4OO", "4O-O", "40-0", "4.OO", "4...O-O", "4 0-0", "4. 00", "4.00",
     ] {
-        let text = format!("1.e4 e5 2.Nf3 Nc6 3Bc4 Bc5 {castling} Nf6 1-0");
+        let text = format!("1.e4 e5 2Nf3 Nc6 3.Bc4 Bc5 {castling} Nf6 1-0");
         make(text).games(1, 0).line(castled, 2);
     }
     make("1Nf3 Nf6 2c4 1-0").games(1, 0).line("Nf3 Nf6 c4", 2);
@@ -835,6 +835,27 @@ fn a_move_number_may_be_glued_to_its_move() {
         let made = make_with(text.as_bytes(), |run| run.allow_empty(true));
         let counted = made.map_or(0, |made| made.report.totals.games.counted);
         assert_eq!(counted, 0, "{text}");
+    }
+}
+
+/// Some programs write the time or the evaluation of a move without a comment.
+#[test]
+fn decimal_numbers_are_not_castling() {
+    for numbers in [
+        "0.24 0.00 0.18",
+        "1.00 0.00 2.00",
+        "0.50 0.00 3.00",
+        "0.0 7.000 0.00",
+    ] {
+        let numbers: Vec<&str> = numbers.split(' ').collect();
+        let [first, second, third] = numbers[..] else {
+            unreachable!()
+        };
+        let text =
+            format!("1. e4 {first} e5 {second} 2. Nf3 {third} Nc6 3. Bc4 {second} Bc5 {first} 1-0");
+        let made = make(&text);
+        made.games(1, 0).line("e4 e5 Nf3 Nc6 Bc4", 2);
+        assert_eq!(made.report.totals.plies, 6, "{text}");
     }
 }
 

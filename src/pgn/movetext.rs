@@ -57,6 +57,9 @@ pub enum GameEnd {
 /// find one.
 pub(super) const MAX_MARKER_LENGTH: usize = 64;
 
+/// The maximum distance, in bytes, at which the last move number is searched for before the digits `00` in `4.00`.
+const MAX_NUMBER_DISTANCE: usize = 100;
+
 /// Damage in the text of a game, such as an unclosed comment, after which the moves cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Flaw {
@@ -385,12 +388,36 @@ impl<'a> GameReader<'a> {
                 match &self.text[offset..end] {
                     b"0000" => Some(Token::NullMove { offset }),
                     // Castling, because no move has the number 0.
-                    text @ (b"00" | b"000") if self.text.get(end) != Some(&b'.') => {
+                    text @ (b"00" | b"000")
+                        if self.text.get(end) != Some(&b'.') && !self.is_fraction(offset) =>
+                    {
                         Some(Token::Move { text, offset })
                     }
                     _ => None,
                 }
             }
+        }
+    }
+
+    /// Returns `true` if the digits at `offset` belong to a decimal fraction, as in the evaluation `0.00`. In `4.00`, the
+    /// digits are castling if 4 follows the last move number of the game.
+    #[cold]
+    fn is_fraction(&self, offset: usize) -> bool {
+        let before = &self.text[offset.saturating_sub(MAX_NUMBER_DISTANCE)..offset];
+        if !matches!(before, [.., b'0'..=b'9', b'.']) {
+            return false;
+        }
+        let mut parts = before.rsplit(|byte| *byte == b'.');
+        let mut after = parts.next().unwrap_or_default();
+        // The numbers that a dot follows, except for those of other fractions, which digits follow.
+        let mut numbers = parts.filter_map(|part| {
+            let after = std::mem::replace(&mut after, part);
+            let is_whole = !after.first().is_some_and(u8::is_ascii_digit);
+            trailing_number(part).filter(|_| is_whole)
+        });
+        match (numbers.next(), numbers.next()) {
+            (Some(number), Some(last)) => Some(number) != last.checked_add(1),
+            (number, _) => number == Some(0),
         }
     }
 
@@ -584,6 +611,13 @@ fn leading_number(word: &[u8]) -> Option<(u32, &[u8])> {
     let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let number = str::from_utf8(&word[..digits]).ok()?.parse().ok()?;
     Some((number, &word[digits..]))
+}
+
+/// Returns the number that the digits at the end of `text` form, or `None` if there are none or too many.
+fn trailing_number(text: &[u8]) -> Option<u32> {
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let digits = &text[text.len() - digits.count()..];
+    str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Returns the length in bytes of the Unicode signs before a move, as in the word `□Nf3`. Returns 0 if the rest of the
