@@ -1236,7 +1236,8 @@ fn a_repertoire_is_verified_with_its_variations() {
     let said = String::from_utf8(run(dir, "verify good.pgn").stderr).unwrap();
     assert_eq!(
         said,
-        "good.pgn: a repertoire of 2 games without faults; all variations were checked\n"
+        "good.pgn: a repertoire of 2 games without faults, 2 with variations; all moves were checked, but not whether lines \
+         are repeated\n"
     );
     let found = ok_json(dir, "verify good.pgn -q --json");
     assert_eq!(
@@ -1244,10 +1245,15 @@ fn a_repertoire_is_verified_with_its_variations() {
         serde_json::json!({"path": "good.pgn", "games": 2, "faults": []})
     );
     let error = fails(dir, "verify bad.pgn", 1);
-    assert!(
-        error.contains(
-            "bad.pgn: this repertoire contains faults: 1 variation contains an illegal move"
-        ),
-        "{error}"
+    assert_eq!(
+        error,
+        "polybook: bad.pgn: this repertoire contains faults: 1 variation contains an illegal move and was read up to this \
+         move; correct these games\n"
     );
+    let mixed = game("1... c5 2. Nf3") + "1. d4 *\n\n1. d4 *\n";
+    fs::write(dir.join("mixed.pgn"), mixed).unwrap();
+    let said = String::from_utf8(run(dir, "verify mixed.pgn").stderr).unwrap();
+    let expected = "mixed.pgn: a repertoire of 3 games without faults, 1 with variations; all moves were checked, but not \
+                    whether lines are repeated\n";
+    assert_eq!(said, expected);
 }

@@ -176,13 +176,14 @@ fn has_results(pgn: &str) -> bool {
         .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
 }
 
-/// Returns the number of games of a PGN text if it is a repertoire: at least one game has variations. The games of an
-/// opening suite have none. Returns `None` for other texts.
-fn games_of_repertoire(pgn: &str) -> Option<u64> {
+/// Returns the number of games of a PGN text, and how many of them have variations, if it is a repertoire: at least one
+/// game has variations. The games of an opening suite have none. Returns `None` for other texts.
+fn games_of_repertoire(pgn: &str) -> Option<[u64; 2]> {
     let mut reader = GameReader::new(pgn.as_bytes()).with_variations(true);
-    let (mut games, mut has_variations) = (0, false);
+    let (mut games, mut with_variations) = (0, 0);
     while reader.next_game() {
         games += 1;
+        let mut has_variations = false;
         loop {
             match reader.next_token() {
                 Token::BeginVariation => has_variations = true,
@@ -190,19 +191,20 @@ fn games_of_repertoire(pgn: &str) -> Option<u64> {
                 _ => (),
             }
         }
+        with_variations += u64::from(has_variations);
     }
-    has_variations.then_some(games)
+    (with_variations > 0).then_some([games, with_variations])
 }
 
 /// Checks the moves of all games and variations of a repertoire in PGN, and prints a report. `file` is the path to open.
-/// `shown` contains the name for messages and the number of games.
+/// `shown` contains the name for messages, the number of games, and how many of them have variations.
 fn verify_repertoire(
     args: &Args,
     file: &Path,
-    shown: (&str, u64),
+    shown: (&str, [u64; 2]),
     context: Context,
 ) -> anyhow::Result<()> {
-    let (name, games) = shown;
+    let (name, [games, with_variations]) = shown;
     let untagged = UntaggedArg {
         untagged_variant: args.variant,
     };
@@ -211,20 +213,26 @@ fn verify_repertoire(
     if args.json {
         print_json(&json!({ "path": name, "games": games, "faults": faults }))?;
     }
-    refuse_faults(name, "repertoire contains faults", &faults, "moves")?;
+    refuse_faults(
+        name,
+        "repertoire contains faults",
+        &faults,
+        "correct these games",
+    )?;
     context.say(&format!(
-        "{name}: a repertoire of {} without faults; all variations were checked\n",
+        "{name}: a repertoire of {} without faults, {with_variations} with variations; all moves were checked, but not \
+         whether lines are repeated\n",
         counted(games, "game")
     ));
     Ok(())
 }
 
-/// Returns an error that lists `faults`, if there are any. `thing` says what contains the faults, and `parts` what the
-/// user should correct.
-fn refuse_faults(name: &str, thing: &str, faults: &[String], parts: &str) -> anyhow::Result<()> {
+/// Returns an error that lists `faults`, if there are any. `thing` says what contains the faults, and `advice` what the
+/// user should do.
+fn refuse_faults(name: &str, thing: &str, faults: &[String], advice: &str) -> anyhow::Result<()> {
     anyhow::ensure!(
         faults.is_empty(),
-        "{name}: this {thing}: {}{}; remove these {parts}",
+        "{name}: this {thing}: {}{}; {advice}",
         faults[..faults.len().min(MAX_LISTED_FAULTS)].join("; "),
         match faults.len().saturating_sub(MAX_LISTED_FAULTS) {
             0 => String::new(),
@@ -269,7 +277,12 @@ fn verify_suite(
             "evaluations": found.evaluations.as_ref().map(|range| [*range.start(), *range.end()]),
         }))?;
     }
-    refuse_faults(&name, "suite contains invalid entries", &faults, "entries")?;
+    refuse_faults(
+        &name,
+        "suite contains invalid entries",
+        &faults,
+        "remove these entries",
+    )?;
     let lengths = match &found.plies {
         Some(plies) if plies.start() == plies.end() => {
             format!(" of {}", counted(*plies.start() as u64, "half-move"))
