@@ -443,15 +443,15 @@ fn inputs_with_games_of_the_same_file_are_reported() {
     for (inputs, expected) in [
         (
             "all a",
-            "warning: the games of a.pgn are in all and in a, so they may count twice",
+            "warning: all and a both contain games of a file with the name a.pgn; if it is the same file, its games count twice",
         ),
         (
             "a a.pgn",
-            "warning: the games of a.pgn are in a and in a.pgn, so they may count twice",
+            "warning: a and a.pgn both contain games of a file with the name a.pgn; if it is the same file, its games count twice",
         ),
         (
             "bc a all",
-            "warning: the games of a.pgn are in a and in all, so they may count twice, and so may those of 2 other files",
+            "warning: a and all both contain games of a file with the name a.pgn, and of 2 other names; if it is the same file, its games count twice",
         ),
         (
             "a a",

@@ -210,14 +210,12 @@ impl<'a> Inputs<'a> {
         let [first, second] = inputs.map(|number| run.inputs[number].path().display());
         let more = match common.len() - 1 {
             0 => String::new(),
-            more => format!(
-                ", and so may those of {}",
-                counted(more as u64, "other file")
-            ),
+            more => format!(", and of {}", counted(more as u64, "other name")),
         };
         let name = shortened(&printable(&name), MAX_NAME_BYTES);
         Some(format!(
-            "the games of {name} are in {first} and in {second}, so they may count twice{more}"
+            "{first} and {second} both contain games of a file with the name {name}{more}; if it is the same file, its \
+             games count twice"
         ))
     }
 
