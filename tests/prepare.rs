@@ -473,3 +473,115 @@ fn one_person_as_both_players_and_filters_without_games_are_told() {
         "{error}"
     );
 }
+
+/// A game between two names of one person counts as a game with White, whatever filters depend on the color.
+#[test]
+fn a_game_between_two_names_of_a_person_keeps_its_color_under_filters() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |names: [&str; 2], elo: [u16; 2], result: &str| {
+        let [white, black] = names.map(|name| format!("\"{name}\""));
+        format!(
+            "[White {white}]\n[Black {black}]\n[WhiteElo \"{}\"]\n[BlackElo \"{}\"]\n[Result \"{result}\"]\n\n\
+             1. e4 e5 {result}\n\n",
+            elo[0], elo[1]
+        )
+    };
+    let games = game(["Doe", "jane42"], [2500, 1500], "1-0")
+        + &game(["Doe", "jane42"], [2500, 1500], "0-1")
+        + &game(["Doe", "Other"], [2500, 2450], "1-0");
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let person = "--index games.pgn --player Doe --player jane42 --exact";
+    for (filters, expected) in [
+        ("", [3, 2, 1]),
+        ("--result win", [2, 2, 0]),
+        ("--result loss", [1, 0, 1]),
+        ("--opponent-rating 2400-", [1, 1, 0]),
+        ("--opponent-rating -2400", [2, 1, 1]),
+        ("--color black --result win", [1, 1, 0]),
+        ("--color black --opponent-rating 2400-", [2, 1, 1]),
+    ] {
+        let moves = ok_json(dir, &format!("moves -q {person} {filters} --json"));
+        let first = &moves["moves"][0];
+        let numbers = ["games", "wins", "losses"].map(|name| first[name].as_u64().unwrap());
+        assert_eq!(numbers, expected, "{filters}");
+        let games = ok_json(dir, &format!("games -q {person} {filters} --json"));
+        assert_eq!(games["total"], expected[0], "{filters}");
+    }
+    ok(dir, "make-book -q games.pgn --explorer idx");
+    let server = Served::start(dir, "--index idx");
+    for (filters, expected) in [
+        ("", [3, 3, 2]),
+        ("&result=win", [2, 2, 1]),
+        ("&result=win&color=black", [1, 2, 1]),
+        ("&result=loss", [1, 1, 1]),
+    ] {
+        let path = format!("/facets?player=Doe&player=jane42{filters}");
+        let facets = server.json(&path);
+        let colors = &facets["colors"];
+        let numbers = [&facets["games"], &colors["white"], &colors["black"]];
+        assert_eq!(
+            numbers.map(|number| number.as_u64().unwrap()),
+            expected,
+            "{filters}"
+        );
+    }
+}
+
+/// Suicide and giveaway chess have the same rules, so games of one count for the other, and copies of a game may have
+/// different tags.
+#[test]
+fn games_of_variants_with_the_same_rules_count_for_each_other() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |variant: &str, moves: &str| {
+        format!(
+            "[White \"A\"]\n[Black \"B\"]\n[Date \"2024.01.02\"]\n[Result \"1-0\"]\n[Variant \"{variant}\"]\n\n{moves} 1-0\n\n"
+        )
+    };
+    let games = game("suicide", "1. e3 b5")
+        + &game("antichess", "1. e3 b5")
+        + &game("giveaway", "1. e3 b6");
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(dir, "make-book -q games.pgn --variant auto --explorer idx");
+    for variant in ["suicide", "antichess", "giveaway"] {
+        let query = format!("-q --index idx --variant {variant} --player A");
+        let moves = ok_json(dir, &format!("moves {query} --json"));
+        assert_eq!(moves["moves"][0]["games"], 3);
+        let once = ok_json(dir, &format!("moves {query} --duplicates once --json"));
+        assert_eq!(once["moves"][0]["games"], 2);
+        let openings = ok_json(dir, &format!("openings {query} --json"));
+        assert_eq!(openings["games"], 3);
+        assert_eq!(openings["average_score"], 100.0);
+        let prepared = ok_json(
+            dir,
+            &format!(
+                "prepare -q --index idx --variant {variant} --player B --opponent A --color black --json"
+            ),
+        );
+        assert_eq!(prepared["theirs"]["games"], 2, "{prepared}");
+    }
+}
+
+/// Of several moves of the repertoire, a preparation recommends that of the main line.
+#[test]
+fn an_answer_is_the_main_line_of_the_repertoire() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = "[White \"B\"]\n[Black \"A\"]\n\n1. e4 e5 2. Nf3 1-0\n\n[White \"B\"]\n[Black \"A\"]\n\n1. e4 c5 2. Nf3 1-0\n\n";
+    fs::write(dir.join("games.pgn"), game).unwrap();
+    for (answer, other) in [("e5", "c5"), ("c5", "e5")] {
+        let repertoire = format!("1. e4 {answer} (1... {other}) 2. Nf3 Nc6 *\n");
+        fs::write(dir.join("mine.pgn"), repertoire).unwrap();
+        let found = ok_json(
+            dir,
+            "prepare -q --index games.pgn --player A --opponent B --color black --repertoire mine.pgn --json",
+        );
+        assert_eq!(found["moves"][0]["answer"]["san"], answer, "{found}");
+        let tree = ok(dir, "tree mine.pgn --format pgn");
+        assert!(
+            tree.contains(&format!("1... {answer} {{weight 1, 50.0%}} (1... {other} ")),
+            "{tree}"
+        );
+    }
+}

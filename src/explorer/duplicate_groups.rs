@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::open_index::OpenIndex;
-use crate::{error::Result, index::store::ListKey, pgn::folded};
+use crate::{error::Result, index::store::ListKey, pgn::folded, position::Variant};
 
 /// The number of games that are searched for duplicates in one pass. It limits the memory that a pass takes to about 16
 /// MiB.
@@ -144,8 +144,13 @@ impl DuplicateGroups {
             self.name_hash(source, black)?,
         );
         let end = (summary.result(), games.plies[at], own);
+        // Copies of a game may name the same rules differently, such as suicide and giveaway chess.
+        let variant = summary.traits.variant();
+        let rules = Variant::ALL
+            .into_iter()
+            .find(|rules| variant.is_some_and(|variant| rules.is_played_like(variant)));
         let mut hasher = DefaultHasher::new();
-        (players, summary.date, end, summary.traits.variant()).hash(&mut hasher);
+        (players, summary.date, end, rules).hash(&mut hasher);
         Some(hasher.finish())
     }
 }

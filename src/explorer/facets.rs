@@ -237,7 +237,7 @@ fn grouped(sources: &Sources, line: &Line, filters: &Filters) -> Result<GroupTal
         .fold_duplicates
         .then(|| sources.duplicates())
         .transpose()?;
-    let filters = &sources.filters(&Filters {
+    let filters = sources.filters(&Filters {
         speeds: None,
         groups: None,
         since: None,
@@ -246,6 +246,7 @@ fn grouped(sources: &Sources, line: &Line, filters: &Filters) -> Result<GroupTal
         fold_duplicates: false,
         ..filters.clone()
     })?;
+    let filters = &filters.of_either_color();
     let new = || GroupCounter {
         groups: &groups,
         duplicates,
@@ -280,7 +281,7 @@ impl Collector for GroupCounter<'_> {
         }
         let (class, date) = (row.class, date_of(period));
         let groups = self.groups;
-        let counters = groups.counters(class.speed(), class.group(), date, [false; 2]);
+        let counters = groups.counters(class.speed(), class.group(), date, [false, false, true]);
         self.tally.add(counters, date, row.total());
     }
 
@@ -292,13 +293,13 @@ impl Collector for GroupCounter<'_> {
     ) {
         let groups = self.groups;
         for (id, game) in passing.continuing(source) {
-            let mut counters = groups.counters_of(&game, filter.colors(id as usize));
+            let mut counters = groups.counters_of(&game, filter, id);
             if let Some(duplicates) = self.duplicates {
                 let number = source.first + u64::from(id);
                 for before in duplicates.earlier_duplicates_of(number) {
                     if let Some((source, filter, id)) = self.filters.passing(before) {
                         let before = source.game(id);
-                        counters &= !groups.counters_of(&before, filter.colors(id as usize));
+                        counters &= !groups.counters_of(&before, filter, id);
                     }
                 }
             }
@@ -327,25 +328,31 @@ impl FacetFilters {
         }
     }
 
-    /// Returns the indexes of the elements of [`GroupTally::counts`] that `game` increases, as a bit set. `colors` says
-    /// whether the player of the query has White in the game, and whether the player has Black.
-    fn counters_of(&self, game: &GameSummary, colors: [bool; 2]) -> u32 {
+    /// Returns the indexes of the elements of [`GroupTally::counts`] that `game` increases, as a bit set. `id` is the id
+    /// of the game in the index of `filter`.
+    fn counters_of(&self, game: &GameSummary, filter: &SourceFilter<'_>, id: u32) -> u32 {
+        let id = id as usize;
+        let [as_white, as_black] = filter.colors(id);
+        let colors = [as_white, as_black, filter.admits_without_color(id)];
         let (speed, group) = (game.traits.speed(), game.traits.group());
         self.counters(speed, group, game.date, colors)
     }
 
+    /// Returns the indexes for a game with the given speed, rating group and date. The last argument says whether the
+    /// game passes for the player with White, for the player with Black, and for a query without a color.
     fn counters(
         &self,
         speed: usize,
         group: usize,
         date: u32,
-        [as_white, as_black]: [bool; 2],
+        [as_white, as_black, without_color]: [bool; 3],
     ) -> u32 {
         let (of_speed, of_group) = (self.speeds[speed], self.ratings[group]);
         let in_time = self.dates.contains(date);
-        let of_color = self
-            .color
-            .is_none_or(|color| color.fold_wb(as_white, as_black));
+        let of_color = match self.color {
+            Some(color) => color.fold_wb(as_white, as_black),
+            None => without_color,
+        };
         let passes = of_speed && of_group && in_time;
         let of_ratings = of_color && of_speed && in_time;
         // The bit of games without a known rating follows the bits of the rating groups.

@@ -65,6 +65,16 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
+    /// Makes the filters admit a game between two names of the player if it passes for either color, so that the games
+    /// of each color can be counted.
+    pub(super) fn of_either_color(mut self) -> SourceFilters<'a> {
+        let filters = self.of_sources.iter_mut();
+        for players in filters.filter_map(|(_, filter)| filter.players.as_mut()) {
+            players.either_color = true;
+        }
+        self
+    }
+
     /// Keeps only the first game of each group of duplicate games. Removes the games of which an earlier duplicate also
     /// passes the filters, moves the remaining games to the front of `games`, and returns this part of the slice.
     /// Returns all of `games` if the query counts every duplicate.
@@ -171,6 +181,9 @@ struct Players {
     /// Whether games with a certain result pass, indexed by the player's color (`Color as usize`) and by the index of
     /// the result in [`GameResult::ALL`]. `None` if the filters do not select games by the player's result.
     results: Option<[[bool; 4]; 2]>,
+    /// Whether a game between two names of the player passes if it passes for one of the colors. Otherwise, such a
+    /// game counts as a game with White.
+    either_color: bool,
 }
 
 impl<'a> SourceFilter<'a> {
@@ -206,6 +219,7 @@ impl<'a> SourceFilter<'a> {
             color: filters.color,
             opponent_rating: filters.opponent_rating,
             results: player_results(filters),
+            either_color: false,
         });
         let dates = DateRange::new(filters);
         Ok(Some(SourceFilter {
@@ -241,23 +255,33 @@ impl<'a> SourceFilter<'a> {
         Some(&self.precomputed.get()?[ids])
     }
 
-    /// Returns whether the player whom the query names has White in game `id`, then whether the player has Black.
-    /// Both are `true` if the names of both players match, and both are `false` if the query names no player.
+    /// Returns whether game `id` passes as a game in which the player of the query has White, then whether it passes as
+    /// a game with Black. Both can be `true` if the names of both players match. Both are `false` if the query names no
+    /// player.
     pub(super) fn colors(&self, id: usize) -> [bool; 2] {
         let players = self
             .players
             .as_ref()
             .filter(|players| players.player.is_some());
-        players.map_or([false; 2], |players| players.colors(self.games, id))
+        players.map_or([false; 2], |players| {
+            [Color::White, Color::Black].map(|color| players.admit_as(color, self.games, id))
+        })
+    }
+
+    /// Returns `true` if game `id`, which passes for one of the colors, passes a query for no particular color. A game
+    /// between two names of the player then counts as a game with White.
+    pub(super) fn admits_without_color(&self, id: usize) -> bool {
+        self.players.as_ref().is_none_or(|players| {
+            players.player.is_none()
+                || players.admit_as(players.color_in(self.games, id), self.games, id)
+        })
     }
 
     /// Returns the color that the player of the query has in game `id`, which must pass the filter. Returns White if
     /// both players of the game have a matching name.
     pub(super) fn player_of(&self, id: usize) -> Color {
         let players = self.players.as_ref();
-        let color = players.and_then(|players| players.color);
-        let is_white = || players.is_none_or(|players| players.colors(self.games, id)[0]);
-        color.unwrap_or_else(|| Color::from_white(is_white()))
+        players.map_or(Color::White, |players| players.color_in(self.games, id))
     }
 
     /// Returns the number of games in the index to which the filter belongs.
@@ -458,38 +482,46 @@ impl EloRange {
 impl Players {
     /// Returns `true` if game `id` has a player, opponent, color and result that the filters require.
     fn admit(&self, games: &GameColumns, id: usize) -> bool {
-        let [white, black] = games.players[id];
         if self.player.is_none() {
-            let is_opponent = |name| is_one_of(&self.opponent, name);
-            return is_opponent(white) || is_opponent(black);
+            return games.players[id]
+                .iter()
+                .any(|name| is_one_of(&self.opponent, *name));
         }
-        let colors = self.colors(games, id);
-        Color::ALL
-            .into_iter()
-            .zip(colors)
-            .any(|(color, is_player)| is_player && self.color.is_none_or(|wanted| wanted == color))
+        if self.either_color && self.color.is_none() {
+            return Color::ALL
+                .iter()
+                .any(|color| self.admit_as(*color, games, id));
+        }
+        self.admit_as(self.color_in(games, id), games, id)
     }
 
-    /// Returns whether the player named by the filters has White in game `id`, then whether the player has Black.
-    /// Both are `false` if the opponent, the opponent's rating or the result does not pass.
-    fn colors(&self, games: &GameColumns, id: usize) -> [bool; 2] {
-        let [white, black] = games.players[id];
+    /// Returns the color that the player of the filters has in game `id`, which must be a game of the player. If both
+    /// names of the game are names of the player, returns the color of the filters or, if they have none, White.
+    fn color_in(&self, games: &GameColumns, id: usize) -> Color {
+        let is_white = || self.has_names(Color::White, games, id);
+        self.color.unwrap_or_else(|| Color::from_white(is_white()))
+    }
+
+    /// Returns `true` if the player of the filters has the color `color` in game `id`, and the filters by opponent,
+    /// opponent's rating and result admit the game from the side of this color.
+    fn admit_as(&self, color: Color, games: &GameColumns, id: usize) -> bool {
+        let rating = games.elo[id][usize::from(color.is_white())];
         let result = games.traits[id].result();
-        let has = |color: Color, player, opponent| {
-            let rating = games.elo[id][usize::from(color.is_white())];
-            is_one_of(&self.player, player)
-                && is_one_of(&self.opponent, opponent)
-                && self
-                    .opponent_rating
-                    .is_none_or(|range| range.contains(rating))
-                && self
-                    .results
-                    .is_none_or(|results| results[color as usize][result])
-        };
-        [
-            has(Color::White, white, black),
-            has(Color::Black, black, white),
-        ]
+        self.has_names(color, games, id)
+            && self
+                .opponent_rating
+                .is_none_or(|range| range.contains(rating))
+            && self
+                .results
+                .is_none_or(|results| results[color as usize][result])
+    }
+
+    /// Returns `true` if, in game `id`, the name of the player with the color `color` is a name of the player, and the
+    /// other name is one of the opponent.
+    fn has_names(&self, color: Color, games: &GameColumns, id: usize) -> bool {
+        let [white, black] = games.players[id];
+        let (own, other) = color.fold_wb((white, black), (black, white));
+        is_one_of(&self.player, own) && is_one_of(&self.opponent, other)
     }
 }
 

@@ -574,7 +574,8 @@ impl Explorer {
     pub fn count_games_of_players(&self, filters: &Filters) -> Result<Vec<u64>> {
         let prepared = self
             .sources
-            .filters_of_all_games(filters, "a number of games")?;
+            .filters_of_all_games(filters, "a number of games")?
+            .of_either_color();
         task::caught(|| count_games_of_players(&prepared, filters))
     }
 

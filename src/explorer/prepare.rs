@@ -310,11 +310,11 @@ impl AllGames {
     }
 }
 
-/// Sums up the results of all games that pass the filters and have the variant of `line`, whatever positions they
+/// Sums up the results of all games that pass the filters and follow the rules of `line`, whatever positions they
 /// reached. `color` is the color of the player in these games.
 fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGames {
     let add = |sum: &mut AllGames, source: &OpenIndex, _: &SourceFilter<'_>, id, variant| {
-        if variant == line.variant() {
+        if line.variant().is_played_like(variant) {
             let game = source.game(id);
             sum.results.add(game.result());
             sum.player.add(&game, color);

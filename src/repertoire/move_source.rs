@@ -128,7 +128,12 @@ enum Kind {
     Obs(Box<crate::obs::Obs>),
     Counts(Box<FindableCounts>),
     /// The moves of a repertoire. Their counts are weights instead of results.
-    Lines(Box<FindableCounts>),
+    Lines {
+        moves: Box<FindableCounts>,
+        /// The moves of main lines, if the repertoire is a PGN file. Of two moves with equal weights, the move that more
+        /// main lines contain comes first.
+        main_lines: Option<Box<FindableCounts>>,
+    },
     Explored(Box<Explored>),
     /// The moves in the games of an explorer that pass filters.
     Filtered(Arc<Explorer>, Variant, Box<Filters>),
@@ -156,7 +161,10 @@ impl MoveSource {
             }) => {
                 let (moves, skipped) = options.moves_of(&obs, &variants)?;
                 Ok(MoveSource {
-                    kind: Kind::Lines(Box::new(moves)),
+                    kind: Kind::Lines {
+                        moves: Box::new(moves),
+                        main_lines: None,
+                    },
                     variants,
                     pgn: None,
                     starts: Vec::new(),
@@ -166,13 +174,25 @@ impl MoveSource {
             Some(known) => Ok(known),
             None => {
                 let pgn = RepertoirePgn::new(options.input(path))?;
-                let mut lines = MoveSource::count_moves(path, MakeBook::variations, options)?;
-                if let Kind::Counts(counts) = lines.kind {
-                    lines.kind = Kind::Lines(counts);
-                }
+                let lines = MoveSource::count_moves(path, MakeBook::variations, options)?;
+                let quietly = OpenOptions {
+                    memory: options.memory.clone(),
+                    stop: Arc::clone(&options.stop),
+                    counting: &|_| Box::new(()),
+                    ..*options
+                };
+                let main_lines = MoveSource::count_moves(path, |run, _| run, &quietly)?;
+                let kind = match (lines.kind, main_lines.kind) {
+                    (Kind::Counts(moves), Kind::Counts(main)) => Kind::Lines {
+                        moves,
+                        main_lines: Some(main),
+                    },
+                    (kind, _) => kind,
+                };
                 let starts = options.starts_of(path)?;
                 pgn.check_unchanged()?;
                 Ok(MoveSource {
+                    kind,
                     pgn: Some(pgn),
                     starts,
                     ..lines
@@ -422,7 +442,8 @@ impl MoveSource {
         })
     }
 
-    /// Returns the moves that this repertoire contains in the position `pos`, sorted by weight in descending order.
+    /// Returns the moves that this repertoire contains in the position `pos`, sorted by weight in descending order. In a
+    /// PGN, a move of a main line precedes a variation of equal weight.
     ///
     /// # Errors
     ///
@@ -566,7 +587,7 @@ impl MoveSource {
     pub fn has_results(&self) -> bool {
         !matches!(
             self.kind,
-            Kind::Book(_) | Kind::Lines(_) | Kind::Extended(..)
+            Kind::Book(_) | Kind::Lines { .. } | Kind::Extended(..)
         )
     }
 
@@ -721,9 +742,22 @@ impl Source for MoveSource {
             Kind::Counts(counts) => moves_of(counts, pos, |mv, stats| {
                 TreeMove::without_evaluation(mv, stats.games(), Some(stats))
             }),
-            Kind::Lines(counts) => moves_of(counts, pos, |mv, stats| {
-                TreeMove::without_evaluation(mv, stats.games(), None)
-            }),
+            Kind::Lines { moves, main_lines } => {
+                let mut moves = moves_of(moves, pos, |mv, stats| {
+                    TreeMove::without_evaluation(mv, stats.games(), None)
+                })?;
+                if let Some(main_lines) = main_lines
+                    && moves.len() > 1
+                {
+                    let main = main_lines.moves(pos)?;
+                    let lines = |mv: Move| {
+                        let found = main.iter().find(|counted| counted.mv == mv.into());
+                        found.map_or(0, |counted| counted.stats.games())
+                    };
+                    moves.sort_by_key(|known| Reverse((known.weight, lines(known.mv))));
+                }
+                Ok(moves)
+            }
             Kind::Explored(explored) => explored.moves(pos),
             Kind::Filtered(explorer, variant, filters) => {
                 played(explorer, *variant, pos.position(), filters)
