@@ -79,7 +79,7 @@ fn main() -> Result<()> {
             "ECO, length, results",
             Filters {
                 eco: "B20-C40".parse().ok(),
-                min_ply: 60,
+                min_plies: 60,
                 results: vec![polybook::pgn::GameResult::WhiteWins],
                 ..Filters::default()
             },
@@ -174,7 +174,7 @@ fn random_filters(explorer: &Explorer, random: &mut Random) -> Result<Filters> {
                     .ok()
             }
             10 => filters.event = Some(header.tag("Event").into_owned()),
-            _ => filters.min_ply = 20 + random.below(80) as u32,
+            _ => filters.min_plies = 20 + random.below(80) as u32,
         }
     }
     Ok(filters)

@@ -119,7 +119,7 @@ pub fn filters(json: &Value) -> Filters {
         eco: texts("eco").map(|range| range.join("-").parse().unwrap()),
         event: text("event"),
         names: NameMatch::Whole,
-        min_ply: number("minPly").unwrap_or(0),
+        min_plies: number("minPly").unwrap_or(0),
         source: None,
     }
 }

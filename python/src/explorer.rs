@@ -339,7 +339,7 @@ fn filters(options: &mut Options<'_>, once: bool) -> PyResult<Filters> {
         opening: options.parse("opening")?,
         event: options.take("event")?,
         names: Default::default(),
-        min_ply: options.take("min_ply")?.unwrap_or_default(),
+        min_plies: options.take("min_ply")?.unwrap_or_default(),
         source: options.take("source")?,
         skip_unfinished: options.unfinished()? == Some(Unfinished::Skip),
         fold_duplicates: match options.take::<String>("duplicates")?.as_deref() {

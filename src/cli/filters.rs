@@ -49,7 +49,7 @@ struct RatingArgs {
 
 /// The options that filter games by date.
 #[derive(clap::Args, Clone, PartialEq, Default, Debug)]
-struct DateArgs {
+pub struct DateArgs {
     /// Keep games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later. Games without a known date are kept
     #[arg(long, value_name = "DATE")]
     since: Option<Date>,
@@ -57,6 +57,24 @@ struct DateArgs {
     /// Keep games played on DATE or earlier. Games without a known date are kept
     #[arg(long, value_name = "DATE")]
     until: Option<Date>,
+}
+
+impl DateArgs {
+    /// Returns the filter that the options describe. Returns an error if `--since` is later than `--until`.
+    pub fn filter(&self) -> Result<GameFilter, Usage> {
+        let filter = GameFilter {
+            since: self.since,
+            until: self.until,
+            ..GameFilter::default()
+        };
+        filter.check().map_err(|err| Usage(err.to_string()))?;
+        Ok(filter)
+    }
+
+    /// Returns `true` if the user gave none of the options.
+    pub fn are_none(&self) -> bool {
+        *self == DateArgs::default()
+    }
 }
 
 /// The options that filter the games of PGN files.
@@ -367,7 +385,7 @@ impl ExplorerFilterArgs {
             // until somebody has considered it.
             modes: None,
             skip_unfinished: false,
-            min_ply: 0,
+            min_plies: 0,
             source: None,
         }
     }

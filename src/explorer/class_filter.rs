@@ -162,7 +162,7 @@ mod tests {
                 [lowest_passes, unknown_passes]
             );
         }
-        filters.min_ply = 1;
+        filters.min_plies = 1;
         assert!(ClassFilter::new(&filters).is_none());
     }
 }

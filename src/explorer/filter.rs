@@ -161,7 +161,7 @@ pub(super) struct SourceFilter<'a> {
     event: Option<Vec<u32>>,
     dates: Option<DateRange>,
     elo: Option<EloRange>,
-    min_ply: u16,
+    min_plies: u16,
     /// Whether games with certain traits pass, indexed by [`Traits::filter_index`]. `None` if all games pass.
     traits: Option<Box<[bool; Traits::COUNT]>>,
     /// Whether games with a certain ECO code pass, indexed by the number of the code. `None` if all games pass.
@@ -229,7 +229,7 @@ impl<'a> SourceFilter<'a> {
             event,
             dates: (!dates.is_all()).then_some(dates),
             elo: EloRange::new(filters),
-            min_ply: u16::try_from(filters.min_ply).unwrap_or(u16::MAX),
+            min_plies: u16::try_from(filters.min_plies).unwrap_or(u16::MAX),
             traits: traits_that_pass(filters),
             eco: eco_that_pass(filters),
             opening: filters.opening.clone(),
@@ -313,7 +313,7 @@ impl<'a> SourceFilter<'a> {
         let players = self.players.as_ref();
         // The cheap conditions are combined without branches, which would often be mispredicted.
         let passes = traits.is_none_or(|passes| passes[games.traits[id].filter_index()])
-            & (games.plies[id] >= self.min_ply)
+            & (games.plies[id] >= self.min_plies)
             & eco.is_none_or(|passes| passes[games.eco[id].number()])
             & opening.is_none_or(|openings| openings.contains(games.openings[id]))
             & self
@@ -380,8 +380,8 @@ impl<'a> SourceFilter<'a> {
                 ratings.contains(*elo)
             });
         }
-        if self.min_ply > 0 {
-            let least = self.min_ply;
+        if self.min_plies > 0 {
+            let least = self.min_plies;
             keep(passes, &games.plies[range.clone()], |plies| *plies >= least);
         }
         if let Some(passing) = &self.traits {

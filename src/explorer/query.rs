@@ -180,7 +180,7 @@ pub struct Filters {
     /// result, length and final position or Lichess id.
     pub fold_duplicates: bool,
     /// The minimum number of half-moves of a game.
-    pub min_ply: u32,
+    pub min_plies: u32,
     /// The name of the source (an index of the explorer) to which the query is restricted, or `None` for all sources.
     pub source: Option<String>,
 }
@@ -216,7 +216,7 @@ impl Filters {
             event,
             names: _,
             fold_duplicates,
-            min_ply,
+            min_plies,
             source: _,
         } = self;
         let asked = [
@@ -229,7 +229,7 @@ impl Filters {
             (opening.is_some(), "opening"),
             (event.is_some(), "event"),
             (modes.is_some(), "modes"),
-            (*min_ply > 0, "minPly"),
+            (*min_plies > 0, "minPly"),
             (*fold_duplicates, "duplicates"),
             (
                 min_elo.is_some() || max_elo.is_some() || *require_elo,

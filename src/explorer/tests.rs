@@ -335,7 +335,7 @@ fn sources_of_both_kinds_answer_together() {
     }
     assert!(
         both.needs_games(&Filters {
-            min_ply: 9,
+            min_plies: 9,
             ..of(Some("games"))
         })
         .is_none()

@@ -529,7 +529,7 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
         eco,
         opening,
         event,
-        min_ply,
+        min_plies,
         // The caller applies these filters, or no request sets them.
         fold_duplicates: _,
         source: _,
@@ -543,7 +543,7 @@ fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter,
     let mut made = GameFilter {
         since: *since,
         until: *until,
-        min_plies: *min_ply as usize,
+        min_plies: *min_plies as usize,
         require_date: *require_date,
         ..GameFilter::default()
     };

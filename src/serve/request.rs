@@ -393,7 +393,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
             })?),
         };
     let plies = parameters.number("minPly", 0..=MAX_MIN_PLY)?;
-    filters.min_ply = plies.unwrap_or(0);
+    filters.min_plies = plies.unwrap_or(0);
     filters.require_date = parameters.flag("requireDate")?.unwrap_or(false);
     Ok(filters)
 }
