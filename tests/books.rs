@@ -200,6 +200,46 @@ fn the_first_book_wins_a_position_whole() {
     fails(dir.path(), "merge-book -q missing.bin", 1);
 }
 
+/// A record without a move, `a1a1`, can be removed, but the other moves of the book can be read.
+#[test]
+fn an_empty_move_does_not_hide_the_other_moves() {
+    let dir = temp();
+    let dir = dir.path();
+    let start = polybook::position::key(&shakmaty::Chess::default());
+    let record = |key: u64, mv: u16| {
+        [
+            &key.to_be_bytes()[..],
+            &mv.to_be_bytes(),
+            &[0, 9, 0, 0, 0, 0],
+        ]
+        .concat()
+    };
+    let written = [
+        record(start, 0o1434),
+        record(start, 0),
+        record(u64::MAX, 0o1434),
+    ];
+    fs::write(dir.join("odd.bin"), written.concat()).unwrap();
+    let shown = ok_json(dir, "show odd.bin --json");
+    let moves = shown["moves"].as_array().unwrap();
+    assert_eq!(
+        (&moves[0]["san"], &moves[0]["probability"]),
+        (&"e4".into(), &100.0.into())
+    );
+    assert_eq!(
+        (&moves[1]["uci"], &moves[1]["san"]),
+        (&"a1a1".into(), &serde_json::Value::Null)
+    );
+    assert_eq!(ok(dir, "tree odd.bin"), "1. e4  weight 9, 100.0%\n");
+    ok(dir, "filter -q odd.bin --out even.bin --best 9");
+    assert_eq!(records(&dir.join("even.bin")).len(), 2);
+    // The keys are not in order.
+    let written = [record(u64::MAX, 0o1434), record(start, 0o1434)];
+    fs::write(dir.join("odd.bin"), written.concat()).unwrap();
+    let error = fails(dir, "show odd.bin", 1);
+    assert!(error.contains("the keys are not in order"), "{error}");
+}
+
 #[test]
 fn merged_headers_unite_the_variants() {
     let dir = temp();

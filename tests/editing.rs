@@ -396,6 +396,23 @@ fn differences_as_text_and_as_json() {
 }
 
 #[test]
+fn a_move_of_weight_0_stays_in_the_book() {
+    let dir = made();
+    let dir = dir.path();
+    ok(dir, "edit book.bin -q --out new.bin --set a3=0 --set e4=0");
+    let moves = weights(dir, "new.bin", "");
+    for mv in ["a3", "e4"] {
+        assert!(moves.contains(&(mv.to_owned(), 0)), "{moves:?}");
+    }
+    ok(dir, "edit new.bin -q --in-place --remove a3 --remove e4");
+    assert!(
+        weights(dir, "new.bin", "")
+            .iter()
+            .all(|(_, weight)| *weight > 0)
+    );
+}
+
+#[test]
 fn the_largest_differences_come_first() {
     let dir = made();
     let dir = dir.path();

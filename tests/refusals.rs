@@ -207,6 +207,31 @@ const REFUSALS: &[Refusal] = &[
         "the longest line has 12",
     ),
     (
+        "convert games.obs.db3 new.bin --min-game 1000",
+        1,
+        "the book would be empty",
+    ),
+    (
+        "merge-book book.bin b.bin --out x.obs.db3",
+        2,
+        "books store no results of games: choose a name that ends in .bin",
+    ),
+    (
+        "filter book.bin --out x.obs.db3",
+        2,
+        "books store no results of games: choose a name that ends in .bin",
+    ),
+    (
+        "edit book.bin --set e4=1 --out x.pgn",
+        2,
+        "the output is a Polyglot book, not PGN: choose a name that ends in .bin",
+    ),
+    (
+        "merge-book games.obs.db3 --out x.bin",
+        2,
+        "choose a name that ends in .obs.db3, and make a book from the database with polybook convert",
+    ),
+    (
         "convert games.obs.db3 t.csv --limit 4",
         2,
         "--limit applies only to outputs that are suites",

@@ -112,6 +112,41 @@ fn a_suite_below_its_limit_says_why() {
 }
 
 #[test]
+fn lines_left_out_by_unique_are_counted() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = "1. e4 e6 2. d4 1-0\n\n1. d4 e6 2. e4 1-0\n\n1. e4 e5 2. d4 1-0\n\n";
+    fs::write(dir.join("games.pgn"), games.repeat(2)).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --obs games.obs.db3",
+    );
+    let left_out = "2 lines of 3 half-moves; 1 left out by --unique, because another line leads to the same position\n";
+    for (line, document) in [
+        (
+            "make-book games.pgn --suite s.pgn --plies 3 --min-game 1 --force",
+            "suite",
+        ),
+        (
+            "convert games.obs.db3 s.pgn --plies 3 --min-game 1 --force",
+            "",
+        ),
+    ] {
+        let said = run(dir, &*format!("{line} --unique")).stderr;
+        let said = String::from_utf8(said).unwrap();
+        assert!(said.contains(left_out), "{said}");
+        let report = ok_json(dir, &format!("{line} --unique --json"));
+        let repeated = match document {
+            "" => &report["repeated"],
+            document => &report[document]["repeated"],
+        };
+        assert_eq!(*repeated, 1, "{report}");
+        let said = String::from_utf8(run(dir, line).stderr).unwrap();
+        assert!(said.contains("3 lines of 3 half-moves\n"), "{said}");
+    }
+}
+
+#[test]
 fn balanced_lines_have_scores_in_the_range() {
     let dir = made();
     let dir = dir.path();

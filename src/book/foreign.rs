@@ -247,6 +247,26 @@ pub fn is_book_or_empty(path: impl AsRef<Path>) -> Result<bool> {
     }
 }
 
+/// Returns `true` if the records of the file at `path` seem to be in the order in which [`Book`](super::Book) looks up
+/// positions. Reads only samples of the records. Their moves may be impossible.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read.
+pub fn seems_sorted(path: impl AsRef<Path>) -> Result<bool> {
+    let path = path.as_ref();
+    let file = File::open(path).at(path, "open")?;
+    let len = file.metadata().at(path, "open")?.len() / Entry::SIZE as u64;
+    let samples = sampled(&file, 0, len).at(path, "read")?;
+    let keys = |bytes: &Vec<u8>| {
+        let records = bytes.as_chunks().0.iter();
+        records
+            .map(|bytes| Entry::from_bytes(*bytes).key)
+            .is_sorted()
+    };
+    Ok(samples.iter().all(keys))
+}
+
 fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
     // On Windows, reading the start moved the position of the file.
     file.rewind()?;

@@ -19,7 +19,7 @@ mod records;
 
 pub(crate) use self::records::each_move_once;
 pub use self::{
-    foreign::is_book_or_empty,
+    foreign::{is_book_or_empty, seems_sorted},
     reader::Book,
     records::{Entry, Records, shares},
 };

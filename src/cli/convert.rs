@@ -22,7 +22,7 @@ use super::{
     position::{self, of_book, of_database},
     progress::Bar,
     resources::ResourceArgs,
-    suite::{SuiteArgs, length_suffix},
+    suite::{SuiteArgs, length_suffix, repeated_suffix},
     usage::Usage,
     weighting::{HeaderArgs, Requirement, WeightingArgs},
 };
@@ -154,6 +154,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     if let Some(unevaluated) = converted.unevaluated {
         document["unevaluated"] = json!(unevaluated);
+    }
+    if let Some(repeated) = converted.repeated {
+        document["repeated"] = json!(repeated);
     }
     if let Some(losses) = &converted.losses {
         document["losses"] = json!(losses);
@@ -376,10 +379,11 @@ fn summary(args: &Args, format: TargetFormat, converted: &Converted) -> String {
         _ => String::new(),
     };
     text.push_str(&format!(
-        "{}: {}{length}{}\n",
+        "{}: {}{length}{}{}\n",
         output_name(&args.out),
         counted(converted.entries, thing),
-        evals::unevaluated_suffix(converted.unevaluated)
+        evals::unevaluated_suffix(converted.unevaluated),
+        repeated_suffix(converted.repeated)
     ));
     text
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{
     Context, counted,
-    input::{self, file_of, output_name, refuse_document_beside},
+    input::{self, file_of, output_name, refuse_document_beside, refuse_foreign_name},
     position::{PositionArgs, Searched, of_book},
     resources::MemoryArgs,
     usage::Usage,
@@ -28,7 +28,8 @@ const MEMORY_PER_BYTE: usize = 32;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 --set gives a move a weight, as a number or as a percentage of all weights of its position. If the book does not contain the
-move, --set adds it. --remove-position also removes all positions that can be reached only through the removed position.
+move, --set adds it. A move of weight 0 stays in the book, but programs that follow the weights never play it; --remove
+removes a move. --remove-position also removes all positions that can be reached only through the removed position.
 
 Each line of a script contains a position, as a FEN or as moves from the starting position, and the changes for this
 position. A line without a position continues with the position of the line before. A line that begins with # is a comment:
@@ -104,6 +105,9 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
             .map_err(|err| anyhow::anyhow!("{err}, or change the book with --in-place"))?;
     }
     refuse_document_beside(args.json, out)?;
+    if !args.in_place {
+        refuse_foreign_name("--out", out)?;
+    }
     // Claim the output before opening the book, so that no other run can replace the book in between.
     let edited = match args.in_place {
         true => begin_book_in_place(out)?,

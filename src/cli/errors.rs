@@ -291,10 +291,11 @@ fn is_broken_pipe(err: &anyhow::Error) -> bool {
 
 /// Options of other programs that users may try in polybook. Each element contains a command of polybook, the names of
 /// the option in other programs, and the corresponding option of polybook. An empty command means every command.
-const FOREIGN_OPTIONS: [(&str, &[&str], &str); 8] = [
+const FOREIGN_OPTIONS: [(&str, &[&str], &str); 9] = [
     ("", &["-o", "--output"], "--out"),
     ("make-book", &["-o", "--output", "--out"], "--bin"),
     ("", &["--max-plies", "--depth"], "--max-ply"),
+    ("evals", &["--depth"], "--nodes"),
     ("", &["--min-rating", "--elo"], "--min-elo"),
     ("", &["--max-rating"], "--max-elo"),
     ("", &["--by", "--order", "--sort-by"], "--sort"),
@@ -530,6 +531,12 @@ mod tests {
         assert_eq!(
             message_of("polybook repertoire -q gaps x.pgn --depth 3"),
             "unexpected argument '--depth' (did you mean '--max-ply'?); see polybook repertoire gaps --help"
+        );
+        assert_eq!(
+            message_of(
+                "polybook evals --out a.evals --engine stockfish --positions a.epd --depth 20"
+            ),
+            "unexpected argument '--depth' (did you mean '--nodes'?); see polybook evals --help"
         );
         assert_eq!(
             message_of("polybook repertoire x.pgn"),

@@ -99,7 +99,8 @@ struct EngineArgs {
     #[arg(long, value_name = "FILE", requires = "engine")]
     positions: Option<PathBuf>,
 
-    /// Search N nodes in each position
+    /// Search N nodes in each position. Stockfish 15 reaches a depth of about 10 half-moves with 20,000 nodes, 13 with
+    /// 50,000, 16 with 200,000 and 20 with 1,000,000
     #[arg(long, value_name = "N", default_value_t = 200_000, requires = "engine", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: u64,
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     Context, counted,
     evals::{self, MaxLossArgs},
-    input::{check_output, files_of, output_name, refuse_text_name},
+    input::{check_output, files_of, output_name, refuse_foreign_name},
     position::{self, of_book},
     resources::MemoryArgs,
     usage::Usage,
@@ -80,7 +80,7 @@ pub struct Args {
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     check_output(&args.out, &args.books, args.json)?;
-    refuse_text_name("--out", &args.out)?;
+    refuse_foreign_name("--out", &args.out)?;
     let out = begin_book(&args.out)?;
     let books = files_of(&args.books)?;
     let books = books.iter().map(Book::open);

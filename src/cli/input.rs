@@ -420,17 +420,18 @@ pub fn check_output(
     Ok(refuse_document_beside(has_document, out)?)
 }
 
-/// Returns an error if the name of a book ends in `.pgn` or `.epd`, because other programs would take the book for a text.
-/// `option` is the option that names the book.
-pub fn refuse_text_name(option: &str, book: &Path) -> Result<(), Usage> {
-    let end = ending(book);
-    if !matches!(&*end, "pgn" | "epd") {
-        return Ok(());
-    }
+/// Returns an error if the name of a book has the ending of another format (`.pgn`, `.epd` or `.db3`), because other
+/// programs would expect this format. `option` is the option that names the book.
+pub fn refuse_foreign_name(option: &str, book: &Path) -> Result<(), Usage> {
+    let format = match &*ending(book) {
+        "pgn" => "PGN",
+        "epd" => "EPD",
+        "db3" => "an OOBS database, because books store no results of games",
+        _ => return Ok(()),
+    };
     Err(Usage(format!(
-        "{option} {}: the output is a Polyglot book, not {}: choose a name that ends in .bin",
-        book.display(),
-        end.to_ascii_uppercase()
+        "{option} {}: the output is a Polyglot book, not {format}: choose a name that ends in .bin",
+        book.display()
     )))
 }
 

@@ -12,13 +12,13 @@ use super::{
     evals::{self, MaxLossArgs},
     filters::{GAMES, GameFilterArgs},
     input::{
-        self, DEFAULT_BOOK, output_name, pgn_inputs, refuse_document_beside,
-        refuse_standard_output, refuse_text_name,
+        self, DEFAULT_BOOK, output_name, pgn_inputs, refuse_document_beside, refuse_foreign_name,
+        refuse_standard_output,
     },
     position::{self, UntaggedArg},
     progress::Bar,
     resources::ResourceArgs,
-    suite::{ONLY_SUITE, SuiteArgs, length_suffix},
+    suite::{ONLY_SUITE, SuiteArgs, length_suffix, repeated_suffix},
     usage::{EXPLORER_DIR, Usage},
     weighting::{HeaderArgs, MOVES, Requirement, WeightingArgs, one_of},
 };
@@ -247,7 +247,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     check_standard_output(&args)?;
     args.bin
         .iter()
-        .try_for_each(|bin| refuse_text_name("--bin", bin))?;
+        .try_for_each(|bin| refuse_foreign_name("--bin", bin))?;
     refuse_unused(&args)?;
     let pruning = args.weighting.min_game();
     let pruning = pruning.filter(|least| *least > 1 && prunes_counts(&args));
@@ -584,7 +584,8 @@ fn outputs(text: &mut String, report: &Report) {
         let end = suite.path.extension();
         let is_epd = end.is_some_and(|end| end.eq_ignore_ascii_case("epd"));
         let thing = if is_epd { "position" } else { "line" };
-        let left_out = evals::unevaluated_suffix(suite.unevaluated);
+        let left_out =
+            evals::unevaluated_suffix(suite.unevaluated) + &repeated_suffix(suite.repeated);
         let format = if is_epd {
             SuiteFormat::Epd
         } else {

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{
     Context, counted,
-    input::{check_output, files_of, is_copied, output_name, refuse_text_name},
+    input::{check_output, ending, files_of, is_copied, output_name, refuse_foreign_name},
     resources::MemoryArgs,
     usage::Usage,
     weighting::one_of,
@@ -108,10 +108,16 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         anyhow::Ok(paths)
     };
     if are_databases {
+        let is_book = ending(out) == "bin";
+        Usage::refuse(
+            is_book.then_some(&*format!("--out {}:", out.display())),
+            "the output is an OOBS database, not a book: choose a name that ends in .obs.db3, and make a book from the \
+             database with polybook convert",
+        )?;
         let writer = ObsWriter::create(out, args.force)?;
         merge_databases(args, &of_inputs()?, writer, context)
     } else {
-        refuse_text_name("--out", out)?;
+        refuse_foreign_name("--out", out)?;
         let file = begin_book(out)?;
         merge_books(args, &of_inputs()?, file, context)
     }

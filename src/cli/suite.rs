@@ -95,6 +95,15 @@ pub fn length_suffix(format: SuiteFormat, plies: usize) -> String {
     }
 }
 
+/// Returns the end of the summary line of a suite. It says how many lines the suite lacks because another line leads to
+/// the same position. Returns an empty string if `repeated` is `None` or 0.
+pub fn repeated_suffix(repeated: Option<u64>) -> String {
+    let count = repeated.filter(|count| *count > 0);
+    count.map_or_else(String::new, |count| {
+        format!("; {count} left out by --unique, because another line leads to the same position")
+    })
+}
+
 /// Parses a range of scores in percent, such as `45-55`. Returns its bounds, or an error message if the text is not
 /// such a range.
 fn balance(text: &str) -> Result<(f64, f64), String> {

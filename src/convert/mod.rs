@@ -109,6 +109,10 @@ pub struct Converted {
     /// The number of lines or positions that were omitted from the suite because they have no evaluation. `None` if
     /// the suite does not filter by evaluation.
     pub unevaluated: Option<u64>,
+    /// The number of lines that were omitted from the suite because another line leads to the same position. If the
+    /// suite has a limit, lines that were not needed are not counted. `None` if the suite may contain a position several
+    /// times.
+    pub repeated: Option<u64>,
 }
 
 impl From<SuiteSummary> for Converted {
@@ -117,6 +121,7 @@ impl From<SuiteSummary> for Converted {
             entries: written.entries,
             is_cut: written.is_cut,
             unevaluated: written.unevaluated,
+            repeated: written.repeated,
             ..Converted::default()
         }
     }
@@ -183,6 +188,11 @@ impl Convert {
                 }
             })?;
             let summary = maker.summary();
+            if summary.entries == 0 {
+                let reason =
+                    "the book would be empty, because the options select no move of the database";
+                return Err(Error::empty(path, reason));
+            }
             let header = self
                 .header
                 .then(|| {

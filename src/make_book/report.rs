@@ -337,6 +337,10 @@ pub struct SuiteReport {
     /// evaluations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unevaluated: Option<u64>,
+    /// The number of lines that were left out because another line leads to the same position. `None` if the suite may
+    /// contain a position several times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<u64>,
 }
 
 /// A string that occurs only in warnings about games that were filtered because of their variant. Such a warning is

@@ -126,6 +126,7 @@ impl GameLines {
         counts.entries = entries;
         counts.outside = ranking.outside;
         counts.unevaluated = ranking.unevaluated;
+        counts.repeated = ranking.repeated;
         counts.over = ranking.over;
         Ok((file, counts))
     }
@@ -148,6 +149,9 @@ pub(crate) struct LineCounts {
     pub outside: u64,
     /// The number of lines or positions that were left out because they have no evaluation.
     pub unevaluated: u64,
+    /// The number of lines that were left out because another line leads to the same position, or `None` if the suite
+    /// may contain a position several times.
+    pub repeated: Option<u64>,
     /// The number of lines or positions that were left out because the game is over after them.
     over: u64,
 }

@@ -217,6 +217,9 @@ pub(crate) struct SuiteSummary {
     /// The number of lines or positions that were left out because they have no evaluation, or `None` if the suite
     /// does not filter by evaluation.
     pub unevaluated: Option<u64>,
+    /// The number of lines that were left out because another line leads to the same position, or `None` if the suite
+    /// may contain a position several times.
+    pub repeated: Option<u64>,
 }
 
 /// Parses text that contains one position per line, as a FEN or as an EPD with or without operations. The operations

@@ -59,6 +59,9 @@ pub(super) struct Ranking<'a> {
     pub unevaluated: u64,
     /// The number of candidates that were left out because the game is over after them.
     pub over: u64,
+    /// The number of candidates that were left out because another candidate has the same position, or `None` if a
+    /// position may occur several times. It is final after [`ranked`](Ranking::ranked).
+    pub repeated: Option<u64>,
     /// The number of candidates added so far if every candidate becomes an entry, otherwise `None`.
     all: Option<usize>,
     ranked: TextSorter,
@@ -92,6 +95,7 @@ impl<'a> Ranking<'a> {
             outside: 0,
             unevaluated: 0,
             over: 0,
+            repeated: suite.unique.then_some(0),
             all: takes_all.then_some(0),
             ranked: TextSorter::new(share.clone(), kept),
             by_position: suite
@@ -140,6 +144,7 @@ impl<'a> Ranking<'a> {
             Some(positions) => {
                 let identity = candidate.identities.last().expect("a line has positions");
                 positions.push(&[&identity.to_be_bytes(), &*ranked].concat())?;
+                self.repeated = self.repeated.map(|repeated| repeated + 1);
             }
             None => self.ranked.push(&ranked)?,
         }
@@ -162,6 +167,8 @@ impl<'a> Ranking<'a> {
         if let Some(mut positions) = self.by_position.take() {
             for candidate in positions.sorted() {
                 self.ranked.push(&candidate?[IDENTITY_SIZE..])?;
+                // The candidate is not left out.
+                self.repeated = self.repeated.map(|repeated| repeated - 1);
             }
         }
         let (path, suite) = (&self.path, self.suite);

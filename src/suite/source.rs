@@ -89,6 +89,7 @@ impl<S: Source> SourceSuite<'_, S> {
             entries,
             is_cut,
             unevaluated: self.suite.evals.as_ref().map(|_| ranking.unevaluated),
+            repeated: ranking.repeated,
         })
     }
 }

@@ -114,6 +114,7 @@ impl Sink for SuiteSink<'_> {
             outside: lines.outside,
             ranges: suite.ranges(),
             unevaluated: suite.evals.as_ref().map(|_| lines.unevaluated),
+            repeated: lines.repeated,
         });
         file.finish()
     }
