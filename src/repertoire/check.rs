@@ -9,8 +9,8 @@ use crate::{
     counts::Wdl,
     error::{Error, Result},
     pgn::{
-        GameReader, GameResult, Games, NameMatch, PlayerNames, Tags, commented, play_from_start,
-        start_of, tag_text,
+        GameFilter, GameReader, GameResult, Games, NameMatch, PlayerNames, Tags, commented,
+        play_from_start, start_of, tag_text,
     },
     position::{BookMove, Keyed, Variant, fen_of, line_text, move_number},
     tree::{LinesOf, Source},
@@ -25,6 +25,8 @@ pub struct Check<'a> {
     pub players: &'a [String],
     /// Whether a name in `players` must equal the whole name of a player.
     pub exact: bool,
+    /// The filter for the games, by their tags.
+    pub filter: &'a GameFilter,
     /// Whether each [`CheckedGame`] contains the text of the game.
     pub with_text: bool,
 }
@@ -48,7 +50,7 @@ pub struct Departure {
 /// The result of checking a game against the repertoire of one side.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CheckedGame {
-    /// The number of the game among all games, from 1.
+    /// The number of the game among all games, from 0, as in an index of the games.
     pub game: u64,
     /// The side of the repertoire.
     #[serde(serialize_with = "as_text")]
@@ -208,7 +210,7 @@ pub fn check(
                 if !check.players.is_empty() {
                     names.add_matched(game.color.fold_wb(&game.white, &game.black), 1);
                 }
-                game.game = number;
+                game.game = number - 1;
                 found.add(&mut game);
                 take(&game)?;
             }
@@ -234,8 +236,8 @@ pub fn check(
 /// The outcome of checking one game: the results of the check, or the names of the players if the game was not checked
 /// because it has none of the wanted players.
 enum Checked {
-    /// One result for each repertoire against which the game was checked. Empty if no repertoire is for the game's
-    /// variant.
+    /// One result for each repertoire against which the game was checked. Empty if [`Check::filter`] excludes the game,
+    /// or if no repertoire is for its variant.
     Lines(Vec<CheckedGame>),
     /// The game was not checked, because no side with a repertoire was played by one of [`Check::players`]. Contains
     /// the names of the players of these sides.
@@ -324,6 +326,10 @@ impl Check<'_> {
             reader.skip_moves();
             let names = sides.map(|color| name_of(&tags, color)).collect();
             return Ok(Checked::OtherPlayers(names));
+        }
+        if !self.filter.admits(&tags) {
+            reader.skip_moves();
+            return Ok(Checked::Lines(Vec::new()));
         }
         let variant = start_of(&tags).map_or(Variant::Standard, |start| start.0);
         let mut lines: Vec<GameState<'_>> = wanted

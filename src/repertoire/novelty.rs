@@ -25,7 +25,7 @@ use crate::{
 /// database of earlier games, to a position that the reference does not contain.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct NewMove {
-    /// The number of the game, from 1.
+    /// The number of the game among all games, from 0, as in an index of the games.
     pub game: u64,
     /// The name of White.
     pub white: String,
@@ -116,7 +116,7 @@ pub fn new_moves(
         |number, game| {
             let Some(mut game) = game else { return Ok(()) };
             found += 1;
-            game.found.game = number;
+            game.found.game = number - 1;
             bytes += game.bytes();
             waiting.push(game);
             if bytes > most {

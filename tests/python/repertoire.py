@@ -154,7 +154,7 @@ def main(repertoire, games, reference, color, said):
     checked, new, earlier = (document(name)["games"] for name in ("check", "new", "earlier"))
     all_games = list(games_of(games))
     for documents in (checked, new, earlier):
-        same("numbers", [game["game"] for game in documents], list(range(1, len(all_games) + 1)))
+        same("numbers", [game["game"] for game in documents], list(range(len(all_games))))
     reference = Reference(reference)
     for number, game in enumerate(all_games):
         here = checked[number]

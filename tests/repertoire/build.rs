@@ -3,6 +3,39 @@
 use super::*;
 
 #[test]
+fn the_owner_of_a_collection_is_advised_to_give_a_name() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: &str, black: &str| {
+        format!(
+            "[White \"{white}\"]\n[Black \"{black}\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n"
+        )
+    };
+    let own = [game("Lee, Ann", "Bo"), game("Cy", "Lee, Ann")].concat();
+    write(dir, "mine.pgn", &own.repeat(6));
+    write(dir, "few.pgn", &own.repeat(4));
+    write(dir, "white.pgn", &game("Lee, Ann", "Bo").repeat(12));
+    write(
+        dir,
+        "other.pgn",
+        &(own.repeat(6) + &game("Bo", "Cy").repeat(3)),
+    );
+    let said = |line: &str| {
+        let line = format!("repertoire build {line} --color white --out built.pgn --force");
+        String::from_utf8(run(dir, &*line).stderr).unwrap()
+    };
+    let advice = "Lee, Ann played nearly all games of mine.pgn";
+    let text = said("mine.pgn");
+    assert!(
+        text.contains(advice) && text.contains("--player \"Lee, Ann\""),
+        "{text}"
+    );
+    for line in ["few.pgn", "white.pgn", "other.pgn", "mine.pgn --player ann"] {
+        assert!(!said(line).contains("nearly all games"), "{line}");
+    }
+}
+
+#[test]
 fn what_is_built_has_no_likelier_gap() {
     let dir = temp();
     let dir = dir.path();

@@ -36,7 +36,7 @@ fn the_side_that_leaves_the_repertoire_is_reported_with_the_move() {
         .iter()
         .map(|game| game["game"].as_u64().unwrap())
         .collect();
-    assert_eq!(numbers, (1..=10).collect::<Vec<u64>>());
+    assert_eq!(numbers, (0..10).collect::<Vec<u64>>());
     let summary = &document["summary"];
     // The game without moves is not counted.
     assert_eq!(summary["stayed"]["games"], 2);
@@ -235,6 +235,36 @@ fn a_repertoire_of_a_hundred_thousand_positions_is_checked() {
 }
 
 #[test]
+fn games_of_a_period_are_checked_and_have_the_numbers_of_an_index() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
+    write(dir, "black.pgn", "1. d4 Nf6 2. c4 g6 *");
+    let line = "repertoire check black.pgn famous.pgn --color black --player fischer";
+    let numbers = |options: &str| {
+        let document = ok_json(dir, &format!("{line} --json{options}"));
+        let games = document["games"].as_array().unwrap().iter();
+        let numbers = games.map(|game| game["game"].as_u64().unwrap());
+        numbers.collect::<Vec<u64>>()
+    };
+    let all = numbers("");
+    assert_eq!(all.len(), 2);
+    for number in &all {
+        let game = ok(dir, &format!("game --index famous.pgn {number}"));
+        assert!(game.contains("[Black \"Fischer, Robert James\"]"), "{game}");
+    }
+    assert_eq!(numbers(" --since 1960"), all[1..]);
+    assert_eq!(numbers(" --until 1960"), all[..1]);
+    let output = run(dir, &*format!("{line} --since 1990"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("--since and --until leave all games out"),
+        "{said}"
+    );
+    fails(dir, &format!("{line} --since 1990 --until 1980"), 2);
+}
+
+#[test]
 fn both_colors_of_a_player_are_checked() {
     let dir = temp();
     let dir = dir.path();
@@ -252,7 +282,7 @@ fn both_colors_of_a_player_are_checked() {
     );
     assert_eq!(left(&both), [(None, None), (Some("player"), Some(2))]);
     assert_eq!(both["games"][1]["color"], "black");
-    assert_eq!(both["games"][1]["game"], 2);
+    assert_eq!(both["games"][1]["game"], 1);
     assert_eq!(both["summary"]["left_by_player"]["score"], 100.0);
     let all = ok_json(
         dir,
@@ -270,7 +300,7 @@ fn both_colors_of_a_player_are_checked() {
         "repertoire check --black black.pgn games.pgn --player ann",
     );
     assert!(
-        text.contains("2 0-1     Cy - ann  lee: left by the player at 1... e5, not c5\n"),
+        text.contains("1 0-1     Cy - ann  lee: left by the player at 1... e5, not c5\n"),
         "{text}"
     );
     assert!(

@@ -54,15 +54,15 @@ fn new_moves_are_found_where_games_leave_the_reference() {
         lines[0],
         "game,white,black,ply,move,games_before,last_game,fen"
     );
-    assert_eq!(lines[1], "1,a,x,,,,,");
+    assert_eq!(lines[1], "0,a,x,,,,,");
     assert!(
-        lines[3].starts_with("3,c,x,4,d5,1,\"b - x, 2001\","),
+        lines[3].starts_with("2,c,x,4,d5,1,\"b - x, 2001\","),
         "{}",
         lines[3]
     );
     let text = ok(dir, "repertoire new games.pgn --reference old.pgn");
     assert!(
-        text.contains("3 2... d5        c - x: 1 game before, the last b - x, 2001\n"),
+        text.contains("2 2... d5        c - x: 1 game before, the last b - x, 2001\n"),
         "{text}"
     );
     // Counts, databases and books contain moves, but do not say which games reached a position.
@@ -285,9 +285,9 @@ fn new_moves_of_one_player_are_those_of_the_player_alone() {
     assert_eq!(games["games"].as_array().unwrap().len(), 1);
     assert_eq!(
         (&games["games"][0]["game"], &games["games"][0]["move"]),
-        (&1.into(), &"c5".into())
+        (&0.into(), &"c5".into())
     );
-    assert_eq!(found("tal")["games"][0]["game"], 2);
+    assert_eq!(found("tal")["games"][0]["game"], 1);
     assert_eq!(found("other")["games"].as_array().unwrap().len(), 2);
 }
 

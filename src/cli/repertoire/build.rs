@@ -1,14 +1,21 @@
 //! `polybook repertoire build`: builds a repertoire from games, an index, counts, a database or a book.
 
-use std::path::PathBuf;
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 use polybook::{
+    FileKind,
+    book::is_book_or_empty,
+    pgn::{Cutter, GameReader, Input, StreamOptions},
     repertoire::{Build, CommentDetail, OwnMoveRule, RepertoireFile, Writing, build},
+    storage::output::is_regular_file,
     tree::{LinesOf, Source, Union},
 };
-use shakmaty::Color;
+use shakmaty::{ByColor, Color};
 
-use super::{LineArgs, Opener, one_in, title_of};
+use super::{BYTES_PER_READ, LineArgs, Opener, one_in, title_of};
 use crate::cli::{
     Context, counted,
     filters::GameFilterArgs,
@@ -103,6 +110,49 @@ pub struct Args {
 const PLAYER: &str = "Keep games in which the player with the color of the repertoire has a name that contains NAME. \
                       If the option is given several times, games that match any of the names are kept";
 
+/// The number of games at the start of a file in which [`owner_of`] looks for names.
+const EXAMINED_GAMES: usize = 1000;
+
+/// The minimum number of games from which [`owner_of`] draws a conclusion.
+const MIN_EXAMINED_GAMES: usize = 10;
+
+/// Returns the name of the player to whom a collection of games belongs: the player of at least nine in ten of the first
+/// games, who has each color in at least one of them. Returns `None` if there is no such player, if there are only a few
+/// games, or if `path` is not a PGN file that can be read twice.
+fn owner_of(path: &Path) -> anyhow::Result<Option<String>> {
+    if !is_regular_file(path)? || FileKind::of(path)? != FileKind::Other || is_book_or_empty(path)?
+    {
+        return Ok(None);
+    }
+    let input = Input::file(path);
+    let mut cutter = Cutter::new(input.open(&StreamOptions::default())?, BYTES_PER_READ);
+    let mut games: HashMap<String, ByColor<usize>> = HashMap::new();
+    let mut examined = 0;
+    while examined < EXAMINED_GAMES
+        && let Some(batch) = cutter.next_batch().map_err(|err| input.error(err))?
+    {
+        let mut reader = GameReader::new(&batch.text);
+        while reader.next_game() {
+            examined += 1;
+            for color in Color::ALL {
+                let tag: &[u8] = color.fold_wb(b"White", b"Black");
+                if let Some(name) = reader.tags().get(tag) {
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    *games.entry(name).or_default().get_mut(color) += 1;
+                }
+            }
+            reader.skip_moves();
+        }
+    }
+    let owner = games.into_iter().find(|(_, games)| {
+        let ByColor { white, black } = *games;
+        white > 0 && black > 0 && (white + black) * 10 >= examined * 9
+    });
+    Ok(owner
+        .filter(|_| examined >= MIN_EXAMINED_GAMES)
+        .map(|(name, _)| name))
+}
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let inputs: Vec<&PathBuf> = args.keep.iter().chain(&args.sources).collect();
     refuse_twice(&inputs)?;
@@ -117,6 +167,17 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let filter = args
         .filter
         .given_for_color(args.color, "repertoire's player")?;
+    if filter.is_none() {
+        for source in &args.sources {
+            if let Some(name) = owner_of(source)? {
+                context.say(&format!(
+                    "{name} played nearly all games of {}, and the moves of {name}'s opponents count like those of {name}: \
+                     with --player \"{name}\", only games count in which {name} has the color of the repertoire\n",
+                    source.display()
+                ));
+            }
+        }
+    }
     let source = opener.sources(&args.sources, filter.as_ref())?;
     let keep = args.keep.as_ref();
     let keep = keep

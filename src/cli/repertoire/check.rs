@@ -15,10 +15,13 @@ use polybook::{
 };
 use shakmaty::{ByColor, Color};
 
-use super::{Opener, json_game, pgn_output, pgn_text, refuse_printed, say_contradictions};
+use super::{
+    BYTES_PER_READ, Opener, json_game, pgn_output, pgn_text, refuse_printed, say_contradictions,
+};
 use crate::cli::{
     Context, counted,
     errors::explain_closed_output,
+    filters::DateArgs,
     input::{check_output, pgn_inputs, refuse_twice},
     position::{self, UntaggedArg},
     progress::quiet_on_terminal,
@@ -32,12 +35,13 @@ use crate::cli::{
 #[command(after_help = "\
 A game that left the repertoire is in it again when it reaches a position in which the repertoire has a move for the player;
 check then reports only the last departure. If the repertoire has several moves in a position, all of them are in the
-repertoire. Scores are those of the player. Games are numbered from 1, in the order of the files. (The game ids of
-an index begin with 0.)
+repertoire. Scores are those of the player. Games have the numbers that polybook games
+shows for the same files; polybook game --index GAMES NUMBER prints a game.
 
 Examples:
   polybook repertoire check white.pgn mine.pgn --color white --player \"my name\"
   polybook repertoire check --white white.pgn --black black.bin mine.pgn --player \"my name\"
+  polybook repertoire check white.pgn mine.pgn --color white --player \"my name\" --since 2026.06
   polybook repertoire check white.pgn mine.pgn --color white --out checked.pgn
   polybook repertoire check white.pgn --color white --contradictions")]
 pub struct Args {
@@ -69,6 +73,9 @@ pub struct Args {
     #[arg(long, requires = "player")]
     exact: bool,
 
+    #[command(flatten)]
+    dates: DateArgs,
+
     /// Write the games to this file, with a comment at the move that left the repertoire
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -83,7 +90,7 @@ pub struct Args {
     limit: Option<usize>,
 
     /// List the positions in which the repertoire contains several moves for its own side, and check no games
-    #[arg(long, conflicts_with_all = ["player", "out", "limit"])]
+    #[arg(long, conflicts_with_all = ["player", "since", "until", "out", "limit"])]
     contradictions: bool,
 
     /// Print the answer as a JSON document
@@ -96,9 +103,6 @@ pub struct Args {
     #[command(flatten)]
     resources: ResourceArgs,
 }
-
-/// The number of bytes of PGN that [`has_finished_games`] reads at a time.
-const BYTES_PER_READ: usize = 1 << 16;
 
 /// The default maximum length of each of the two printed lists: the checked games, and the moves with which games left
 /// the repertoire.
@@ -145,10 +149,12 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     let limit = args
         .limit
         .unwrap_or(if args.json { usize::MAX } else { DEFAULT_LIMIT });
+    let filter = args.dates.filter()?;
     let checking = Check {
         repertoires: known.as_ref().map(Option::as_ref),
         players: &args.player,
         exact: args.exact,
+        filter: &filter,
         with_text: args.out.is_some(),
     };
     let inputs = pgn_inputs(games, args.untagged.untagged_variant)?;
@@ -194,11 +200,20 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
         }
     })?;
     printed.commit()?;
-    if !args.player.is_empty() && checked == 0 && summary.read > 0 {
-        context.say(&format!(
-            "no game of \"{}\" was checked, because the repertoire is for another variant\n",
-            args.player.join("\" and \"")
-        ));
+    if checked == 0 && summary.read > 0 {
+        let or_dates = match args.dates.are_none() {
+            true => "",
+            false => "--since and --until leave all games out, or ",
+        };
+        if !args.player.is_empty() || !or_dates.is_empty() {
+            let players = match args.player.is_empty() {
+                true => String::new(),
+                false => format!(" of \"{}\"", args.player.join("\" and \"")),
+            };
+            context.say(&format!(
+                "no game{players} was checked, because {or_dates}the repertoire is for another variant\n"
+            ));
+        }
     }
     if let Some(out) = out {
         out.commit()?;

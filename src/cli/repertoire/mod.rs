@@ -63,6 +63,9 @@ enum RepertoireCommand {
     New(new_moves::Args),
 }
 
+/// The number of bytes that a command reads at a time from a PGN file which it examines before it reads all games.
+const BYTES_PER_READ: usize = 1 << 16;
+
 /// The rules for choosing the repertoire's moves for its own side. Each element contains the name of a rule on the
 /// command line, and the rule.
 const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [

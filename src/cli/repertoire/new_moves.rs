@@ -33,8 +33,8 @@ enum NewMovesFormat {
 #[command(after_help = "\
 If the reference contains moves instead of games (a book, counts or a database), it knows a position if it has a move there or
 if it has the game's move to the position. The position at the end of one of its lines is therefore unknown to it if the game
-reached the position by another move. Games are numbered from 1, in the order of the files. (The game ids of
-an index begin with 0.)
+reached the position by another move. Games have the numbers that
+polybook games shows for the same files; polybook game --index GAMES NUMBER prints a game.
 
 Examples:
   polybook repertoire new week.pgn --reference games.idx
