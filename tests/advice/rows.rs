@@ -454,6 +454,9 @@ edit s.bin --out a41.bin --script long.txt --memory 64KiB
 prepare --index both.pgn --player Ann --opponent Bob --color white
   ! both match "Bob Ann": give more of the names, or the whole names with --exact
   > prepare --index both.pgn --player 'Ann X' --opponent Bob --color white
+engine s.bin --min-games 2
+  ! give an index, counts, an OOBS database or a PGN file, or make the book with make-book --min-score and --min-game
+  > engine full.idx --min-games 2 && make-book en.pgn --min-score 10 --min-game 1 --bin a44.bin && engine a44.bin
 "#;
 
 /// Advice about books.
