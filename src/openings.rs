@@ -15,7 +15,7 @@
 //! # Ok::<(), polybook::position::LineError>(())
 //! ```
 
-use std::{fmt, str::FromStr, sync::OnceLock};
+use std::{collections::BTreeSet, fmt, str::FromStr, sync::OnceLock};
 
 use rustc_hash::FxHashMap;
 use shakmaty::{
@@ -53,7 +53,7 @@ impl Opening {
     /// assert_eq!(opening.family(), "Sicilian Defense");
     /// ```
     pub fn family(&self) -> &'static str {
-        self.name.split(':').next().unwrap_or(self.name)
+        family(self.name)
     }
 }
 
@@ -202,20 +202,9 @@ impl FromStr for OpeningFilter {
 
     fn from_str(text: &str) -> Result<OpeningFilter, UnknownOpening> {
         let wanted = plain(text);
-        let unknown = || {
-            let nearest = |name: fn(&Opening) -> &'static str| {
-                let mut nearest = NearestNames::new(text);
-                OpeningNumber::all().for_each(|(_, opening)| nearest.offer(name(&opening)));
-                nearest.names()
-            };
-            let families = nearest(Opening::family);
-            UnknownOpening {
-                text: text.trim().to_owned(),
-                nearest: match families.is_empty() {
-                    true => nearest(|opening| opening.name),
-                    false => families,
-                },
-            }
+        let unknown = || UnknownOpening {
+            text: text.trim().to_owned(),
+            nearest: nearest(&wanted),
         };
         if wanted.is_empty() {
             return Err(unknown());
@@ -223,20 +212,18 @@ impl FromStr for OpeningFilter {
         let of_codes = text.trim().parse::<EcoRange>().ok();
         let alone = wanted.strip_suffix(':').unwrap_or(&wanted);
         // The interpretations go from the narrowest to the widest. The first one that matches an opening applies.
-        let meanings: [&dyn Fn(&Opening) -> bool; 4] = [
-            &|opening| {
-                of_codes
-                    .as_ref()
-                    .is_some_and(|codes| codes.contains(opening.eco.as_bytes()))
-            },
-            &|opening| plain(opening.family()) == wanted,
-            &|opening| plain(opening.name) == alone,
-            &|opening| plain(opening.name).contains(&wanted),
+        let code = |at: usize| names().openings[at].eco.as_bytes();
+        let meanings: [&dyn Fn(usize) -> bool; 4] = [
+            &|at| of_codes.as_ref().is_some_and(|of| of.contains(code(at))),
+            &|at| family(&plain_names()[at]) == wanted,
+            &|at| plain_names()[at] == alone,
+            &|at| plain_names()[at].contains(&wanted),
         ];
         let mut passing = Box::new([0; OpeningNumber::COUNT / 64]);
         for meaning in meanings {
-            for (number, _) in OpeningNumber::all().filter(|(_, opening)| meaning(opening)) {
-                passing[number.number() / 64] |= 1 << (number.number() % 64);
+            for at in (0..names().openings.len()).filter(|at| meaning(*at)) {
+                // The number of an opening is its index plus one.
+                passing[(at + 1) / 64] |= 1 << ((at + 1) % 64);
             }
             if passing.iter().any(|word| *word != 0) {
                 let text = text.trim().to_owned();
@@ -245,6 +232,47 @@ impl FromStr for OpeningFilter {
         }
         Err(unknown())
     }
+}
+
+/// The maximum number of words and the maximum number of letters of a text for which [`nearest`] searches. They limit the
+/// time of a search, which a request to the server can start.
+const MAX_SEARCHED: (usize, usize) = (4, 32);
+
+/// Returns the names of openings that are most similar to `wanted`, a text that [`plain`] returned: the names of families
+/// or, if no family is similar, of openings. Returns no names if `wanted` is long.
+fn nearest(wanted: &str) -> Vec<String> {
+    let (words, letters) = MAX_SEARCHED;
+    if wanted.split(|c: char| !c.is_alphanumeric()).count() > words
+        || wanted.chars().count() > letters
+    {
+        return Vec::new();
+    }
+    let nearest = |name: fn(&Opening) -> &'static str| {
+        let openings = OpeningNumber::all();
+        let names: BTreeSet<&str> = openings.map(|(_, opening)| name(&opening)).collect();
+        let mut nearest = NearestNames::new(wanted);
+        names.into_iter().for_each(|name| nearest.offer(name));
+        nearest.names()
+    };
+    let families = nearest(Opening::family);
+    match families.is_empty() {
+        true => nearest(|opening| opening.name),
+        false => families,
+    }
+}
+
+/// Returns the family in the name of an opening: its part before the first colon.
+fn family(name: &str) -> &str {
+    name.split(':').next().unwrap_or(name)
+}
+
+/// Returns the names of all openings, normalized by [`plain`], in the order of the table.
+fn plain_names() -> &'static [String] {
+    static PLAIN: OnceLock<Vec<String>> = OnceLock::new();
+    PLAIN.get_or_init(|| {
+        let openings = names().openings.iter();
+        openings.map(|opening| plain(opening.name)).collect()
+    })
 }
 
 /// Normalizes a text so that spellings can be compared: converts it to lower case without accents, and leaves single
@@ -301,7 +329,7 @@ fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
 /// Call this function before the process forks. If another thread parses the table during the fork, the child process
 /// waits for this thread forever, because it does not exist there.
 pub fn load() {
-    names();
+    plain_names();
 }
 
 /// The parsed table of named opening positions.
@@ -507,6 +535,13 @@ mod tests {
         for text in ["", "  ", "no such opening", "B99-B20"] {
             assert!(text.parse::<OpeningFilter>().is_err(), "{text}");
         }
+        let meant = |text: &str| text.parse::<OpeningFilter>().unwrap_err().nearest;
+        assert_eq!(meant("Sicilain Defence")[0], "Sicilian Defense");
+        assert!(meant("Najdorv").iter().all(|name| name.contains("Najdorf")));
+        assert_eq!(meant("Najdorv").len(), 3);
+        // A long text is not compared with all names.
+        assert!(meant("a Sicilian Defense of Najdorv").is_empty());
+        assert!(meant(&"Sicilian Defense".repeat(3)).is_empty());
         let unnamed: OpeningFilter = "A".parse().unwrap();
         assert!(!unnamed.contains(OpeningNumber::default()));
     }

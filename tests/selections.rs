@@ -276,6 +276,38 @@ fn results_are_asked_for_in_any_spelling() {
 }
 
 /// A part of a name can match several players. Each command says so, and suggests names if it matches none.
+/// A filter may match more names than the lists contain.
+#[test]
+fn lists_of_many_matched_names_begin_with_those_of_the_most_games() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: String| format!("[White \"{white}\"]\n[Black \"X\"]\n\n1. e4 e5 *\n\n");
+    let numbered = |name: &'static str| (0..300).map(move |number| format!("{name} {number}"));
+    let twice = numbered("Tal").chain(numbered("Doe"));
+    let mut games: String = twice.map(|name| game(name).repeat(2)).collect();
+    games += &game("Tal, Mikhail".to_owned()).repeat(9);
+    games += &game("Tal Doe".to_owned());
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    ok(dir, "make-book -q games.pgn --explorer games.idx");
+    for command in [
+        "moves --index games.idx --player tal --json",
+        "make-book games.pgn --player tal --min-game 1 --json",
+    ] {
+        let output = run(dir, command);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let names = document["matched_players"].as_array().unwrap();
+        assert_eq!(names.len(), 100, "{command}");
+        assert_eq!(names[0], "Tal, Mikhail", "{command}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let note = "\"tal\" matches 302 names: \"Tal, Mikhail\", \"Tal 0\", ";
+        assert!(said.contains(note), "{command}: {said}");
+    }
+    let prepare = "prepare --index games.idx --player tal --opponent doe --color white";
+    let said = String::from_utf8(run(dir, prepare).stderr).unwrap();
+    let both = "--player and --opponent both match \"Tal Doe\"";
+    assert!(said.contains(both), "{said}");
+}
+
 #[test]
 fn names_that_match_several_players_are_listed() {
     let dir = temp();

@@ -140,9 +140,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     })?;
     let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
     let matched = check_names(&explorer, &filters, has_games, context)?;
-    let both = matched.players.iter();
-    let mut both = both.filter(|name| matched.opponents.contains(name));
-    if let Some(name) = both.next() {
+    if let Some(name) = &matched.both {
         context.say(&format!(
             "warning: --player and --opponent both match \"{name}\": give more of the names, or the whole names with \
              --exact\n"

@@ -1,6 +1,6 @@
 //! Names in filters that occur in no game, and similar names that do occur.
 
-use std::{cell::OnceCell, fmt};
+use std::{cell::OnceCell, cmp::Reverse, fmt};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -40,6 +40,8 @@ pub struct MatchedNames {
     pub players: Vec<String>,
     /// The names that the filter by opponent matches, at most 100. Empty if there is no such filter.
     pub opponents: Vec<String>,
+    /// The name with the most games that both filters match, or `None` if there is no such name.
+    pub both: Option<String>,
     /// Messages about filters that match more names than they contain. Each message is a single line of text.
     pub notes: Vec<String>,
 }
@@ -94,35 +96,63 @@ pub(super) fn unknown_names(sources: &Sources, filters: &Filters) -> Result<Vec<
 /// Returns the names of players that the filters by player and by opponent match. Implements
 /// [`Explorer::matched_names`](super::Explorer::matched_names).
 pub(super) fn matched_names(sources: &Sources, filters: &Filters) -> Result<MatchedNames> {
-    let matched = |wanted: &[String]| {
-        let mut names = PlayerNames::new(wanted.to_vec(), filters.names);
-        if wanted.is_empty() {
-            return Result::Ok(names);
-        }
-        for source in sources.selected(filters.source.as_deref()) {
-            let mut games: FxHashMap<u32, u64> = FxHashMap::default();
-            for name in wanted {
-                let numbers = source.numbers_of(name, filters.names)?;
-                games.extend(numbers.into_iter().map(|number| (number, 0)));
-            }
-            for number in numbers_in(source, NameRole::Player) {
-                if let Some(games) = games.get_mut(&number) {
-                    *games += 1;
-                }
-            }
-            for (number, games) in games.into_iter().filter(|(_, games)| *games > 0) {
-                names.add_matched(&source.name(number)?, games);
-            }
-        }
-        Ok(names)
-    };
-    let (players, opponents) = (matched(&filters.players)?, matched(&filters.opponents)?);
+    let mut players = PlayerNames::new(filters.players.clone(), filters.names);
+    let mut opponents = PlayerNames::new(filters.opponents.clone(), filters.names);
+    let mut both = PlayerNames::new(Vec::new(), filters.names);
+    for source in sources.selected(filters.source.as_deref()) {
+        let of_players = matched_numbers(source, &filters.players, filters.names)?;
+        let of_opponents = matched_numbers(source, &filters.opponents, filters.names)?;
+        add_names(source, &of_players, &mut players)?;
+        add_names(source, &of_opponents, &mut opponents)?;
+        let in_both = of_players.into_iter();
+        let in_both = in_both.filter(|(number, _)| of_opponents.contains_key(number));
+        add_names(source, &in_both.collect(), &mut both)?;
+    }
     let notes = players.note().into_iter().chain(opponents.note());
     Ok(MatchedNames {
         notes: notes.collect(),
         players: players.matched(),
         opponents: opponents.matched(),
+        both: both.matched().into_iter().next(),
     })
+}
+
+/// Returns the numbers of the players' names in `source` that the names `wanted` of a filter match, with the numbers of
+/// their games. `how` says how the filter compares names.
+fn matched_numbers(
+    source: &OpenIndex,
+    wanted: &[String],
+    how: NameMatch,
+) -> Result<FxHashMap<u32, u64>> {
+    let mut games: FxHashMap<u32, u64> = FxHashMap::default();
+    for name in wanted {
+        let numbers = source.numbers_of(name, how)?;
+        games.extend(numbers.into_iter().map(|number| (number, 0)));
+    }
+    if !games.is_empty() {
+        for number in numbers_in(source, NameRole::Player) {
+            if let Some(games) = games.get_mut(&number) {
+                *games += 1;
+            }
+        }
+        games.retain(|_, games| *games > 0);
+    }
+    Ok(games)
+}
+
+/// Adds the names with the numbers `games` to `names`, with their numbers of games. Adds the names with the most games
+/// first, because `names` ignores names beyond a limit.
+fn add_names(
+    source: &OpenIndex,
+    games: &FxHashMap<u32, u64>,
+    names: &mut PlayerNames,
+) -> Result<()> {
+    let mut games = Vec::from_iter(games);
+    games.sort_unstable_by_key(|(number, games)| (Reverse(**games), **number));
+    for (number, games) in games {
+        names.add_matched(&source.name(*number)?, *games);
+    }
+    Ok(())
 }
 
 /// Returns the names in the filters by player, opponent and event, in this order. Each group of names comes with its

@@ -190,8 +190,8 @@ pub struct Report {
     /// these games.
     #[serde(skip_serializing_if = "is_false")]
     pub has_unknown_games: bool,
-    /// The names of players that the filters by names match, at most 100, those with the most games first. Empty if there
-    /// are no such filters.
+    /// The names of players that the filters by names match, at most 100, those with the most games first. Only the first
+    /// 10,000 matched names are considered. Empty if there are no such filters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matched_players: Vec<String>,
     /// Warnings about the inputs, one line each.

@@ -1,10 +1,11 @@
 //! Names of players in filters: the names in games that they match, and similar names if they match none.
 
-use std::{cmp::Reverse, collections::BTreeMap, hash::BuildHasher};
+use std::{cmp::Reverse, hash::BuildHasher};
 
-use rustc_hash::{FxBuildHasher, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::{NameMatch, folded};
+use crate::provenance::{printable, shortened};
 
 /// The maximum number of similar names in a message.
 const MAX_SUGGESTIONS: usize = 3;
@@ -14,11 +15,16 @@ const MIN_LIKENESS: u32 = 600;
 /// The maximum number of letters of a name that are compared. It limits how long a comparison takes, because this time
 /// grows with the square of the length.
 const MAX_COMPARED_LETTERS: usize = 64;
-/// The maximum number of matched names that [`PlayerNames`] collects.
+/// The maximum number of matched names whose games [`PlayerNames`] counts. With [`MAX_NAME_BYTES`], it limits their
+/// memory to about 3 MB.
+const MAX_COUNTED: usize = 10_000;
+/// The maximum number of matched names that [`PlayerNames::matched`] returns.
 const MAX_MATCHED: usize = 100;
-/// The maximum number of different names that [`PlayerNames`] compares with a filter that matches no name. It limits the
-/// memory for the hashes of these names, about 16 MiB, and the time of the comparisons.
-const MAX_COMPARED: usize = 1_000_000;
+/// The maximum length in bytes of a name that is kept for a message. A PGN file may contain names of several megabytes.
+const MAX_NAME_BYTES: usize = 200;
+/// The maximum number of comparisons of different names with the names of a filter that matches no name. It limits the
+/// time of the comparisons to about two seconds, and the memory for the hashes of the names to about 16 MiB.
+const MAX_COMPARISONS: usize = 1_000_000;
 /// The maximum number of matched names in a message.
 const MAX_LISTED: usize = 4;
 
@@ -48,8 +54,11 @@ impl NearestNames {
 
     pub(crate) fn offer(&mut self, name: &str) {
         let likeness = Reverse(likeness(&self.wanted, &folded(beginning(name))));
-        let found = (likeness, name.to_owned());
-        if likeness.0 >= MIN_LIKENESS && !self.best.contains(&found) {
+        if likeness.0 < MIN_LIKENESS {
+            return;
+        }
+        let found = (likeness, shown(name));
+        if !self.best.contains(&found) {
             self.best.push(found);
             self.best.sort();
             self.best.truncate(MAX_SUGGESTIONS);
@@ -59,6 +68,11 @@ impl NearestNames {
     pub(crate) fn names(self) -> Vec<String> {
         self.best.into_iter().map(|(_, name)| name).collect()
     }
+}
+
+/// Returns `name` as messages show it: without control characters, and shortened to [`MAX_NAME_BYTES`].
+fn shown(name: &str) -> String {
+    printable(&shortened(name, MAX_NAME_BYTES))
 }
 
 /// Returns the prefix of `name` that is compared: its first [`MAX_COMPARED_LETTERS`] letters.
@@ -74,8 +88,15 @@ fn likeness(wanted: &str, name: &str) -> u32 {
     let words =
         |text| str::split(text, |c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let best = |word: &str| {
-        let alike = words(name).map(|other| strsim::normalized_damerau_levenshtein(word, other));
-        alike.fold(0.0, f64::max)
+        words(name).fold(0.0, |best: f64, other| {
+            // Each letter that only one of the words has costs an edit, which often saves the comparison.
+            let (letters, others) = (word.chars().count(), other.chars().count());
+            let bound = letters.min(others) as f64 / letters.max(others) as f64;
+            match bound > best {
+                true => best.max(strsim::normalized_damerau_levenshtein(word, other)),
+                false => best,
+            }
+        })
     };
     let of_words: Vec<f64> = words(wanted).map(best).collect();
     let mean = of_words.iter().sum::<f64>() / of_words.len().max(1) as f64;
@@ -83,14 +104,14 @@ fn likeness(wanted: &str, name: &str) -> u32 {
 }
 
 /// Collects the names of players that the names in a filter match. Until the first match, also collects names that are
-/// similar to those in the filter, among the first [`MAX_COMPARED`] names.
+/// similar to those in the filter, up to [`MAX_COMPARISONS`].
 #[derive(Debug)]
 pub(crate) struct PlayerNames {
     /// The names in the filter.
     wanted: Vec<String>,
     how: NameMatch,
-    /// For each matched name, folded: one of its spellings and the number of its games.
-    matched: BTreeMap<String, (String, u64)>,
+    /// For the hash of each matched name, folded: one of its spellings, as messages show it, and the number of its games.
+    matched: FxHashMap<u64, (String, u64)>,
     nearest: Vec<NearestNames>,
     /// The hashes of the names that were compared with the names in the filter.
     seen: FxHashSet<u64>,
@@ -103,31 +124,29 @@ impl PlayerNames {
             how,
             nearest: wanted.iter().map(|name| NearestNames::new(name)).collect(),
             wanted,
-            matched: BTreeMap::new(),
+            matched: FxHashMap::default(),
             seen: FxHashSet::default(),
         }
     }
 
-    /// Adds `games` games of a player whose name matches the filter. Ignores further names if [`MAX_MATCHED`] names
+    /// Adds `games` games of a player whose name matches the filter. Ignores further names if [`MAX_COUNTED`] names
     /// have been added.
     pub(crate) fn add_matched(&mut self, name: &str, games: u64) {
-        let key = folded(name);
-        if self.matched.len() < MAX_MATCHED || self.matched.contains_key(&key) {
-            let (spelling, sum) = self
-                .matched
-                .entry(key)
-                .or_insert_with(|| (name.to_owned(), 0));
-            if name < spelling.as_str() {
-                name.clone_into(spelling);
+        let key = FxBuildHasher.hash_one(folded(name));
+        if self.matched.len() < MAX_COUNTED || self.matched.contains_key(&key) {
+            let name = shown(name);
+            let (spelling, sum) = self.matched.entry(key).or_insert_with(|| (name.clone(), 0));
+            if name < *spelling {
+                *spelling = name;
             }
             *sum += games;
         }
     }
 
-    /// Adds the name of a player that does not match the filter. Has no effect after the first match, or after
-    /// [`MAX_COMPARED`] different names.
+    /// Adds the name of a player that does not match the filter. Has no effect after the first match, or if comparing
+    /// the name with the names in the filter could exceed [`MAX_COMPARISONS`].
     pub(crate) fn add_other(&mut self, name: &str) {
-        let is_full = self.seen.len() >= MAX_COMPARED;
+        let is_full = (self.seen.len() + 1) * self.wanted.len() > MAX_COMPARISONS;
         if self.matched.is_empty() && !is_full && self.seen.insert(FxBuildHasher.hash_one(name)) {
             self.nearest
                 .iter_mut()
@@ -135,33 +154,30 @@ impl PlayerNames {
         }
     }
 
-    /// Returns the matched names, those with the most games first.
+    /// Returns the [`MAX_MATCHED`] matched names with the most games, those with the most games first.
     pub(crate) fn matched(&self) -> Vec<String> {
         let mut names = Vec::from_iter(self.matched.values());
-        names.sort_by_key(|(_, games)| Reverse(*games));
-        names.into_iter().map(|(name, _)| name.clone()).collect()
+        names.sort_by_cached_key(|(name, games)| (Reverse(*games), folded(name)));
+        let names = names.into_iter().take(MAX_MATCHED);
+        names.map(|(name, _)| name.clone()).collect()
     }
 
     /// Returns a line of text that lists the matched names, if the filter matches more names than it contains.
     pub(crate) fn note(&self) -> Option<String> {
-        let names = self.matched();
-        if names.len() <= self.wanted.len() {
+        let (names, count) = (self.matched(), self.matched.len());
+        if count <= self.wanted.len() {
             return None;
         }
-        let several = if names.len() < MAX_MATCHED {
-            ""
-        } else {
-            " or more"
-        };
-        let (listed, more) = names.split_at(names.len().min(MAX_LISTED));
-        let more = match more.len() {
+        let several = if count < MAX_COUNTED { "" } else { " or more" };
+        let listed = &names[..names.len().min(MAX_LISTED)];
+        let more = match count - listed.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
         Some(format!(
             "\"{}\" matches {}{several} names: \"{}\"{more}; --exact matches whole names only",
             self.wanted.join("\" or \""),
-            names.len(),
+            count,
             listed.join("\", \""),
         ))
     }
@@ -219,11 +235,36 @@ mod tests {
             names.note().unwrap(),
             "\"tal\" matches 2 names: \"Tal, Mikhail\", \"TAL,M\"; --exact matches whole names only"
         );
-        (0..2 * MAX_MATCHED).for_each(|i| names.add_matched(&format!("Tal {i}"), 1));
-        let note = names.note().unwrap();
-        assert!(note.contains("matches 100 or more names"), "{note}");
-        assert!(note.contains(" and 96 more;"), "{note}");
+        let mut add = |range: std::ops::Range<usize>, games| {
+            range.for_each(|i| names.add_matched(&format!("Tal {i}"), games));
+            (names.matched(), names.note().unwrap())
+        };
+        let (_, note) = add(0..2 * MAX_MATCHED, 1);
+        assert!(note.contains("matches 202 names"), "{note}");
+        assert!(note.contains(" and 198 more;"), "{note}");
+        // A name with many games is listed even if many names with few games came before it.
+        let (listed, _) = add(500..501, 9);
+        assert_eq!(listed.len(), MAX_MATCHED);
+        assert_eq!(listed[..2], ["Tal 500", "Tal, Mikhail"]);
+        let (_, note) = add(0..2 * MAX_COUNTED, 1);
+        assert!(note.contains("matches 10000 or more names"), "{note}");
         assert_eq!(names.did_you_mean(), "");
+    }
+
+    #[test]
+    fn long_names_are_shortened_and_still_distinguished() {
+        let long = |end: &str| "Tal\u{1b} ".repeat(100_000) + end;
+        let mut names = PlayerNames::new(vec!["tal".to_owned()], NameMatch::Part);
+        for end in ["a", "b", "A"] {
+            names.add_matched(&long(end), 1);
+        }
+        let matched = names.matched();
+        assert_eq!(matched.len(), 2);
+        assert!(matched[0].starts_with("Tal? Tal? "), "{}", matched[0]);
+        assert!(matched.iter().all(|name| name.len() <= MAX_NAME_BYTES));
+        let mut nearest = NearestNames::new("tal tal");
+        nearest.offer(&long(""));
+        assert_eq!(nearest.names(), matched[..1]);
     }
 
     #[test]
@@ -239,17 +280,20 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_number_of_other_names_is_compared() {
-        let suggested = |compared: u64| {
-            let mut names = PlayerNames::new(vec!["Kasparow".to_owned()], NameMatch::Part);
-            names.seen.extend(0..compared);
-            names.add_other("Kasparov, Garry");
-            names.add_other("Kasparov, Gary");
-            assert_eq!(names.seen.len(), MAX_COMPARED);
-            names.did_you_mean()
-        };
-        let most = MAX_COMPARED as u64;
-        assert_eq!(suggested(most), "");
-        assert_eq!(suggested(most - 1), ": did you mean \"Kasparov, Garry\"?");
+    fn a_limited_number_of_comparisons_is_made() {
+        for wanted in [vec!["Kasparow"], vec!["Kasparow", "x", "y", "z"]] {
+            let most = MAX_COMPARISONS / wanted.len();
+            let suggested = |compared: usize| {
+                let wanted = wanted.iter().map(|name| (*name).to_owned());
+                let mut names = PlayerNames::new(wanted.collect(), NameMatch::Part);
+                names.seen.extend(0..compared as u64);
+                names.add_other("Kasparov, Garry");
+                names.add_other("Kasparov, Gary");
+                assert_eq!(names.seen.len(), most);
+                names.did_you_mean()
+            };
+            assert_eq!(suggested(most), "");
+            assert_eq!(suggested(most - 1), ": did you mean \"Kasparov, Garry\"?");
+        }
     }
 }

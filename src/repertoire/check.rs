@@ -169,7 +169,7 @@ pub struct CheckSummary {
     /// The deviations, sorted by the number of games in descending order.
     pub deviations: Vec<Deviation>,
     /// The names of players that [`Check::players`] matched in checked games, at most 100, those with the most games
-    /// first.
+    /// first. Only the first 10,000 matched names are considered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matched_players: Vec<String>,
     /// Warnings about games of unknown variants and about names that match several players, one line each.
