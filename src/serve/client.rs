@@ -212,16 +212,24 @@ impl Client {
         }
     }
 
-    /// Waits for the two semaphore permits that are needed to answer a request: first one of the client's address, then
-    /// one of the server. Dropping the result releases both permits.
+    /// Waits for the semaphore permit of the client's address that is needed to receive and answer a request. Dropping
+    /// the result releases the permit.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if a permit is not available within ten seconds.
-    pub(super) async fn request_permits(&self) -> Result<impl Send + use<>, Refusal> {
-        let own = in_time(self.share.of(Share::Requests).acquire_owned()).await?;
-        let permit = in_time(self.server.of(Share::Requests).acquire_owned()).await?;
-        Ok((own, permit))
+    /// Returns a refusal if the permit is not available within ten seconds.
+    pub(super) async fn address_permit(&self) -> Result<impl Send + use<>, Refusal> {
+        in_time(self.share.of(Share::Requests).acquire_owned()).await
+    }
+
+    /// Waits for the semaphore permit of the server that is needed to answer a request. Dropping the result releases the
+    /// permit. To prevent a deadlock, call [`address_permit`](Client::address_permit) first.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the permit is not available within ten seconds.
+    pub(super) async fn server_permit(&self) -> Result<impl Send + use<>, Refusal> {
+        in_time(self.server.of(Share::Requests).acquire_owned()).await
     }
 
     /// Acquires the two semaphore permits that are needed to read the texts of games. Waits for the permit of the

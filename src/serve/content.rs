@@ -16,7 +16,7 @@ use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Refusal, hash};
+use super::{Refusal, form::query_of, hash};
 use crate::json;
 
 /// The media type of JSON documents.
@@ -214,7 +214,7 @@ impl CacheKey {
         let accept = accept.filter_map(|value| value.to_str().ok());
         CacheKey {
             path: request.uri().path().to_owned(),
-            query: request.uri().query().unwrap_or_default().to_owned(),
+            query: query_of(request).to_owned(),
             accept: accept.collect::<Vec<_>>().join(","),
         }
     }

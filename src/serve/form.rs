@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use axum::{
-    body::{Body, to_bytes},
-    extract::Request,
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, FromRequest, Request},
     http::{HeaderMap, Method, StatusCode, header},
 };
 use tokio::time::timeout;
@@ -14,42 +14,79 @@ use super::refusal::Refusal;
 /// The media type of forms.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The maximum size of a form in bytes. A query string with the parameters of a form of this size is still shorter than
-/// 64 KiB, the maximum of the type [`Uri`](axum::http::Uri), unless the form contains many characters that a query string must escape.
+/// The maximum size of a form in bytes.
 const MAX_FORM: usize = 48 << 10;
 
 /// The maximum time that a client may take to send a form.
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Converts a `POST` request to the equivalent `GET` request: reads the form in its body, and appends the parameters of
-/// the form to those of the query string.
+/// The form in the body of a request, or the reason why it could not be received.
+#[derive(Clone)]
+struct ReceivedForm(Result<Bytes, Refusal>);
+
+/// The parameters of a request's address and form as one query string. A request with a form has it as an extension,
+/// because it may be too long for the type [`Uri`](axum::http::Uri).
+#[derive(Clone)]
+struct WholeQuery(String);
+
+/// Receives the body of a `POST` request if it is a form, for [`form_as_query`]. Returns any other request unchanged.
+pub(super) async fn receive_form(request: Request) -> Request {
+    if request.method() != Method::POST || !is_form(request.headers()) {
+        return request;
+    }
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(ReceivedForm(receive(body).await));
+    Request::from_parts(parts, Body::empty())
+}
+
+/// Receives the body of a request.
 ///
 /// # Errors
 ///
-/// Returns a refusal if the body is not a form, if it is too long, or if the client does not send it in time.
-pub(super) async fn form_as_query(request: Request) -> Result<Request, Refusal> {
-    let (mut parts, body) = request.into_parts();
-    if !is_form(&parts.headers) {
-        let text = format!("the body of the request is not a form: send it as {FORM}");
-        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
-    }
-    let too_long = || {
-        let text = format!("the form is too long: send at most {} KiB", MAX_FORM >> 10);
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
-    };
-    let form = timeout(FORM_TIMEOUT, to_bytes(body, MAX_FORM)).await;
-    let form = form.map_err(|_| {
+/// Returns a refusal if the body is too long, if it is not complete in time, or if the connection breaks.
+async fn receive(body: Body) -> Result<Bytes, Refusal> {
+    let mut request = Request::new(body);
+    DefaultBodyLimit::max(MAX_FORM).apply(&mut request);
+    let received = timeout(FORM_TIMEOUT, Bytes::from_request(request, &())).await;
+    let received = received.map_err(|_| {
         let text = "the form is incomplete: send it within ten seconds";
         Refusal::new(StatusCode::REQUEST_TIMEOUT, text)
     })?;
-    let form = form.map_err(|_| too_long())?;
-    let query = parts.uri.query().unwrap_or_default();
+    received.map_err(|err| match err.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let text = format!("the form is too long: send at most {} KiB", MAX_FORM >> 10);
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+        }
+        _ => Refusal::bad(format!("the form cannot be received: {}", err.body_text())),
+    })
+}
+
+/// Converts a `POST` request to the equivalent `GET` request, whose [query string](query_of) consists of the parameters
+/// in the address and those in the form.
+///
+/// # Errors
+///
+/// Returns a refusal if the body of the request is not a form that [`receive_form`] received.
+pub(super) fn form_as_query(mut request: Request) -> Result<Request, Refusal> {
+    let Some(ReceivedForm(form)) = request.extensions_mut().remove() else {
+        let text = format!("the body of the request is not a form: send it as {FORM}");
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+    };
+    let query = request.uri().query().unwrap_or_default();
     let mut parameters = form_urlencoded::Serializer::new(query.to_owned());
-    parameters.extend_pairs(form_urlencoded::parse(&form));
-    let address = format!("{}?{}", parts.uri.path(), parameters.finish());
-    parts.uri = address.parse().map_err(|_| too_long())?;
-    parts.method = Method::GET;
-    Ok(Request::from_parts(parts, Body::empty()))
+    parameters.extend_pairs(form_urlencoded::parse(&form?));
+    let query = WholeQuery(parameters.finish());
+    request.extensions_mut().insert(query);
+    *request.method_mut() = Method::GET;
+    Ok(request)
+}
+
+/// Returns the parameters of a request as a query string, including those that it sent as a form.
+pub(super) fn query_of(request: &Request) -> &str {
+    match request.extensions().get() {
+        Some(WholeQuery(query)) => query,
+        None => request.uri().query().unwrap_or_default(),
+    }
 }
 
 /// Returns `true` if the body of a request is a form, according to its `headers`.
@@ -58,4 +95,59 @@ fn is_form(headers: &HeaderMap) -> bool {
     let named = named.and_then(|media_type| media_type.to_str().ok());
     let named = named.and_then(|media_type| media_type.split(';').next());
     named.is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case(FORM))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::{
+        io,
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
+    use axum::body::HttpBody;
+    use hyper::body::Frame;
+
+    use super::*;
+
+    /// A body that fails if `is_broken` is `true`, and otherwise never arrives.
+    struct Unfinished {
+        is_broken: bool,
+    }
+
+    impl HttpBody for Unfinished {
+        type Data = Bytes;
+        type Error = io::Error;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+            match self.is_broken {
+                true => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
+                false => Poll::Pending,
+            }
+        }
+    }
+
+    /// Returns a request whose form does not arrive.
+    pub(in super::super) fn unfinished(is_broken: bool) -> Request {
+        Request::post("/")
+            .header(header::CONTENT_TYPE, FORM)
+            .body(Body::new(Unfinished { is_broken }))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_broken_connection_is_not_called_a_long_form() {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        let refusal = runtime.block_on(async {
+            let received = receive_form(unfinished(true)).await;
+            form_as_query(received).unwrap_err()
+        });
+        let text = format!("{refusal:?}");
+        assert!(text.contains("\"the form cannot be received: "), "{text}");
+        assert_eq!(refusal.status(), 400);
+    }
 }

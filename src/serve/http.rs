@@ -10,12 +10,12 @@ use std::{
 
 use axum::{
     Router,
+    body::Body,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use hyper::{
     Request,
-    body::Incoming,
     server::conn::http1,
     service::{Service as _, service_fn},
 };
@@ -38,6 +38,7 @@ use tokio_io_timeout::TimeoutStream;
 use super::{
     Refusal,
     client::{Client, Clients},
+    form::receive_form,
     guard::Guard,
     log::{Logging, Served},
 };
@@ -176,9 +177,9 @@ fn connection(
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
-    let service = service_fn(move |request| {
+    let service = service_fn(move |request: Request<_>| {
         let (site, client) = (site.clone(), client.clone());
-        async move { Ok::<_, Infallible>(site.answer(request, client).await) }
+        async move { Ok::<_, Infallible>(site.answer(request.map(Body::new), client).await) }
     });
     http1::Builder::new()
         .max_buf_size(MAX_REQUEST_HEAD)
@@ -189,7 +190,7 @@ fn connection(
 
 impl Site {
     /// Answers a request, adds the security headers to the response, and logs the request.
-    async fn answer(self, request: Request<Incoming>, client: Client) -> Response {
+    async fn answer(self, request: Request<Body>, client: Client) -> Response {
         let start = Instant::now();
         let log = self.log.clone();
         let logged = log.map(|log| (log, request.method().to_string(), request.uri().to_string()));
@@ -215,13 +216,12 @@ impl Site {
     ///
     /// Returns a refusal if the guard rejects the request, or if too many requests are waiting. Also returns a refusal
     /// if the client accepts no content coding of the server.
-    async fn checked(
-        self,
-        mut request: Request<Incoming>,
-        client: Client,
-    ) -> Result<Response, Refusal> {
+    async fn checked(self, request: Request<Body>, client: Client) -> Result<Response, Refusal> {
         self.guard.check(&request)?;
-        let _permits = client.request_permits().await?;
+        let _own = client.address_permit().await?;
+        // Requests whose forms arrive slowly hold only the permits of their address, so they do not block other clients.
+        let mut request = receive_form(request).await;
+        let _permit = client.server_permit().await?;
         request.extensions_mut().insert(client);
         let Ok(response) = TowerToHyperService::new(self.routes).call(request).await;
         match response.status() {
@@ -229,5 +229,72 @@ impl Site {
             StatusCode::NOT_ACCEPTABLE => Err(Refusal::no_coding()),
             _ => Ok(response),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::Future, pin::Pin};
+
+    use axum::routing::get;
+
+    use super::{
+        super::{form::tests::unfinished, guard::Hosts},
+        *,
+    };
+
+    /// Returns the output of a future if it is available immediately.
+    async fn immediate<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        // Without this, tokio makes the task wait after many operations.
+        tokio::task::yield_now().await;
+        tokio::select! {
+            biased;
+            output = future => Some(output),
+            () = std::future::ready(()) => None,
+        }
+    }
+
+    #[test]
+    fn forms_that_do_not_arrive_do_not_block_other_clients() {
+        let site = Site {
+            guard: Guard {
+                hosts: Hosts {
+                    listening: [127, 0, 0, 1].into(),
+                    allowed: Vec::new(),
+                },
+                origins: Vec::new(),
+            },
+            routes: Router::new().route("/", get(async || "answer").post(async || "answer")),
+            log: None,
+        };
+        let answer = |mut request: Request<Body>, client: &Client| {
+            let host = "localhost".parse().unwrap();
+            request.headers_mut().insert(header::HOST, host);
+            Box::pin(site.clone().checked(request, client.clone()))
+        };
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut clients = Clients::new([0, 0, 0, 0].into());
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let (mut entered, mut waiting) = (Vec::new(), Vec::new());
+            for address in 0..9 {
+                let stream = TcpStream::connect(listener.local_addr().unwrap());
+                let (stream, permit) = (stream.await.unwrap(), clients.connection_permit().await);
+                entered.extend(clients.enter(permit, stream, [10, 0, 0, address].into()));
+            }
+            for (client, _) in &entered[..8] {
+                for _ in 0..32 {
+                    let mut request = answer(unfinished(false), client);
+                    assert!(immediate(request.as_mut()).await.is_none());
+                    waiting.push(request);
+                }
+            }
+            let get = || Request::get("/").body(Body::empty()).unwrap();
+            // The forms count among the requests of their addresses.
+            let of_address = immediate(answer(get(), &entered[0].0).as_mut()).await;
+            assert!(of_address.is_none());
+            let other = immediate(answer(get(), &entered[8].0).as_mut()).await;
+            assert_eq!(other.unwrap().unwrap().status(), StatusCode::OK);
+        });
     }
 }

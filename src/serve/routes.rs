@@ -28,7 +28,7 @@ use super::{
     Parameters, Refusal, Route,
     client::{Client, StopAtEnd, in_time, while_connected, while_wanted},
     content::{CacheKey, Content, JSON, PGN, not_modified},
-    form::form_as_query,
+    form::{form_as_query, query_of},
     guard::Origin,
     make, page,
     request::{folds_duplicates, names},
@@ -154,7 +154,7 @@ fn index(answer: impl IndexAnswer + Copy + Sync) -> MethodRouter<Arc<AppState>> 
 fn or_posted(getting: MethodRouter<Arc<AppState>>) -> MethodRouter<Arc<AppState>> {
     let answered = getting.clone();
     getting.post(async move |State(app): ServerState, request: Request| {
-        match form_as_query(request).await {
+        match form_as_query(request) {
             Ok(request) => answered.call(request, app).await,
             Err(refusal) => refusal.into_response(),
         }
@@ -178,7 +178,7 @@ async fn position(
     request: Request,
     route: Route,
 ) -> Result<Response, Refusal> {
-    let parameters = Parameters::parse(request.uri().query().unwrap_or_default())?;
+    let parameters = Parameters::parse(query_of(&request))?;
     if parameters.flag("clocks")? == Some(true) {
         let answer = move |app: &AppState, key: &CacheKey, should_continue: ShouldContinue<'_>| {
             app.position(key, route, should_continue)
@@ -242,8 +242,7 @@ async fn of_index(
     request: Request,
     answer: impl IndexAnswer,
 ) -> Result<Response, Refusal> {
-    let query = request.uri().query().unwrap_or_default();
-    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    let mut parameters = form_urlencoded::parse(query_of(&request).as_bytes());
     let thread = match parameters.any(|(name, edits)| name == "edits" && !edits.is_empty()) {
         true => Thread::Reader,
         false => Thread::Worker,
