@@ -947,6 +947,29 @@ fn databases_where_one_lock_keeps_out_another() {
     }
 }
 
+/// A killed run may have left the old output under a temporary name. If it is unknown whether the run has ended, the
+/// output cannot be restored, and a new output would hide that the old one exists.
+#[test]
+fn an_old_output_that_cannot_be_restored_is_named() {
+    let Some(injector) = injector() else { return };
+    let scene = Scene::new(
+        "make-book games.pgn --min-game 1 --leveldb index -q",
+        |dir| {
+            write_games(dir, "games.pgn", "famous.pgn", 0, 6);
+            fs::create_dir(dir.join(".index.AbCd1234.old")).unwrap();
+            fs::write(dir.join(".index.AbCd1234.old/CURRENT"), "old").unwrap();
+        },
+    );
+    let outcome = scene.run(injector, "lock", 1);
+    let error = String::from_utf8_lossy(&outcome.output.stderr);
+    assert_eq!(outcome.output.status.code(), Some(1), "{error}");
+    assert_eq!(outcome.files, scene.before, "{error}");
+    assert!(
+        error.contains("index: the old output may be in ") && error.contains(".index.AbCd1234.old"),
+        "{error}"
+    );
+}
+
 /// Tests each output on a full device.
 #[test]
 fn outputs_on_a_full_device() {

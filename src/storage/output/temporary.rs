@@ -370,15 +370,23 @@ pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
 ///
 /// # Errors
 ///
-/// Returns an error if the process that renamed the directory is still running, or if it cannot be renamed back.
+/// Returns an error if the process that renamed the directory is still running, if it is unknown whether it is running,
+/// or if the directory cannot be renamed back.
 pub(super) fn restore(target: &Target) -> Result<bool> {
     let left = left_behind(target, &[rename::ASIDE])?;
     let Some((path, _)) = left.into_iter().find(|(_, is_directory)| *is_directory) else {
         return Ok(false);
     };
     let Some(_claim) = claim_left_behind(target, &path, true)? else {
-        // The directory keeps its temporary name, because the process that renamed it may still be running.
-        return Ok(false);
+        // The process that renamed the directory may still be running. Without this error, the old output would keep its
+        // temporary name, and nobody would know.
+        let problem = format!(
+            "the old output may be in {}, which cannot be opened or locked: if no other polybook is writing, rename \
+             this directory to {}, or move it away",
+            path.display(),
+            target.name.display()
+        );
+        return Err(Error::changed(&target.name, problem));
     };
     rename::to_new(&path, &target.path).at(&target.name, "restore")?;
     Ok(true)
