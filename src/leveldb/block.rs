@@ -143,7 +143,7 @@ pub(super) struct Block {
     entries_end: usize,
     /// The number of restart points; 0 if only the beginning of the block is held.
     restarts: usize,
-    /// The length in bytes of the whole block, even if only its beginning is held.
+    /// The length in bytes of the whole block if only its beginning is held, and otherwise 0.
     len: usize,
     /// The offset of the block in its file.
     offset: u64,
@@ -184,7 +184,6 @@ impl Block {
     /// A restart point is an entry whose key is stored whole.
     pub(super) fn new(bytes: Vec<u8>, offset: u64, path: &Arc<Path>) -> Result<Block> {
         let mut block = Block::of_first_part(bytes, 0, offset, path);
-        block.len = block.bytes.len();
         let restarts = || {
             let (rest, count) = block.bytes.split_last_chunk()?;
             let restarts = u32::from_le_bytes(*count) as usize;
@@ -234,7 +233,7 @@ impl Block {
         let entries = &self.bytes[..self.entries_end];
         let mut rest = entries.get(state.next..).unwrap_or_default();
         if rest.is_empty() {
-            if self.restarts == 0 && self.len > 0 && state.next <= self.entries_end {
+            if self.len > 0 && state.next <= self.entries_end {
                 return Err(self.damaged("a long block is malformed"));
             }
             return Ok(false);
@@ -265,7 +264,7 @@ impl Block {
             // list of restart points begins.
             let restarts = state.passed / RESTART_INTERVAL + 1;
             let is_last = self.len.checked_sub(end)? == 4 * (restarts + 1);
-            return (self.restarts == 0 && is_last).then_some(start..end);
+            return is_last.then_some(start..end);
         }
         Some(start..end)
     }
@@ -383,6 +382,52 @@ mod tests {
                 block.parts(&found).unwrap(),
                 (&key[..], newest, EntryKind::Value)
             );
+        }
+    }
+
+    #[test]
+    fn a_key_shares_at_most_the_whole_key_before_it() {
+        let first = [&[0, 9, 0][..], b"a", &key::trailer(2)].concat();
+        for (shared, is_valid) in [(9, true), (10, false), (127, false)] {
+            let second = [&[shared, 8, 0][..], &key::trailer(1)].concat();
+            let restarts = [0_u32.to_le_bytes(), 1_u32.to_le_bytes()].concat();
+            let bytes = [first.clone(), second, restarts].concat();
+            let block = Block::new(bytes, 0, &Arc::from(Path::new("table"))).unwrap();
+            let mut state = EntryState::default();
+            assert!(block.advance(&mut state).unwrap());
+            assert_eq!(block.advance(&mut state).is_ok(), is_valid, "{shared}");
+        }
+    }
+
+    #[test]
+    fn a_long_value_ends_where_the_restarts_begin() {
+        const LONG: usize = 9000;
+        for before in [0, 15, 16, 17, 40] {
+            let mut builder = BlockBuilder::new();
+            for number in 0..=before {
+                let len = if number < before { 0 } else { LONG };
+                builder.add_key(&[number], &key::trailer(1), len);
+            }
+            let len = builder.size() + LONG;
+            for (len, is_valid) in [
+                (len, true),
+                (len - 4, false),
+                (len + 4, false),
+                (LONG, false),
+            ] {
+                let held = builder.entries().to_vec();
+                let block = Block::of_first_part(held, len, 0, &Arc::from(Path::new("table")));
+                let mut state = EntryState::default();
+                for _ in 0..before {
+                    assert!(block.advance(&mut state).unwrap());
+                }
+                let is_there = block.advance(&mut state);
+                assert_eq!(is_there.is_ok(), is_valid, "{before} {len}");
+                if is_valid {
+                    assert_eq!((state.value.len(), block.value(&state)), (LONG, None));
+                    assert!(!block.advance(&mut state).unwrap());
+                }
+            }
         }
     }
 }

@@ -320,17 +320,16 @@ pub(crate) fn is_file_of_database(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
     };
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match name.rsplit_once('.') {
-        Some((number, "ldb" | "sst" | "log" | "dbtmp")) => is_number(number),
+        Some((number, "ldb" | "sst" | "log" | "dbtmp")) => manifest::is_number(number),
         _ => OWN_NAMES.contains(&name) || manifest::is_manifest(name),
     }
 }
 
 /// Returns the number of the log file `path`, or `None` if `path` is not a log file.
 fn log_number(path: &Path) -> Option<u64> {
-    let is_log = path.extension()? == "log";
-    is_log.then(|| path.file_stem()?.to_str()?.parse().ok())?
+    let number = path.file_name()?.to_str()?.strip_suffix(".log")?;
+    manifest::is_number(number).then(|| number.parse().ok())?
 }
 
 // Windows does not remove a directory that contains open files.
@@ -398,6 +397,13 @@ mod tests {
             assert_eq!(value_in(&tables, number).unwrap(), b"value");
         }
         assert_eq!(rlimit::Resource::NOFILE.get().unwrap().0, LIMIT);
+        // The last table is opened when it is used, and must then still be the same file.
+        let other = dir.path().join("other");
+        tables_in(&other, b"other");
+        let last = TableFile::name(TABLES - 1);
+        fs::rename(other.join(&last), path.join(&last)).unwrap();
+        let err = value_in(&tables, TABLES - 1).unwrap_err().to_string();
+        assert!(err.contains("replaced"), "{err}");
     }
 
     #[test]
@@ -426,6 +432,41 @@ mod tests {
             let err = value_in(&none, 5).unwrap_err().to_string();
             assert!(err.contains("idx") && err.contains("replaced"), "{err}");
         }
+    }
+
+    #[test]
+    fn files_of_a_database_have_certain_names() {
+        let own = [
+            "000003.ldb",
+            "3.sst",
+            "12.log",
+            "7.dbtmp",
+            "CURRENT",
+            "LOCK",
+            "LOG",
+            "LOG.old",
+            "MANIFEST-000001",
+        ];
+        for name in own {
+            assert!(is_file_of_database(name.as_ref()), "{name}");
+        }
+        let other = [
+            "",
+            "3",
+            ".log",
+            "x3.ldb",
+            "3x.ldb",
+            "+3.log",
+            "3.txt",
+            "games.log",
+            "MANIFEST-",
+            "MANIFEST-1.bak",
+        ];
+        for name in other {
+            assert!(!is_file_of_database(name.as_ref()), "{name}");
+        }
+        let not_text = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff.log");
+        assert!(!is_file_of_database(not_text));
     }
 
     #[test]

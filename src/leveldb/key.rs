@@ -79,11 +79,8 @@ pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
 /// or equal to `last`, the last internal key of the block.
 pub(super) fn separator_at_end(last: &[u8]) -> Vec<u8> {
     let mut next = user_key(last).to_vec();
-    match next.iter().position(|byte| *byte != 0xff) {
-        Some(at) => {
-            next[at] += 1;
-            next.truncate(at + 1);
-        }
+    match next.iter_mut().find(|byte| **byte != 0xff) {
+        Some(byte) => *byte += 1,
         None => next.push(0xff),
     }
     separator(last, &next)

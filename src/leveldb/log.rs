@@ -165,7 +165,7 @@ impl Memtable {
         let mut rest = batch;
         let first = u64::from_le_bytes(take_array(&mut rest)?);
         let count = u32::from_le_bytes(take_array(&mut rest)?);
-        for sequence in (first..).take(count as usize) {
+        for sequence in first..first.checked_add(count.into())? {
             let kind = *rest.split_off_first()?;
             let key = take_string(&mut rest)?.to_vec();
             let value = match kind {
@@ -269,6 +269,21 @@ mod tests {
                 .collect();
             let found = records(&log).ok().map(|records| records.len());
             assert_eq!(found, expected, "{kinds:?}");
+        }
+    }
+
+    #[test]
+    fn sequence_numbers_do_not_overflow() {
+        for (first, count, is_valid) in [
+            (u64::MAX - 2, 2, true),
+            (u64::MAX - 1, 2, false),
+            (u64::MAX, 1, false),
+        ] {
+            // The entries delete the key `a`.
+            let entries = [0, 1, b'a'].repeat(count as usize);
+            let batch = [&first.to_le_bytes()[..], &u32::to_le_bytes(count), &entries].concat();
+            let read = Memtable::default().read_log(&of_record(&batch));
+            assert_eq!(read.is_ok(), is_valid, "{first}");
         }
     }
 

@@ -261,9 +261,12 @@ pub(super) fn name_in(directory: &Path) -> Result<String> {
 
 /// Returns `true` if `name` has the form of a manifest's file name, such as `MANIFEST-000001`.
 pub(super) fn is_manifest(name: &str) -> bool {
-    name.strip_prefix("MANIFEST-").is_some_and(|number| {
-        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-    })
+    name.strip_prefix("MANIFEST-").is_some_and(is_number)
+}
+
+/// Returns `true` if `text` is a number in the name of a file.
+pub(super) fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -295,7 +298,17 @@ mod tests {
             assert_eq!(version.levels[6], tables);
             assert!(version.levels[..6].iter().all(Vec::is_empty));
             assert_eq!(version.required_log(), None);
+            assert!(!(0..LOG_NUMBER).any(|number| version.needs_log(number)));
         }
+    }
+
+    #[test]
+    fn tables_may_be_listed_in_any_order() {
+        let mut tables = tables();
+        tables.reverse();
+        let version = Version::parse(&log::of_record(&edit(&tables))).unwrap();
+        tables.reverse();
+        assert_eq!(version.levels[6], tables);
     }
 
     #[test]
@@ -309,15 +322,18 @@ mod tests {
         }
         assert!(Version::parse(b"").is_err());
         // Only an edit with all of these fields describes a database.
-        let mut partial = Vec::new();
-        put_varint(&mut partial, tag::COMPARATOR);
-        put_string(&mut partial, COMPARATOR);
-        for tag in [tag::LOG_NUMBER, tag::NEXT_NUMBER, tag::LAST_SEQUENCE] {
-            assert!(Version::parse(&log::of_record(&partial)).is_err());
-            put_varint(&mut partial, tag);
-            put_varint(&mut partial, 5);
+        let fields = [tag::LOG_NUMBER, tag::NEXT_NUMBER, tag::LAST_SEQUENCE];
+        for missing in fields.map(Some).into_iter().chain([None]) {
+            let mut edit = Vec::new();
+            put_varint(&mut edit, tag::COMPARATOR);
+            put_string(&mut edit, COMPARATOR);
+            for tag in fields.into_iter().filter(|tag| Some(*tag) != missing) {
+                put_varint(&mut edit, tag);
+                put_varint(&mut edit, 5);
+            }
+            let version = Version::parse(&log::of_record(&edit));
+            assert_eq!(version.is_ok(), missing.is_none(), "{missing:?}");
         }
-        Version::parse(&log::of_record(&partial)).unwrap();
         let mut other_order = edit(&[]);
         other_order[5] ^= 1;
         assert!(Version::parse(&log::of_record(&other_order)).is_err());
@@ -364,6 +380,29 @@ mod tests {
         ] {
             assert!(!is_manifest(name), "{name}");
         }
+    }
+
+    #[test]
+    fn the_current_manifest_is_in_the_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let current = dir.path().join(CURRENT);
+        fs::write(&current, "MANIFEST-000007\n").unwrap();
+        assert_eq!(name_in(dir.path()).unwrap(), "MANIFEST-000007");
+        for text in [
+            &b"../MANIFEST-000007\n"[..],
+            b"MANIFEST-000007",
+            b"\n",
+            b"\xff\n",
+        ] {
+            fs::write(&current, text).unwrap();
+            let err = name_in(dir.path()).unwrap_err().to_string();
+            assert!(err.contains("the name of a manifest"), "{err}");
+        }
+        // A file that is too large for a manifest or a log is not read.
+        let file = fs::File::create(&current).unwrap();
+        file.set_len((256 << 20) + 1).unwrap();
+        let err = name_in(dir.path()).unwrap_err().to_string();
+        assert!(err.contains("are possible"), "{err}");
     }
 
     proptest! {

@@ -316,9 +316,7 @@ impl<W: Write> BlockWriter<W> {
         if self.missing > 0 {
             return Err(io::Error::other("a value is shorter than it was"));
         }
-        if !self.chunk.is_empty() {
-            self.write_chunk()?;
-        }
+        self.write_chunk()?;
         let (offset, size) = (self.start, self.offset - self.start);
         self.write(&[SNAPPY])?;
         let checksum = masked(self.checksum).to_le_bytes();
@@ -843,6 +841,7 @@ mod tests {
         super::{cursor::TableCursor, files::OpenPermit},
         *,
     };
+    use crate::storage::positioned::write_all_at;
 
     /// A block can be passed in parts of any size: its bytes are the same, and only one chunk of it is in memory.
     #[test]
@@ -875,7 +874,7 @@ mod tests {
         file.write_all(bytes).unwrap();
         let permit = OpenPermit::acquire(usize::MAX).unwrap();
         let description = TableFile {
-            number: 3,
+            number: 1000,
             size: bytes.len() as u64,
             first_key: b"a".to_vec(),
             last_key: b"c".to_vec(),
@@ -907,6 +906,57 @@ mod tests {
         }
     }
 
+    /// Opens a table with the given blocks, each of which consists of keys and sequence numbers. `index` contains the
+    /// internal key and the block of each entry of the index.
+    fn table_with(blocks: &[&[(&str, u64)]], index: &[(Vec<u8>, usize)]) -> Arc<Table> {
+        let mut writer = BlockWriter::new(Vec::new());
+        let handles = blocks.iter().map(|entries| {
+            let mut block = BlockBuilder::new();
+            for (key, sequence) in *entries {
+                block.add_key(key.as_bytes(), &key::trailer(*sequence), 0);
+            }
+            writer.write_block(block.finish()).unwrap()
+        });
+        let handles: Vec<Handle> = handles.collect();
+        let mut block = BlockBuilder::new();
+        for (separator, number) in index {
+            let mut place = Vec::new();
+            handles[*number].put(&mut place);
+            block.add_key(separator, &[], place.len());
+            block.value().extend_from_slice(&place);
+        }
+        let mut footer = vec![0; 2];
+        let index = writer.write_block(block.finish()).unwrap();
+        index.put(&mut footer);
+        footer.resize(FOOTER_SIZE - MAGIC.len(), 0);
+        table_of(&[&writer.out[..], &footer, &MAGIC].concat())
+    }
+
+    /// Reads all entries of a table, and returns their number.
+    fn read_all(table: Arc<Table>) -> Result<usize> {
+        let mut cursor = TableCursor::new(table, usize::MAX, b"")?;
+        let mut entries = 0;
+        while cursor.advance()? {
+            entries += 1;
+        }
+        Ok(entries)
+    }
+
+    /// Checks that reading all entries of a table fails because of `problem`, or returns `entries` entries.
+    fn check_entries(table: Arc<Table>, entries: usize, problem: Option<&str>) {
+        match (read_all(table), problem) {
+            (Ok(found), None) => assert_eq!(found, entries),
+            (Err(err), Some(problem)) => assert!(err.to_string().contains(problem), "{err}"),
+            (found, problem) => panic!("{found:?} instead of {problem:?}"),
+        }
+    }
+
+    fn internal(key: &str, sequence: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        key::put(&mut out, key.as_bytes(), sequence);
+        out
+    }
+
     #[test]
     fn an_index_that_contradicts_its_blocks_is_damage() {
         for (index, problem) in [
@@ -920,38 +970,123 @@ mod tests {
             ([("b", 0, 0), ("d", 0, 0)], Some("overlap")),
             ([("b", 0, 1), ("d", 0, 0)], Some("not in order")),
         ] {
-            let mut writer = BlockWriter::new(Vec::new());
-            let handles = ["a", "c"].map(|key| {
-                let mut block = BlockBuilder::new();
-                block.add_key(key.as_bytes(), &key::trailer(1), 0);
-                writer.write_block(block.finish()).unwrap()
-            });
-            let mut block = BlockBuilder::new();
-            for (separator, sequence, number) in index {
-                let mut place = Vec::new();
-                handles[number].put(&mut place);
-                block.add_key(separator.as_bytes(), &key::trailer(sequence), place.len());
-                block.value().extend_from_slice(&place);
-            }
-            let mut footer = vec![0; 2];
-            let index = writer.write_block(block.finish()).unwrap();
-            index.put(&mut footer);
-            footer.resize(FOOTER_SIZE - MAGIC.len(), 0);
-            let table = table_of(&[&writer.out[..], &footer, &MAGIC].concat());
-            let mut cursor = TableCursor::new(table, usize::MAX, b"").unwrap();
-            let mut entries = 0;
-            let end = loop {
-                match cursor.advance() {
-                    Ok(true) => entries += 1,
-                    Ok(false) => break None,
-                    Err(err) => break Some(err.to_string()),
-                }
+            let index = index.map(|(key, sequence, block)| (internal(key, sequence), block));
+            check_entries(table_with(&[&[("a", 1)], &[("c", 1)]], &index), 2, problem);
+        }
+        // The last separator is too short for an internal key.
+        let index = [(internal("b", 0), 0), (b"d".to_vec(), 1)];
+        let table = table_with(&[&[("a", 1)], &[("c", 1)]], &index);
+        check_entries(table, 2, Some("malformed"));
+        check_entries(table_with(&[], &[]), 0, Some("not in order"));
+    }
+
+    #[test]
+    fn the_entries_of_a_key_begin_with_the_newest() {
+        for (sequences, problem) in [
+            ([2, 1], None),
+            ([1, 1], Some("not in order")),
+            ([1, 2], Some("not in order")),
+        ] {
+            let [first, second] = sequences.map(|sequence| ("a", sequence));
+            let index = [(internal("d", 0), 0)];
+            check_entries(
+                table_with(&[&[first, second, ("c", 1)]], &index),
+                3,
+                problem,
+            );
+        }
+    }
+
+    /// Returns the bytes of a table with the value `value`.
+    fn table_with_value(value: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut builder = TableBuilder::new(&mut bytes);
+        builder.add(b"a", value).unwrap();
+        builder.finish(3).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_file_that_does_not_end_like_a_table_is_damaged() {
+        let mut bytes = table_with_value(b"value");
+        table_of(&bytes).read_index().unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        for (bytes, problem) in [
+            (&bytes[..], "is not the end of a table"),
+            (&bytes[..FOOTER_SIZE - 1], "too short"),
+        ] {
+            let err = table_of(bytes).read_index().unwrap_err().to_string();
+            assert!(err.contains(problem), "{err}");
+        }
+    }
+
+    #[test]
+    fn small_blocks_are_read_once_and_large_ones_each_time() {
+        let mut random = fastrand::Rng::with_seed(5);
+        for (len, is_kept) in [(100, true), (2 * MAX_CACHED_SIZE as usize, false)] {
+            let value: Vec<u8> = (0..len).map(|_| random.u8(..)).collect();
+            let bytes = table_with_value(&value);
+            let (table, cache) = (table_of(&bytes), BlockCache::default());
+            let found = table.get(b"a", &cache).unwrap();
+            assert!(found == Some(Some(value)));
+            let TableSource::Open(file, _) = &table.source else {
+                panic!("the file is open");
             };
-            match (end, problem) {
-                (None, None) => assert_eq!(entries, 2),
-                (Some(err), Some(problem)) => assert!(err.contains(problem), "{err}"),
-                (end, problem) => panic!("{end:?} instead of {problem:?}"),
+            write_all_at(file, &vec![0; bytes.len()], 0).unwrap();
+            let again = table.get(b"a", &cache).ok();
+            assert!(again == is_kept.then_some(found), "{len}");
+        }
+    }
+
+    #[test]
+    fn a_block_cannot_be_much_longer_than_what_is_stored() {
+        let chunk = vec![b'x'; SNAPPY_CHUNK_SIZE];
+        for (len, is_possible) in [(1 << 20, false), (3 * SNAPPY_CHUNK_SIZE, true)] {
+            let mut writer = BlockWriter::new(Vec::new());
+            writer.begin(len).unwrap();
+            writer.put(&chunk).unwrap();
+            writer.missing = 0;
+            let handle = writer.finish().unwrap();
+            let block = table_of(&writer.out).long_block(handle, 0);
+            assert_eq!(block.is_ok(), is_possible, "{len}");
+        }
+    }
+
+    #[test]
+    fn elements_of_every_kind_are_unpacked() {
+        let mut part = Vec::new();
+        let mut check = |stored: &[u8], expected: &[u8]| {
+            // What follows belongs to the next chunk.
+            let longer = [stored, b"next"].concat();
+            let taken = unpack(&longer, expected.len(), &mut part);
+            assert_eq!(taken, Some(stored.len()));
+            assert!(part == expected);
+            let shorter = &stored[..stored.len() - 1];
+            assert_eq!(unpack(shorter, expected.len(), &mut part), None);
+        };
+        for len in [1, 59, 60, 61, 256, 257, 65_536] {
+            let literal: Vec<u8> = (0..len).map(|at| at as u8).collect();
+            if len <= 60 {
+                check(&[&[(len as u8 - 1) << 2][..], &literal].concat(), &literal);
             }
+            let digits = (len as u32 - 1).to_le_bytes();
+            for count in 1..=4 {
+                if digits[count..] == [0; 4][count..] {
+                    let tag = (59 + count as u8) << 2;
+                    check(&[&[tag], &digits[..count], &literal].concat(), &literal);
+                }
+            }
+        }
+        for (copy, len) in [
+            (&[1, 4][..], 4),
+            (&[1 | 7 << 2, 4], 11),
+            (&[2, 4, 0], 1),
+            (&[2 | 63 << 2, 4, 0], 64),
+            (&[3, 4, 0, 0, 0], 1),
+            (&[3 | 63 << 2, 4, 0, 0, 0], 64),
+        ] {
+            let expected: Vec<u8> = b"abcd".iter().copied().cycle().take(4 + len).collect();
+            check(&[&[3 << 2][..], b"abcd", copy].concat(), &expected);
         }
     }
 

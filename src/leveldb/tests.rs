@@ -11,11 +11,11 @@ use rusty_leveldb::{
 use super::{
     Database, FIRST_TABLE, TableBuilder, TableFile, TableValue,
     block::{Block, BlockBuilder, EntryState},
-    coding::take_size,
+    coding::{put_string, take_size},
     cursor::TableCursor,
     database::Tables,
-    manifest,
-    table::{BLOCK_TRAILER_SIZE, BlockCache, FOOTER_SIZE},
+    log, manifest,
+    table::{BLOCK_TRAILER_SIZE, BlockCache, FOOTER_SIZE, MAGIC},
 };
 
 type EntryMap = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -71,6 +71,8 @@ fn end_and_index(table: &[u8]) -> (usize, &[u8]) {
     let mut footer = &table[table.len() - FOOTER_SIZE..];
     let mut next = || take_size(&mut footer).unwrap();
     let (end, _, index, size) = (next(), next(), next(), next());
+    let (padding, _) = footer.split_at(footer.len() - MAGIC.len());
+    assert!(padding.iter().all(|byte| *byte == 0));
     (end, &table[index..index + size + BLOCK_TRAILER_SIZE])
 }
 
@@ -201,7 +203,7 @@ proptest! {
         if has_footer {
             let mut footer = vec![0, 0, offset, (size & 0x7f) as u8 | 0x80, (size >> 7) as u8];
             footer.resize(40, 0);
-            footer.extend_from_slice(&super::table::MAGIC);
+            footer.extend_from_slice(&MAGIC);
             bytes.extend(footer);
         }
         check_bytes(bytes, &key);
@@ -220,7 +222,7 @@ proptest! {
         super::coding::put_varint(&mut footer, size);
         footer.resize(40, 0);
         block.extend(footer);
-        block.extend_from_slice(&super::table::MAGIC);
+        block.extend_from_slice(&MAGIC);
         check_bytes(block, &key);
     }
 }
@@ -283,6 +285,7 @@ fn entries_are_passed_from_any_key_to_any_other() {
         let mut tables = database.tables_in_order().unwrap();
         tables.retain(|table| table.last_key >= start);
         let mut cursor = database.tables_cursor(tables, &start, usize::MAX).unwrap();
+        cursor.skip_hidden().unwrap();
         // The cursor begins at a block, so its first entry may be less than `start`.
         while cursor.key_before(&start).is_some() {
             cursor.advance().unwrap();
@@ -437,8 +440,10 @@ fn long_values_are_read_in_parts() {
         ("b", 900_000),
         ("c", 20),
         ("d", 200_000),
-        ("e", 131_072),
-        ("f", 1),
+        // A block of 128 KiB is read as a whole, and a longer one is not.
+        ("e", 131_050),
+        ("f", 131_051),
+        ("g", 1),
     ]
     .map(|(key, len)| (key.as_bytes().to_vec(), long(len)))
     .into();
@@ -446,7 +451,8 @@ fn long_values_are_read_in_parts() {
     let database = Database::open(dir.path()).unwrap();
     let mut found = EntryMap::new();
     let mut parts = Vec::new();
-    let mut cursor = database.entries(10_000).unwrap();
+    let mut cursor = database.entries(0).unwrap();
+    assert_eq!(cursor.passed(), 0);
     while cursor.advance().unwrap() {
         let key = cursor.key().to_vec();
         match cursor.value() {
@@ -454,6 +460,7 @@ fn long_values_are_read_in_parts() {
             TableValue::Long(value) => parts.push((key, value)),
         }
     }
+    assert_eq!(cursor.passed(), database.table_sizes().iter().sum::<u64>());
     assert_eq!(parts.len(), 3);
     for (key, value) in &parts {
         let mut bytes = Vec::new();
@@ -608,6 +615,9 @@ fn a_table_may_have_the_name_that_old_versions_gave_it() {
     let dir = our_database(&entries, 1);
     let old = dir.path().join(TableFile::old_name(FIRST_TABLE));
     let new = dir.path().join(TableFile::name(FIRST_TABLE));
+    // The new name goes first.
+    fs::write(&old, b"another table").unwrap();
+    assert_eq!(all_entries(&Database::open(dir.path()).unwrap()), entries);
     fs::rename(&new, &old).unwrap();
     let database = Database::open(dir.path()).unwrap();
     assert_eq!(all_entries(&database), entries);
@@ -652,22 +662,33 @@ fn filters_are_verified() {
     }
 }
 
-#[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
-#[test]
-fn a_log_with_entries_may_not_be_missing() {
+/// Writes a database with `rusty-leveldb`, which opens it for each of `batches`. Each opening moves the entries of the
+/// batch before from the log to a table.
+fn foreign_database(batches: &[&[(&str, Option<&str>)]]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    // The second opening moves the first entry to a table, and begins a log that the manifest names.
-    for key in [b"a", b"b"] {
+    for batch in batches {
         let options = Options {
             reuse_logs: false,
+            reuse_manifest: false,
             ..Options::default()
         };
         let mut db = DB::open(dir.path(), options).unwrap();
-        db.put(key, b"value").unwrap();
+        for (key, value) in *batch {
+            match value {
+                Some(value) => db.put(key.as_bytes(), value.as_bytes()).unwrap(),
+                None => db.delete(key.as_bytes()).unwrap(),
+            }
+        }
         db.close().unwrap();
     }
+    dir
+}
+
+#[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
+#[test]
+fn a_log_with_entries_may_not_be_missing() {
+    let dir = foreign_database(&[&[("a", Some("1"))], &[("b", Some("2"))]]);
     let database = Database::open(dir.path()).unwrap();
-    assert!(!database.is_empty());
     let err = database.tables_in_order().unwrap_err().to_string();
     assert!(err.contains("another program"), "{err}");
     for name in Database::names_in(dir.path()).unwrap() {
@@ -677,4 +698,101 @@ fn a_log_with_entries_may_not_be_missing() {
     }
     let err = Database::open(dir.path()).unwrap_err().to_string();
     assert!(err.contains("is missing"), "{err}");
+}
+
+#[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
+#[test]
+fn tables_of_the_first_level_are_put_in_order() {
+    let dir = foreign_database(&[&[("a", Some("1"))], &[("b", Some("2"))], &[]]);
+    let database = Database::open(dir.path()).unwrap();
+    let numbers: Vec<u64> = database
+        .version
+        .tables()
+        .map(|table| table.number)
+        .collect();
+    assert!(numbers.len() == 2 && numbers[0] > numbers[1], "{numbers:?}");
+    let tables = database.tables_in_order().unwrap();
+    assert!(
+        tables
+            .iter()
+            .map(|table| &table.first_key[..])
+            .eq([b"a", b"b"])
+    );
+}
+
+#[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
+#[test]
+fn a_deletion_in_a_table_hides_the_value_in_an_older_table() {
+    let (old, new) = (("a", Some("old")), ("b", Some("new")));
+    let dir = foreign_database(&[&[old, ("b", Some("old"))], &[("a", None), new], &[]]);
+    let database = Database::open(dir.path()).unwrap();
+    assert_eq!(database.version.tables().count(), 2);
+    assert_eq!(database.get(b"a").unwrap(), None);
+    assert_eq!(database.get(b"b").unwrap().unwrap(), b"new");
+    assert_eq!(
+        all_entries(&database),
+        [(b"b".to_vec(), b"new".to_vec())].into()
+    );
+}
+
+#[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
+#[test]
+fn a_database_with_entries_in_tables_or_logs_is_not_empty() {
+    let empty = tempfile::tempdir().unwrap();
+    manifest::write(empty.path(), &[]).unwrap();
+    let in_tables = our_database(&[(b"a".to_vec(), b"1".to_vec())].into(), 1);
+    let in_a_log = foreign_database(&[&[("a", Some("1"))]]);
+    for (dir, is_empty) in [(empty, true), (in_tables, false), (in_a_log, false)] {
+        assert_eq!(Database::open(dir.path()).unwrap().is_empty(), is_empty);
+    }
+}
+
+#[test]
+fn logs_are_read_from_the_oldest_to_the_newest_that_the_manifest_needs() {
+    let dir = our_database(&[(b"a".to_vec(), b"of the table".to_vec())].into(), 1);
+    let write = |name: &str| {
+        // The sequence number, the number of entries and the kind of the entry.
+        let mut batch = [&7_u64.to_le_bytes()[..], &1_u32.to_le_bytes(), &[1]].concat();
+        put_string(&mut batch, b"a");
+        put_string(&mut batch, name.as_bytes());
+        fs::write(dir.path().join(name), log::of_record(&batch)).unwrap();
+    };
+    let value = || {
+        Database::open(dir.path())
+            .unwrap()
+            .get(b"a")
+            .unwrap()
+            .unwrap()
+    };
+    // The manifest needs the logs from the number 2 on.
+    write("000001.log");
+    write("+9.log");
+    assert_eq!(value(), b"of the table");
+    for number in [5, 9, 2, 8, 3, 7, 4, 6] {
+        write(&format!("{number:06}.log"));
+    }
+    assert_eq!(value(), b"000009.log");
+    let names = Database::names_in(dir.path()).unwrap();
+    assert!(
+        names.contains("000002.log") && !names.contains("000001.log"),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn a_cursor_that_found_damage_fails_again() {
+    let entries: EntryMap = [b"a", b"b"]
+        .map(|key| (key.to_vec(), b"value".to_vec()))
+        .into();
+    let dir = our_database(&entries, 1);
+    let path = dir.path().join(TableFile::name(FIRST_TABLE + 1));
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[1] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let database = Database::open(dir.path()).unwrap();
+    let mut cursor = database.entries(usize::MAX).unwrap();
+    assert!(cursor.advance().unwrap());
+    for _ in 0..2 {
+        assert!(cursor.advance().is_err());
+    }
 }
