@@ -660,6 +660,109 @@ mod tests {
     }
 
     #[test]
+    fn many_runs_are_merged_in_rounds_and_added_up() {
+        let shards = Shards::new(Memory::default().with_bytes(0));
+        let mut expected = std::collections::BTreeMap::<u128, u128>::new();
+        // The first shard does not fit into the budget for all shards, and the last one fits.
+        for (shard, len, kinds) in [(0_u128, 20_000, 18_000), (255, 5000, 3000)] {
+            let record = |number: u128| shard << 120 | (number * 7919 % kinds) << 64;
+            let records: Vec<Sum> = (0..len).map(|number| Sum(record(number) | 1)).collect();
+            for record in &records {
+                *expected.entry(record.0 >> 16).or_insert(0) += 1;
+            }
+            shards.append(&records).unwrap();
+        }
+        let sealed = shards.seal().unwrap();
+        let len = |shard| sealed.shard_len(shard);
+        assert_eq!((len(0), len(1), len(254), len(255)), (18_000, 0, 0, 3000));
+        let mut found = Vec::new();
+        for shard in 0..SHARDS {
+            assert_eq!(sealed.is_in_memory(shard), shard > 0);
+            sealed.for_each(shard, |record| found.push(record)).unwrap();
+        }
+        let expected = expected.iter().map(|(kind, sum)| Sum(kind << 16 | sum));
+        assert!(found.into_iter().eq(expected));
+        assert!(sealed.is_spilled());
+        let in_memory = len(255) * size_of::<Sum>() as u64;
+        assert_eq!(sealed.bytes_in_memory(), in_memory);
+        let mut buffer = Vec::new();
+        for (shard, first) in [(0, 0), (255, 255_u128 << 120)] {
+            let range = sealed.range(shard, 1000..1002, &mut buffer).unwrap();
+            let kinds = range.iter().map(|record| record.0 >> 64);
+            assert!(kinds.eq([1000_u128, 1001].map(|kind| first >> 64 | kind)));
+        }
+    }
+
+    #[test]
+    fn groups_of_sorted_sources_are_added_up_and_kept_or_dropped() {
+        const SOURCES: usize = 3;
+        // The groups have one to three records. Most of them are in one shard, which exceeds its quota.
+        let mut records: Vec<Sum> = (0..2000u64)
+            .flat_map(|number| {
+                let rank = match number % 4 {
+                    0 => number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                    _ => 7 << 56 | number,
+                };
+                (0..=number % 3)
+                    .map(move |low| Sum(u128::from(rank) << 64 | u128::from(low) << 16 | 1))
+            })
+            .collect();
+        records.sort_unstable();
+        let open = |shards: Range<usize>| {
+            let source = |_| -> Refill<'_, Sum> {
+                let within = records.iter().copied();
+                let within: Vec<Sum> = within
+                    .filter(|record| shards.contains(&record.shard()))
+                    .collect();
+                let mut within = within.into_iter();
+                Box::new(move |out| {
+                    out.extend(within.by_ref().take(100));
+                    Ok(())
+                })
+            };
+            (0..SOURCES).map(source).collect()
+        };
+        let keeps = |group: &[Sum]| group.len() != 2;
+        let spilled = AtomicU64::new(0);
+        let watch = |bytes| {
+            spilled.store(bytes, Ordering::Relaxed);
+            Ok(())
+        };
+        let memory = Memory::default().with_bytes(0);
+        // One thread merges the ranges from first to last, so the last call knows the bytes of all ranges before.
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(1)
+            .build()
+            .unwrap();
+        let merged = pool.install(|| merge_ordered(4, &memory, open, keeps, watch));
+        let (merged, dropped) = merged.unwrap();
+        let groups = records.chunk_by(|a, b| a.rank() == b.rank());
+        let (kept, other): (Vec<&[Sum]>, Vec<&[Sum]>) = groups.partition(|group| keeps(group));
+        let groups = other.len() as u64;
+        assert_eq!(
+            dropped,
+            Dropped {
+                groups,
+                records: 2 * groups
+            }
+        );
+        let mut found: Vec<Sum> = Vec::new();
+        for shard in 0..SHARDS {
+            assert_eq!(merged.is_in_memory(shard), shard != 7);
+            let of_shard = merged.records(shard).map(Result::unwrap);
+            found.extend(of_shard.inspect(|record| assert_eq!(record.shard(), shard)));
+        }
+        let expected = kept.concat().into_iter();
+        assert!(
+            found
+                .into_iter()
+                .eq(expected.map(|record| Sum(record.0 - 1 + SOURCES as u128)))
+        );
+        // What has been written at least: the records of the large shard, except those in a buffer.
+        assert!(spilled.into_inner() > 16 << 10);
+    }
+
+    #[test]
     fn a_shard_may_fill_three_quarters_of_its_share_of_the_budget() {
         let quota = |bytes| quota(&Memory::default().with_bytes(bytes));
         assert_eq!(quota(SHARDS * size_of::<u128>() * 1000), 750);

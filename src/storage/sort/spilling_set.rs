@@ -203,6 +203,37 @@ mod tests {
     }
 
     #[test]
+    fn keys_and_fingerprints_are_found_in_runs() {
+        let mut seen = SpillingSet::new(Memory::default().with_bytes(0));
+        let key = |number: u64| number << 52 | 1;
+        // Keys in ascending order are known to be new without reading the runs.
+        for number in 0..3 * MIN_CAPACITY as u64 + 1 {
+            assert!(seen.insert_key(key(number)).unwrap());
+        }
+        assert_eq!((seen.runs.len(), seen.recent.len()), (2, 1));
+        for number in (0..=3 * MIN_CAPACITY as u64).step_by(64) {
+            let fingerprint = u128::from(key(number)) << 64;
+            assert!(seen.contains(fingerprint).unwrap());
+            assert!(seen.contains_key(key(number)).unwrap());
+            assert!(!seen.insert_key(key(number)).unwrap());
+            assert!(!seen.contains(fingerprint + 1).unwrap());
+            assert!(!seen.contains_key(key(number) + 1).unwrap());
+        }
+        assert_eq!((seen.runs.len(), seen.recent.len()), (2, 1));
+    }
+
+    #[test]
+    fn fingerprints_with_equal_high_bits_may_fill_several_blocks() {
+        let sorted = (0..1500_u128).map(|low| ((low / 1200) << 64) | (low % 1200 * 2));
+        let run = SortedRun::write(&Memory::default(), sorted.clone().map(Ok)).unwrap();
+        for fingerprint in sorted.step_by(5) {
+            assert!(run.contains(fingerprint).unwrap());
+            assert!(!run.contains(fingerprint + 1).unwrap());
+        }
+        assert!(!run.contains(2 << 64).unwrap());
+    }
+
+    #[test]
     fn runs_are_merged() {
         let mut seen = SpillingSet::new(Memory {
             bytes: 0,

@@ -381,4 +381,32 @@ mod tests {
             prop_assert_eq!(found, texts);
         }
     }
+
+    /// Beginnings of more than 16 bytes are compared in two steps, and those of more than 32 bytes in three.
+    #[test]
+    fn texts_with_long_equal_beginnings_are_sorted() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut texts: Vec<Vec<u8>> = (0..400)
+            .map(|_| {
+                let mut text =
+                    vec![b'a'; *random.choice(&[7, 8, 15, 16, 17, 31, 32, 33, 48]).unwrap()];
+                text.extend((0..random.usize(..4)).map(|_| random.choice(b"\0ab").unwrap()));
+                text
+            })
+            .collect();
+        for bytes in [0, 1 << 20] {
+            let mut sorter = TextSorter::new(Memory::default().with_bytes(bytes), None);
+            texts.iter().for_each(|text| sorter.push(text).unwrap());
+            assert_eq!(sorter.spilled_bytes() > 0, bytes == 0);
+            let size: usize = texts.iter().map(|text| LENGTH_SIZE + text.len()).sum();
+            assert_eq!(sorter.size(), size as u64);
+            let found: Vec<Vec<u8>> = sorter
+                .sorted()
+                .map(|text| text.unwrap().into_owned())
+                .collect();
+            texts.sort_unstable();
+            assert_eq!(found, texts);
+            random.shuffle(&mut texts);
+        }
+    }
 }
