@@ -224,6 +224,21 @@ mod tests {
     }
 
     #[test]
+    fn a_fold_ends_with_the_first_error_of_push() {
+        let mut pushed = 0;
+        let result = fold_into(Merge::new([(0..9_u128).map(Ok)]), |_| {
+            pushed += 1;
+            if pushed == 3 {
+                Err(Error::Interrupted)
+            } else {
+                Ok(())
+            }
+        });
+        assert!(matches!(result, Err(Error::Interrupted)));
+        assert_eq!(pushed, 3);
+    }
+
+    #[test]
     fn an_error_ends_the_merge() {
         for at in 0..3 {
             let failing = (0..3).map(|i| {

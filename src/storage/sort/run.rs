@@ -572,6 +572,8 @@ mod tests {
                 let mut some = Vec::<u128>::new();
                 run.read(start..end, &mut some).unwrap();
                 prop_assert_eq!(&some[..], &records[start..end]);
+                run.read(start..len, &mut some).unwrap();
+                prop_assert_eq!(&some[..], &records[start..]);
             }
         }
 

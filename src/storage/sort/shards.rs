@@ -670,8 +670,13 @@ mod tests {
             for record in &records {
                 *expected.entry(record.0 >> 16).or_insert(0) += 1;
             }
-            shards.append(&records).unwrap();
+            for batch in records.chunks(100) {
+                shards.append(batch).unwrap();
+            }
         }
+        let runs = (20_000 / MIN_QUOTA + 5000 / MIN_QUOTA) as u64;
+        let run = MIN_QUOTA * size_of::<Sum>() + size_of::<u32>();
+        assert_eq!(shards.spilled_bytes(), runs * run as u64);
         let sealed = shards.seal().unwrap();
         let len = |shard| sealed.shard_len(shard);
         assert_eq!((len(0), len(1), len(254), len(255)), (18_000, 0, 0, 3000));
@@ -760,6 +765,80 @@ mod tests {
         );
         // What has been written at least: the records of the large shard, except those in a buffer.
         assert!(spilled.into_inner() > 16 << 10);
+    }
+
+    #[test]
+    fn a_shard_spills_if_its_folded_records_exceed_half_of_its_quota() {
+        for (kinds, spills) in [(MIN_QUOTA / 2, false), (MIN_QUOTA / 2 + 1, true)] {
+            let shards = Shards::new(Memory::default().with_bytes(0));
+            let records = (0..10 * MIN_QUOTA).map(|number| (number % kinds) as u128);
+            shards.append(&records.collect::<Vec<u128>>()).unwrap();
+            assert_eq!(shards.spilled_bytes() > 0, spills);
+        }
+    }
+
+    #[test]
+    fn a_merged_shard_exceeds_its_quota_with_one_record_more() {
+        let counts = [MIN_QUOTA, MIN_QUOTA + 1, MIN_QUOTA, MIN_QUOTA];
+        let of_shard = |shard: usize| {
+            (0..counts[shard] as u128).map(move |low| (shard as u128) << 120 | low << 64)
+        };
+        let open = |_| -> Vec<Refill<'_, u128>> {
+            let mut records = (0..counts.len()).flat_map(of_shard).collect::<Vec<u128>>();
+            vec![Box::new(move |out| {
+                out.append(&mut records);
+                Ok(())
+            })]
+        };
+        let memory = Memory::default().with_bytes(0);
+        let (merged, _) = merge_ordered(1, &memory, open, |_| true, |_| Ok(())).unwrap();
+        let in_memory = [0, 1, 2, 3, 4].map(|shard| merged.is_in_memory(shard));
+        assert_eq!(in_memory, [true, false, true, true, true]);
+    }
+
+    /// A number whose packed form is asked for when it is appended to its shard. In the second shard, this waits for the
+    /// other thread of the test.
+    #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    struct Waiting(u128);
+
+    static SECOND_SHARD: std::sync::Barrier = std::sync::Barrier::new(2);
+
+    impl Record for Waiting {
+        type Fold = Dedup<Waiting>;
+
+        fn from_bits(bits: u128) -> Waiting {
+            Waiting(bits)
+        }
+
+        fn to_bits(self) -> u128 {
+            self.0
+        }
+
+        fn rank(self) -> u64 {
+            (self.0 >> 64) as u64
+        }
+
+        fn packed(self) -> Option<[u8; PACKED_SIZE]> {
+            if self.shard() == 1 {
+                SECOND_SHARD.wait();
+            }
+            None
+        }
+    }
+
+    #[test]
+    fn a_shard_that_another_thread_has_locked_is_filled_later() {
+        let shards = Shards::new(Memory::default());
+        let records = [0, 1, 2].map(|shard| Waiting(shard << 120));
+        std::thread::scope(|scope| {
+            let first = task::lock(&shards.shards[0]);
+            scope.spawn(|| shards.append(&records).unwrap());
+            // The thread has passed the first shard when it comes to the second one.
+            SECOND_SHARD.wait();
+            assert_eq!(first.len(), 0);
+        });
+        let sealed = shards.seal().unwrap();
+        assert!((0..3).all(|shard| sealed.in_memory(shard, 0) == Some(&records[shard])));
     }
 
     #[test]
