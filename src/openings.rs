@@ -234,12 +234,12 @@ impl FromStr for OpeningFilter {
     }
 }
 
-/// The maximum number of words and the maximum number of letters of a text for which [`nearest`] searches. They limit the
-/// time of a search, which a request to the server can start.
+/// The maximum number of words and the maximum number of letters in a text for which [`nearest`] searches similar
+/// names. These limits bound how long a search takes, because a request to the server can start one.
 const MAX_SEARCHED: (usize, usize) = (4, 32);
 
-/// Returns the names of openings that are most similar to `wanted`, a text that [`plain`] returned: the names of families
-/// or, if no family is similar, of openings. Returns no names if `wanted` is long.
+/// Returns the names that are most similar to `wanted`, a text that [`plain`] normalized. Searches the names of opening
+/// families and, if none is similar, the names of all openings. Returns no names if `wanted` exceeds [`MAX_SEARCHED`].
 fn nearest(wanted: &str) -> Vec<String> {
     let (words, letters) = MAX_SEARCHED;
     if wanted.split(|c: char| !c.is_alphanumeric()).count() > words
@@ -261,7 +261,7 @@ fn nearest(wanted: &str) -> Vec<String> {
     }
 }
 
-/// Returns the family in the name of an opening: its part before the first colon.
+/// Returns the family in the name of an opening: the part of the name before the first colon.
 fn family(name: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }

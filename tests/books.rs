@@ -200,7 +200,8 @@ fn the_first_book_wins_a_position_whole() {
     fails(dir.path(), "merge-book -q missing.bin", 1);
 }
 
-/// A record without a move, `a1a1`, can be removed, but the other moves of the book can be read.
+/// A book can contain a record with the empty move `a1a1`. `show` and `tree` still show the other moves of the
+/// position, and `filter` drops the record.
 #[test]
 fn an_empty_move_does_not_hide_the_other_moves() {
     let dir = temp();
@@ -281,7 +282,7 @@ fn merged_headers_contain_the_history_of_each_book() {
         assert!(shown.contains(&history), "{shown}");
     }
     ok(dir, "verify both.bin");
-    // However often a book is changed, each program can read its header.
+    // Even after many merges, the header is short enough for every program.
     for _ in 0..12 {
         ok(
             dir,

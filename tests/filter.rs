@@ -58,7 +58,7 @@ fn moves_are_kept_by_weight_share_and_number() {
     let shown = ok_json(dir.path(), "show kept.bin --json");
     assert_eq!(shown["moves"][0]["weight"], 65535);
     let header = ok(dir.path(), "pgheader -s kept.bin");
-    // The header of the old book follows.
+    // The comment of the old book's header follows.
     let old = ok(dir.path(), "pgheader -s book.bin");
     let old = old.split_once("Comment:\n").unwrap().1;
     let old = old.rsplit_once("Checksum:").unwrap().0;

@@ -313,13 +313,13 @@ fn moves_without_weight_have_no_share_anywhere() {
     assert_eq!(e4.unwrap()["probability"], 100.0);
 }
 
-/// A record whose move is impossible has no share and is never kept, whatever makes the move impossible.
+/// A record with an illegal move has no share, and `filter` never keeps it, for whatever reason the move is illegal.
 #[test]
 fn records_without_a_legal_move_take_nothing_from_the_others() {
     let dir = temp();
     let dir = dir.path();
     for (line, legal, illegal, said) in [
-        // A pawn that does not end the check, and castling.
+        // A pawn move that does not end the check, and castling.
         (
             "e4 d5 Bb5+",
             ["c6", "Nc6"],

@@ -838,7 +838,7 @@ fn a_move_number_may_be_glued_to_its_move() {
     }
 }
 
-/// Some programs write the time or the evaluation of a move without a comment.
+/// Some programs write the time or the evaluation of a move without the braces of a comment.
 #[test]
 fn decimal_numbers_are_not_castling() {
     for numbers in [

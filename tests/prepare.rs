@@ -474,7 +474,8 @@ fn one_person_as_both_players_and_filters_without_games_are_told() {
     );
 }
 
-/// A game between two names of one person counts as a game with White, whatever filters depend on the color.
+/// A game between two names of one person counts as a game with White, or with the color in the filters. Filters by
+/// result and by the opponent's rating do not change this.
 #[test]
 fn a_game_between_two_names_of_a_person_keeps_its_color_under_filters() {
     let dir = temp();
@@ -528,8 +529,8 @@ fn a_game_between_two_names_of_a_person_keeps_its_color_under_filters() {
     }
 }
 
-/// Suicide and giveaway chess have the same rules, so games of one count for the other, and copies of a game may have
-/// different tags.
+/// Suicide and giveaway chess have the same rules. Games of one variant therefore count for the other, and duplicates
+/// of a game are recognized even if their `Variant` tags differ.
 #[test]
 fn games_of_variants_with_the_same_rules_count_for_each_other() {
     let dir = temp();
@@ -563,7 +564,7 @@ fn games_of_variants_with_the_same_rules_count_for_each_other() {
     }
 }
 
-/// Of several moves of the repertoire, a preparation recommends that of the main line.
+/// If a repertoire has several moves in a position, a preparation recommends the move of the main line.
 #[test]
 fn an_answer_is_the_main_line_of_the_repertoire() {
     let dir = temp();

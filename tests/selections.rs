@@ -275,8 +275,7 @@ fn results_are_asked_for_in_any_spelling() {
     assert!(error.contains("use 1-0, 0-1, 1/2-1/2 or *"), "{error}");
 }
 
-/// A part of a name can match several players. Each command says so, and suggests names if it matches none.
-/// A filter may match more names than the lists contain.
+/// A filter may match more names than the printed lists contain. The lists then contain the names with the most games.
 #[test]
 fn lists_of_many_matched_names_begin_with_those_of_the_most_games() {
     let dir = temp();
@@ -308,6 +307,7 @@ fn lists_of_many_matched_names_begin_with_those_of_the_most_games() {
     assert!(said.contains(both), "{said}");
 }
 
+/// A part of a name can match several players. Each command says so, and suggests names if it matches none.
 #[test]
 fn names_that_match_several_players_are_listed() {
     let dir = temp();

@@ -1041,7 +1041,7 @@ fn a_moved_pgn_of_an_index_is_reported_at_the_start() {
         "{warning}"
     );
     assert_eq!(served.get("/game/00000000").status, 503);
-    // The advice works.
+    // After the user has followed the advice, there is no warning, and the server returns the game.
     fs::rename(&moved, &pgn).unwrap();
     let (served, warning) = said();
     assert!(!warning.contains("warning"), "{warning}");
@@ -1550,7 +1550,8 @@ fn a_second_server_waits_until_the_first_has_made_the_index() {
     }
 }
 
-/// The configuration of nginx for operators asks for a password, but not in preflight requests, which have none.
+/// The nginx configuration in docs/operator.md requires a password, except for preflight requests, which browsers send
+/// without one.
 #[cfg(target_os = "linux")]
 #[test]
 fn nginx_asks_for_a_password_but_not_before_a_request() {

@@ -1062,7 +1062,8 @@ fn edits_that_are_too_long_for_an_address_are_sent_as_a_form() {
             "/repertoire.pgn" => assert!(reply.text().contains("1. e4 c5 2. Nf3 *")),
             _ => assert_eq!(reply.text(), expected.text(), "{route}"),
         }
-        // In the form, all of the 48 KiB count as they are: no character is escaped before its size is checked.
+        // The limit of 48 KiB applies to the form as the client sent it. If characters were escaped first, this form
+        // would be too long.
         let longest = format!("edits={}", vec![line; 3275].join(";"));
         assert_eq!(longest.len() >> 10, 47);
         let reply = post(&format!("{route}?{mine}"), form, &longest);

@@ -125,7 +125,7 @@ impl Explorer {
             options.set(name, value)?;
         }
         let line = self.line(position, &mut options)?;
-        // The files of the two players often contain the same games.
+        // Duplicates count once by default, because the files of the two players often contain the same games.
         let filters = filters(&mut options, true)?;
         options.finish("prepare")?;
         let Some(color) = filters.color else {

@@ -78,8 +78,8 @@ impl MoveDifference {
     }
 }
 
-/// A list of texts that describe differences, which returns the texts of the largest differences first. Texts beyond the
-/// memory budget are written to a temporary file.
+/// A sorter for texts that describe the differences between two books. It returns the texts of the largest differences
+/// first. Texts that exceed the memory budget are written to a temporary file.
 #[derive(Debug)]
 pub struct LargestFirst {
     texts: TextSorter,
@@ -88,7 +88,7 @@ pub struct LargestFirst {
 }
 
 impl LargestFirst {
-    /// Creates an empty list with the memory budget `memory`.
+    /// Creates an empty sorter with the memory budget `memory`.
     pub fn new(memory: Memory) -> LargestFirst {
         LargestFirst {
             texts: TextSorter::new(memory, None),
@@ -96,7 +96,8 @@ impl LargestFirst {
         }
     }
 
-    /// Adds the text `text` of a difference of the size `size`. Texts of equal size keep their order.
+    /// Adds `text`, which describes a difference. `size` says how large the difference is. Texts with the same `size`
+    /// keep their order.
     ///
     /// # Errors
     ///
@@ -108,7 +109,7 @@ impl LargestFirst {
             .push(&[&descending, &number, text.as_bytes()].concat())
     }
 
-    /// Returns the texts, those of the largest differences first.
+    /// Returns all texts that were added, sorted by the sizes of their differences in descending order.
     ///
     /// # Errors
     ///

@@ -245,7 +245,8 @@ fn edited_header(book: &Book) -> Result<Option<String>> {
     let mut lines: Vec<&str> = comment.lines().collect();
     lines.retain(|line| !line.starts_with(EDITED));
     lines.push(&line);
-    // The header of another program may name its variants in a way that polybook does not write.
+    // A header that another program wrote may contain names of variants that polybook does not write. Such a header is
+    // left unchanged.
     let create = |comment: &str| header::create(&old.variants, &with_checksum(comment)).ok();
     // The comparison is strict, because a null byte follows the text.
     let text = create(&lines.join("\n")).filter(|text| text.len() < header::PORTABLE_LENGTH);

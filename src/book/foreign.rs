@@ -247,8 +247,8 @@ pub fn is_book_or_empty(path: impl AsRef<Path>) -> Result<bool> {
     }
 }
 
-/// Returns `true` if the records of the file at `path` seem to be in the order in which [`Book`](super::Book) looks up
-/// positions. Reads only samples of the records. Their moves may be impossible.
+/// Returns `true` if the records of the book at `path` seem to be sorted by position key, as the lookup in
+/// [`Book`](super::Book) requires. Reads only samples of the records, and does not check their moves.
 ///
 /// # Errors
 ///

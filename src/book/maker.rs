@@ -441,15 +441,15 @@ impl Adjustments {
 pub struct LossSummary {
     /// The number of moves that are left out because they lose too much.
     pub left_out: u64,
-    /// The sum of the weights of these moves, in percent of the sum of the weights of all moves of the book.
+    /// The sum of the weights of the moves that are left out, in percent of the sum of the weights of all moves.
     pub left_out_share: f64,
-    /// The moves with the largest weights that are left out, in descending order of their weights, at most
-    /// [`MAX_HEAVIEST`](LossSummary::MAX_HEAVIEST).
+    /// The moves with the largest weights among those that are left out, sorted by weight in descending order. Contains
+    /// at most [`MAX_HEAVIEST`](LossSummary::MAX_HEAVIEST) moves.
     pub heaviest: Vec<LosingMove>,
     /// The number of moves that are kept because they have no evaluation, or because their position was not examined.
     pub unevaluated: u64,
-    /// The number of moves that are kept because no line of the book reaches their position. They are part of
-    /// `unevaluated`.
+    /// The number of moves that are kept because no line of the book reaches their position. These moves are also
+    /// counted in `unevaluated`.
     pub unreached: u64,
     /// The number of positions whose moves are all left out.
     pub emptied: u64,
@@ -463,11 +463,11 @@ impl LossSummary {
 /// A move that was removed from a book because it loses too much.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct LosingMove {
-    /// A shortest line to the move in the book, which ends with the move, such as `1. e4 e5 2. Ke2`.
+    /// One of the shortest lines of the book that end with the move, such as `1. e4 e5 2. Ke2`.
     pub line: String,
     /// The weight of the move.
     pub weight: u16,
-    /// The share of the move in the total weight of the legal moves in its position, in percent.
+    /// The weight of the move in percent of the total weight of the legal moves in its position.
     pub share: f64,
     /// The loss in centipawns, or `None` if the move misses a forced mate or allows one.
     pub loss: Option<u32>,

@@ -358,8 +358,8 @@ impl BookMerge<'_> {
 
 /// Creates the header text of a book that was merged or filtered from `books`. The header lists the variants of all
 /// source books. Its comment contains the name of the operation (`Merged` or `Filtered`), the names of the source
-/// books, and `options`, the options of the filter. The comments of the source books follow, shortened to the room that
-/// every program can read. Errors name `out`, the path of the new book.
+/// books, and `options`, the options of the filter. The comments of the source books follow, shortened if the header
+/// would otherwise be too long for some programs. Errors name `out`, the path of the new book.
 fn joined_header(books: &[Book], operation: &str, options: &str, out: &Path) -> Result<String> {
     let mut united: Vec<String> = Vec::new();
     for book in books {
@@ -405,7 +405,7 @@ fn joined_header(books: &[Book], operation: &str, options: &str, out: &Path) -> 
         };
         let text = format!("{title}\n{own}");
         let text = shortened(&text, room / (books.len() - number));
-        // A part of the title alone would say nothing.
+        // Leave out a comment if only its title would fit.
         if text.len() > title.len() + "\n...".len() {
             room -= text.len();
             comment.push_str(&text);

@@ -168,7 +168,7 @@ pub fn fix(path: impl AsRef<Path>, mut file: AtomicFile, memory: &Memory) -> Res
             sorter.push(&heaviest_first(entry).to_be_bytes())?;
         }
     }
-    // A header that is not well-formed is left out.
+    // A malformed header is left out.
     let text = book.null.text().ok();
     let text = text.filter(|text| header::parse(text).is_ok());
     let text = text.map(|text| match book.checksum_matches(sum) {

@@ -220,8 +220,8 @@ impl MaxLossArgs {
     }
 }
 
-/// Returns the lines of a summary that describe the moves that `--max-loss` removed, and those that it could not judge.
-/// If the option was not given, `losses` is `None` and the result is an empty string.
+/// Returns the lines of a summary that describe the moves that `--max-loss` removed, and the moves that it kept because
+/// they have no evaluation. Returns an empty string if `losses` is `None`, because the option was not given.
 pub fn losses(losses: Option<&LossSummary>) -> String {
     let Some(losses) = losses else {
         return String::new();

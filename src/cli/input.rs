@@ -420,8 +420,8 @@ pub fn check_output(
     Ok(refuse_document_beside(has_document, out)?)
 }
 
-/// Returns an error if the name of a book has the ending of another format (`.pgn`, `.epd` or `.db3`), because other
-/// programs would expect this format. `option` is the option that names the book.
+/// Returns an error if the file name of the output `book` has the ending of another format (`.pgn`, `.epd` or `.db3`),
+/// because other programs would expect this format. `option` is the option that names the output.
 pub fn refuse_foreign_name(option: &str, book: &Path) -> Result<(), Usage> {
     let format = match &*ending(book) {
         "pgn" => "PGN",

@@ -243,15 +243,15 @@ fn warn_of_unknown_names(
     Ok(())
 }
 
-/// Prints a warning for each PGN file that is no longer where it was when it was indexed. The server can then answer
-/// with numbers of games, but not with their texts.
+/// Prints a warning for each PGN file that no longer exists at the path from which it was indexed. The server can count
+/// the games of such a file, but cannot return their texts.
 fn warn_of_missing_files(sources: &[ServedSource<'_>], explorer: &Explorer, context: Context) {
     for source in sources {
         let of_source = Filters {
             source: Some(source.name.clone()),
             ..Filters::default()
         };
-        // An error means that the index contains counts, or games from standard input.
+        // The list of files is not available if the index contains counts, or games from standard input.
         for file in explorer.files(&of_source).unwrap_or_default() {
             if !file.path.exists() {
                 let name = file.path.display();

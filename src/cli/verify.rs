@@ -176,8 +176,9 @@ fn has_results(pgn: &str) -> bool {
         .any(|result| pgn.contains(&format!("[Result \"{result}\"]")))
 }
 
-/// Returns the number of games of a PGN text, and how many of them have variations, if it is a repertoire: at least one
-/// game has variations. The games of an opening suite have none. Returns `None` for other texts.
+/// Returns the number of games in the PGN text `pgn` and the number of games with variations, in this order, if the
+/// text is a repertoire. A text is regarded as a repertoire if at least one game has variations, because the games of
+/// an opening suite have none. Returns `None` for other texts.
 fn games_of_repertoire(pgn: &str) -> Option<[u64; 2]> {
     let mut reader = GameReader::new(pgn.as_bytes()).with_variations(true);
     let (mut games, mut with_variations) = (0, 0);
@@ -227,8 +228,9 @@ fn verify_repertoire(
     Ok(())
 }
 
-/// Returns an error that lists `faults`, if there are any. `thing` says what contains the faults, and `advice` what the
-/// user should do.
+/// Returns an error that lists `faults`, if there are any. `name` is the name of the file in the message. `thing`
+/// follows the word `this` in the message, such as `suite contains invalid entries`. `advice` says what the user should
+/// do.
 fn refuse_faults(name: &str, thing: &str, faults: &[String], advice: &str) -> anyhow::Result<()> {
     anyhow::ensure!(
         faults.is_empty(),

@@ -67,7 +67,7 @@ pub struct Convert {
     pub move_filter: Option<MoveFilter>,
     /// Whether suites omit moves of weight 0, which a book made from the database would not contain. Default: no.
     pub only_weighted: bool,
-    /// Whether a table of comma-separated values has a column with the moves in SAN. Default: no.
+    /// Whether a table of comma-separated values has an additional column with the moves in SAN. Default: no.
     pub with_san: bool,
     /// The rule by which the weights of moves are calculated.
     pub weights: Weights,
@@ -110,8 +110,8 @@ pub struct Converted {
     /// the suite does not filter by evaluation.
     pub unevaluated: Option<u64>,
     /// The number of lines that were omitted from the suite because another line leads to the same position. If the
-    /// suite has a limit, lines that were not needed are not counted. `None` if the suite may contain a position several
-    /// times.
+    /// suite has a limit, the search for lines may end early, and lines that it did not reach are not counted. `None`
+    /// if several lines of the suite may lead to the same position.
     pub repeated: Option<u64>,
 }
 

@@ -124,7 +124,7 @@ struct CsvRow<'a> {
     mv: &'a str,
     stats: Wdl,
     weight: u16,
-    /// The move in SAN, empty if it is not legal. `None` if the table has no such column.
+    /// The move in SAN, or an empty string if the move is not legal. `None` if the table has no column for SAN.
     #[serde(skip_serializing_if = "Option::is_none")]
     san: Option<String>,
 }

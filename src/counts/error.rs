@@ -114,7 +114,7 @@ pub enum CountsError {
     /// A row of counts by class (speed, rating group and month) is out of order, or two files contain the same key.
     /// Holds the number of the row, counted from 0, or 0 if two files contain the same key.
     ClassOrder(u64),
-    /// The keys of counts by class are unsigned. Their rows must be sorted by signed keys.
+    /// The column `key` of counts by class is unsigned. The rows of counts by class must be sorted by signed keys.
     #[error(
         "the column \"key\" is unsigned: cast the column to signed numbers of 64 bits, and then sort the rows by key, \
          move and identity"

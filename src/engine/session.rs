@@ -20,8 +20,9 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// Returns the line `line` of the second engine's answer to `uci`. In the line `id name`, adds `polybook: ` before the
-/// name, so that a program can distinguish this engine from the second engine itself.
+/// Returns a line of the second engine's answer to the command `uci` as polybook's engine repeats it. Inserts
+/// `polybook: ` before the name in an `id name` line, so that chess programs can distinguish polybook's engine from the
+/// second engine. Returns any other line unchanged.
 fn renamed(line: &str) -> String {
     match line.strip_prefix("id name ") {
         Some(name) => format!("id name polybook: {name}"),

@@ -24,10 +24,10 @@ pub struct MaxLoss {
     centipawns: u16,
 }
 
-/// How much a move is worse than the best alternative, for the side that plays it.
+/// How much worse a move is than the best move in its position, from the point of view of the side that plays it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Loss {
-    /// The difference in centipawns. 0 if there is no better alternative.
+    /// The difference in centipawns, or 0 if no move is better.
     Centipawns(u32),
     /// The move misses a forced mate, or allows a mate that another move avoids.
     Mate,
@@ -56,7 +56,8 @@ impl MaxLoss {
         MaxLoss { evals, centipawns }
     }
 
-    /// Returns `true` if the limit does not allow the loss of a move.
+    /// Returns `true` if `loss`, the loss of a move, exceeds the limit. A missed or allowed mate always exceeds the
+    /// limit.
     pub(crate) fn is_exceeded_by(&self, loss: Loss) -> bool {
         match loss {
             Loss::Centipawns(loss) => loss > self.centipawns.into(),

@@ -144,7 +144,8 @@ impl DuplicateGroups {
             self.name_hash(source, black)?,
         );
         let end = (summary.result(), games.plies[at], own);
-        // Copies of a game may name the same rules differently, such as suicide and giveaway chess.
+        // Variants with the same rules, such as suicide and giveaway chess, get the same hash, because the tags of
+        // duplicates may name different variants.
         let variant = summary.traits.variant();
         let rules = Variant::ALL
             .into_iter()

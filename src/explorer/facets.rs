@@ -328,8 +328,8 @@ impl FacetFilters {
         }
     }
 
-    /// Returns the indexes of the elements of [`GroupTally::counts`] that `game` increases, as a bit set. `id` is the id
-    /// of the game in the index of `filter`.
+    /// Returns a bit set with the indexes of the elements of [`GroupTally::counts`] that `game` increments. `id` is the
+    /// id of the game in the index to which `filter` belongs.
     fn counters_of(&self, game: &GameSummary, filter: &SourceFilter<'_>, id: u32) -> u32 {
         let id = id as usize;
         let [as_white, as_black] = filter.colors(id);
@@ -338,8 +338,9 @@ impl FacetFilters {
         self.counters(speed, group, game.date, colors)
     }
 
-    /// Returns the indexes for a game with the given speed, rating group and date. The last argument says whether the
-    /// game passes for the player with White, for the player with Black, and for a query without a color.
+    /// Returns a bit set with the indexes of the elements of [`GroupTally::counts`] that a game with the given speed,
+    /// rating group and date increments. The elements of the last argument say whether the game passes with the player
+    /// as White, with the player as Black, and in a query without a color.
     fn counters(
         &self,
         speed: usize,

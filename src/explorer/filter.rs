@@ -65,8 +65,9 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
-    /// Makes the filters admit a game between two names of the player if it passes for either color, so that the games
-    /// of each color can be counted.
+    /// Makes the filters admit a game in which both names match the filter by player if the game passes with the player
+    /// as White or with the player as Black. Without this change, the player of such a game is White. The change is
+    /// needed to count the games of each color.
     pub(super) fn of_either_color(mut self) -> SourceFilters<'a> {
         let filters = self.of_sources.iter_mut();
         for players in filters.filter_map(|(_, filter)| filter.players.as_mut()) {
@@ -181,8 +182,8 @@ struct Players {
     /// Whether games with a certain result pass, indexed by the player's color (`Color as usize`) and by the index of
     /// the result in [`GameResult::ALL`]. `None` if the filters do not select games by the player's result.
     results: Option<[[bool; 4]; 2]>,
-    /// Whether a game between two names of the player passes if it passes for one of the colors. Otherwise, such a
-    /// game counts as a game with White.
+    /// Whether a game in which both names match the filter by player passes if it passes with the player as White or
+    /// with the player as Black. If `false`, the player of such a game is White.
     either_color: bool,
 }
 
@@ -255,9 +256,9 @@ impl<'a> SourceFilter<'a> {
         Some(&self.precomputed.get()?[ids])
     }
 
-    /// Returns whether game `id` passes as a game in which the player of the query has White, then whether it passes as
-    /// a game with Black. Both can be `true` if the names of both players match. Both are `false` if the query names no
-    /// player.
+    /// Returns two values: whether game `id` passes the filter if the player of the query is White, and whether it
+    /// passes if the player is Black. Both can be `true` if both names in the game match. Both are `false` if the query
+    /// names no player.
     pub(super) fn colors(&self, id: usize) -> [bool; 2] {
         let players = self
             .players
@@ -268,8 +269,9 @@ impl<'a> SourceFilter<'a> {
         })
     }
 
-    /// Returns `true` if game `id`, which passes for one of the colors, passes a query for no particular color. A game
-    /// between two names of the player then counts as a game with White.
+    /// Returns `true` if game `id` passes in a query without a color. The game must pass with the player as White or
+    /// with the player as Black. If both names in the game match the filter by player, the player is White in such a
+    /// query.
     pub(super) fn admits_without_color(&self, id: usize) -> bool {
         self.players.as_ref().is_none_or(|players| {
             players.player.is_none()
@@ -496,14 +498,15 @@ impl Players {
     }
 
     /// Returns the color that the player of the filters has in game `id`, which must be a game of the player. If both
-    /// names of the game are names of the player, returns the color of the filters or, if they have none, White.
+    /// names in the game match the filter by player, returns the color in the filters or, if they contain no color,
+    /// White.
     fn color_in(&self, games: &GameColumns, id: usize) -> Color {
         let is_white = || self.has_names(Color::White, games, id);
         self.color.unwrap_or_else(|| Color::from_white(is_white()))
     }
 
-    /// Returns `true` if the player of the filters has the color `color` in game `id`, and the filters by opponent,
-    /// opponent's rating and result admit the game from the side of this color.
+    /// Returns `true` if the player of the filters can be the side `color` of game `id`, and if the filters by
+    /// opponent, opponent's rating and player's result then admit the game.
     fn admit_as(&self, color: Color, games: &GameColumns, id: usize) -> bool {
         let rating = games.elo[id][usize::from(color.is_white())];
         let result = games.traits[id].result();
@@ -516,8 +519,8 @@ impl Players {
                 .is_none_or(|results| results[color as usize][result])
     }
 
-    /// Returns `true` if, in game `id`, the name of the player with the color `color` is a name of the player, and the
-    /// other name is one of the opponent.
+    /// Returns `true` if the name of the side `color` of game `id` matches the filter by player, and the name of the
+    /// other side matches the filter by opponent.
     fn has_names(&self, color: Color, games: &GameColumns, id: usize) -> bool {
         let [white, black] = games.players[id];
         let (own, other) = color.fold_wb((white, black), (black, white));

@@ -40,7 +40,8 @@ pub struct MatchedNames {
     pub players: Vec<String>,
     /// The names that the filter by opponent matches, at most 100. Empty if there is no such filter.
     pub opponents: Vec<String>,
-    /// The name with the most games that both filters match, or `None` if there is no such name.
+    /// The name that both filters match, or `None` if there is no such name. If there are several, the one with the
+    /// most games.
     pub both: Option<String>,
     /// Messages about filters that match more names than they contain. Each message is a single line of text.
     pub notes: Vec<String>,
@@ -117,8 +118,8 @@ pub(super) fn matched_names(sources: &Sources, filters: &Filters) -> Result<Matc
     })
 }
 
-/// Returns the numbers of the players' names in `source` that the names `wanted` of a filter match, with the numbers of
-/// their games. `how` says how the filter compares names.
+/// Returns the players' names in `source` that a filter matches. Maps the number of each name to the number of games
+/// with this name. `wanted` contains the names in the filter, and `how` says how the filter compares names.
 fn matched_numbers(
     source: &OpenIndex,
     wanted: &[String],
@@ -140,8 +141,8 @@ fn matched_numbers(
     Ok(games)
 }
 
-/// Adds the names with the numbers `games` to `names`, with their numbers of games. Adds the names with the most games
-/// first, because `names` ignores names beyond a limit.
+/// Adds names of `source` to `names`. `games` maps the number of each name to the number of games with this name. Adds
+/// the names with the most games first, because `names` ignores further names after a limit.
 fn add_names(
     source: &OpenIndex,
     games: &FxHashMap<u32, u64>,

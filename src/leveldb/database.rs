@@ -397,7 +397,7 @@ mod tests {
             assert_eq!(value_in(&tables, number).unwrap(), b"value");
         }
         assert_eq!(rlimit::Resource::NOFILE.get().unwrap().0, LIMIT);
-        // The last table is opened when it is used, and must then still be the same file.
+        // The last table is opened only when it is used, which fails if another file has replaced it.
         let other = dir.path().join("other");
         tables_in(&other, b"other");
         let last = TableFile::name(TABLES - 1);

@@ -237,7 +237,7 @@ pub(super) type Stamp = (FileId, u64, Option<SystemTime>);
 /// later stamp of the same path differs, the file was changed or replaced.
 pub(super) fn stamp_of(file: &File) -> io::Result<Stamp> {
     let metadata = file.metadata()?;
-    // A system without such times leaves the identity and the size to compare.
+    // On a system without modification times, only the identity and the size are compared.
     let modified = metadata.modified().ok();
     Ok((FileId::of_open(file)?, metadata.len(), modified))
 }

@@ -264,7 +264,7 @@ pub(super) fn is_manifest(name: &str) -> bool {
     name.strip_prefix("MANIFEST-").is_some_and(is_number)
 }
 
-/// Returns `true` if `text` is a number in the name of a file.
+/// Returns `true` if `text` has the form of a number in a file name of LevelDB: one or more ASCII digits.
 pub(super) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

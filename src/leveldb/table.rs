@@ -906,8 +906,8 @@ mod tests {
         }
     }
 
-    /// Opens a table with the given blocks, each of which consists of keys and sequence numbers. `index` contains the
-    /// internal key and the block of each entry of the index.
+    /// Opens a table that contains `blocks`. Each entry of a block is given by its key and its sequence number. Each
+    /// element of `index` is an entry of the table's index: an internal key, and the number of a block in `blocks`.
     fn table_with(blocks: &[&[(&str, u64)]], index: &[(Vec<u8>, usize)]) -> Arc<Table> {
         let mut writer = BlockWriter::new(Vec::new());
         let handles = blocks.iter().map(|entries| {
@@ -942,7 +942,8 @@ mod tests {
         Ok(entries)
     }
 
-    /// Checks that reading all entries of a table fails because of `problem`, or returns `entries` entries.
+    /// Checks that reading all entries of a table fails with an error that contains `problem` or, if `problem` is
+    /// `None`, that there are `entries` entries.
     fn check_entries(table: Arc<Table>, entries: usize, problem: Option<&str>) {
         match (read_all(table), problem) {
             (Ok(found), None) => assert_eq!(found, entries),
@@ -1056,7 +1057,7 @@ mod tests {
     fn elements_of_every_kind_are_unpacked() {
         let mut part = Vec::new();
         let mut check = |stored: &[u8], expected: &[u8]| {
-            // What follows belongs to the next chunk.
+            // The bytes `next` belong to the next chunk.
             let longer = [stored, b"next"].concat();
             let taken = unpack(&longer, expected.len(), &mut part);
             assert_eq!(taken, Some(stored.len()));

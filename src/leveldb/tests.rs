@@ -615,7 +615,7 @@ fn a_table_may_have_the_name_that_old_versions_gave_it() {
     let dir = our_database(&entries, 1);
     let old = dir.path().join(TableFile::old_name(FIRST_TABLE));
     let new = dir.path().join(TableFile::name(FIRST_TABLE));
-    // The new name goes first.
+    // The new name takes precedence over the old name.
     fs::write(&old, b"another table").unwrap();
     assert_eq!(all_entries(&Database::open(dir.path()).unwrap()), entries);
     fs::rename(&new, &old).unwrap();
@@ -662,8 +662,8 @@ fn filters_are_verified() {
     }
 }
 
-/// Writes a database with `rusty-leveldb`, which opens it for each of `batches`. Each opening moves the entries of the
-/// batch before from the log to a table.
+/// Writes a database with `rusty-leveldb`. Opens the database once for each of `batches`, and writes the entries of the
+/// batch to the log. At each opening, `rusty-leveldb` moves the entries of the previous batch from the log to a table.
 fn foreign_database(batches: &[&[(&str, Option<&str>)]]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for batch in batches {
@@ -751,7 +751,7 @@ fn a_database_with_entries_in_tables_or_logs_is_not_empty() {
 fn logs_are_read_from_the_oldest_to_the_newest_that_the_manifest_needs() {
     let dir = our_database(&[(b"a".to_vec(), b"of the table".to_vec())].into(), 1);
     let write = |name: &str| {
-        // The sequence number, the number of entries and the kind of the entry.
+        // A batch begins with the sequence number, the number of entries and the kind of the first entry.
         let mut batch = [&7_u64.to_le_bytes()[..], &1_u32.to_le_bytes(), &[1]].concat();
         put_string(&mut batch, b"a");
         put_string(&mut batch, name.as_bytes());
@@ -764,7 +764,7 @@ fn logs_are_read_from_the_oldest_to_the_newest_that_the_manifest_needs() {
             .unwrap()
             .unwrap()
     };
-    // The manifest needs the logs from the number 2 on.
+    // The manifest says that only logs with the number 2 or a greater number are needed.
     write("000001.log");
     write("+9.log");
     assert_eq!(value(), b"of the table");

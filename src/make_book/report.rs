@@ -190,8 +190,8 @@ pub struct Report {
     /// these games.
     #[serde(skip_serializing_if = "is_false")]
     pub has_unknown_games: bool,
-    /// The names of players that the filters by names match, at most 100, those with the most games first. Only the first
-    /// 10,000 matched names are considered. Empty if there are no such filters.
+    /// The names of players that the filters by names match, sorted by number of games in descending order. Contains at
+    /// most 100 names, selected from the first 10,000 names that match. Empty if there are no such filters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matched_players: Vec<String>,
     /// Warnings about the inputs, one line each.
@@ -337,8 +337,8 @@ pub struct SuiteReport {
     /// evaluations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unevaluated: Option<u64>,
-    /// The number of lines that were left out because another line leads to the same position. `None` if the suite may
-    /// contain a position several times.
+    /// The number of lines that were left out because another line leads to the same position. `None` if several lines
+    /// of the suite may lead to the same position.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeated: Option<u64>,
 }

@@ -119,7 +119,7 @@ impl Connections {
     }
 }
 
-/// The state of a database file at one time, by which a later change of the file is noticed.
+/// The state of a database file at one time. A comparison with the current state shows whether the file has changed.
 #[derive(Debug)]
 pub(super) struct DatabaseState {
     path: PathBuf,
@@ -146,8 +146,8 @@ impl DatabaseState {
         self.states[1].is_some()
     }
 
-    /// Checks that no program has written to the database since this state. If another file has replaced the database
-    /// at its path, returns no error, because connections still read the old file.
+    /// Checks that no program has written to the database since this state was recorded. Returns no error if another
+    /// file has replaced the database at its path, because connections still read the old file.
     ///
     /// # Errors
     ///

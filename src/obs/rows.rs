@@ -517,12 +517,13 @@ impl Drop for Rows {
 /// # Errors
 ///
 /// Returns an error if the database cannot be read, or if the receiver has been dropped. If the checksum of the
-/// database does not match, or if the file changed during the reading, returns an error after sending the last row.
+/// database does not match, or if the file changed while it was read, returns an error after sending the last row.
 fn read(db: &PooledConnection, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
     let _transaction = db.unchecked_transaction().sql(path, "read")?;
     let mut check = ChecksumCheck::of(db).sql(path, "read")?;
-    // The transaction's lock keeps other programs from writing. But some file systems have no locks, and on Unix the
-    // lock is lost as soon as any part of this process opens and closes the file. So a change is noticed at the end.
+    // The lock of the transaction prevents other programs from writing. However, some file systems have no locks, and
+    // on Unix the lock is lost if any part of this process opens and closes the file. Therefore, the states of the file
+    // before and after reading are also compared.
     let state = DatabaseState::of(path)?;
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
@@ -575,7 +576,7 @@ mod tests {
         assert_eq!(connections.idle(), 2);
     }
 
-    /// The lock of a transaction does not keep this test from writing to the file, like a lock that was lost.
+    /// The test ignores the lock of the transaction and changes the file, as another program can if the lock was lost.
     #[test]
     fn a_change_during_the_reading_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
@@ -601,7 +602,7 @@ mod tests {
         });
         let error = error.unwrap_err().to_string();
         assert!(error.contains("changed while it was read"), "{error}");
-        // The changed file can be read, and another file at the path is no change.
+        // A changed file can be read again. Replacing the file at the path is not a change.
         assert_eq!(read(&|| ()).unwrap().len(), rows);
         let replaced = read(&|| std::fs::rename(&path, dir.path().join("old.db3")).unwrap());
         assert_eq!(replaced.unwrap().len(), rows);

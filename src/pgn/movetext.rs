@@ -57,7 +57,8 @@ pub enum GameEnd {
 /// find one.
 pub(super) const MAX_MARKER_LENGTH: usize = 64;
 
-/// The maximum distance, in bytes, at which the last move number is searched for before the digits `00` in `4.00`.
+/// The number of bytes before the digits `00` in a text such as `4.00` in which [`GameReader::is_fraction`] searches
+/// for move numbers.
 const MAX_NUMBER_DISTANCE: usize = 100;
 
 /// Damage in the text of a game, such as an unclosed comment, after which the moves cannot be read.
@@ -399,8 +400,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the digits at `offset` belong to a decimal fraction, as in the evaluation `0.00`. In `4.00`, the
-    /// digits are castling if 4 follows the last move number of the game.
+    /// Returns `true` if the digits at `offset` belong to a decimal fraction, as in the evaluation `0.00`. In `4.00`,
+    /// the digits are castling if the last move number before them is 3.
     #[cold]
     fn is_fraction(&self, offset: usize) -> bool {
         let before = &self.text[offset.saturating_sub(MAX_NUMBER_DISTANCE)..offset];
@@ -409,7 +410,8 @@ impl<'a> GameReader<'a> {
         }
         let mut parts = before.rsplit(|byte| *byte == b'.');
         let mut after = parts.next().unwrap_or_default();
-        // The numbers that a dot follows, except for those of other fractions, which digits follow.
+        // The numbers before a dot, from the last to the first. Numbers with a digit after the dot are left out,
+        // because they belong to other fractions.
         let mut numbers = parts.filter_map(|part| {
             let after = std::mem::replace(&mut after, part);
             let is_whole = !after.first().is_some_and(u8::is_ascii_digit);
@@ -613,7 +615,8 @@ fn leading_number(word: &[u8]) -> Option<(u32, &[u8])> {
     Some((number, &word[digits..]))
 }
 
-/// Returns the number that the digits at the end of `text` form, or `None` if there are none or too many.
+/// Returns the number that the digits at the end of `text` form. Returns `None` if there are no digits, or if the
+/// number exceeds `u32::MAX`.
 fn trailing_number(text: &[u8]) -> Option<u32> {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit());
     let digits = &text[text.len() - digits.count()..];

@@ -15,15 +15,16 @@ const MIN_LIKENESS: u32 = 600;
 /// The maximum number of letters of a name that are compared. It limits how long a comparison takes, because this time
 /// grows with the square of the length.
 const MAX_COMPARED_LETTERS: usize = 64;
-/// The maximum number of matched names whose games [`PlayerNames`] counts. With [`MAX_NAME_BYTES`], it limits their
-/// memory to about 3 MB.
+/// The maximum number of matched names whose games [`PlayerNames`] counts. Together with [`MAX_NAME_BYTES`], it limits
+/// the memory for the names to about 3 MB.
 const MAX_COUNTED: usize = 10_000;
 /// The maximum number of matched names that [`PlayerNames::matched`] returns.
 const MAX_MATCHED: usize = 100;
 /// The maximum length in bytes of a name that is kept for a message. A PGN file may contain names of several megabytes.
 const MAX_NAME_BYTES: usize = 200;
-/// The maximum number of comparisons of different names with the names of a filter that matches no name. It limits the
-/// time of the comparisons to about two seconds, and the memory for the hashes of the names to about 16 MiB.
+/// The maximum number of comparisons between names in games and the names of a filter that has matched none of them. It
+/// limits the duration of all comparisons to about two seconds, and the memory for the hashes of the names to about 16
+/// MiB.
 const MAX_COMPARISONS: usize = 1_000_000;
 /// The maximum number of matched names in a message.
 const MAX_LISTED: usize = 4;
@@ -89,7 +90,8 @@ fn likeness(wanted: &str, name: &str) -> u32 {
         |text| str::split(text, |c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let best = |word: &str| {
         words(name).fold(0.0, |best: f64, other| {
-            // Each letter that only one of the words has costs an edit, which often saves the comparison.
+            // The edit distance is at least the difference between the lengths. This upper bound on the similarity
+            // often makes the comparison unnecessary.
             let (letters, others) = (word.chars().count(), other.chars().count());
             let bound = letters.min(others) as f64 / letters.max(others) as f64;
             match bound > best {
@@ -110,7 +112,8 @@ pub(crate) struct PlayerNames {
     /// The names in the filter.
     wanted: Vec<String>,
     how: NameMatch,
-    /// For the hash of each matched name, folded: one of its spellings, as messages show it, and the number of its games.
+    /// Maps the hash of each matched name, after folding, to one spelling of the name, as messages show it, and to the
+    /// number of games with the name.
     matched: FxHashMap<u64, (String, u64)>,
     nearest: Vec<NearestNames>,
     /// The hashes of the names that were compared with the names in the filter.
@@ -154,7 +157,8 @@ impl PlayerNames {
         }
     }
 
-    /// Returns the [`MAX_MATCHED`] matched names with the most games, those with the most games first.
+    /// Returns the matched names with the most games, at most [`MAX_MATCHED`], sorted by number of games in descending
+    /// order.
     pub(crate) fn matched(&self) -> Vec<String> {
         let mut names = Vec::from_iter(self.matched.values());
         names.sort_by_cached_key(|(name, games)| (Reverse(*games), folded(name)));

@@ -25,7 +25,7 @@ pub struct Check<'a> {
     pub players: &'a [String],
     /// Whether a name in `players` must equal the whole name of a player.
     pub exact: bool,
-    /// The filter for the games, by their tags.
+    /// The filter that selects the games to check by their tags.
     pub filter: &'a GameFilter,
     /// Whether each [`CheckedGame`] contains the text of the game.
     pub with_text: bool,
@@ -50,7 +50,7 @@ pub struct Departure {
 /// The result of checking a game against the repertoire of one side.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CheckedGame {
-    /// The number of the game among all games, from 0, as in an index of the games.
+    /// The number of the game among all games, counted from 0, as in an index of the same games.
     pub game: u64,
     /// The side of the repertoire.
     #[serde(serialize_with = "as_text")]
@@ -168,8 +168,8 @@ pub struct CheckSummary {
     pub contradictions: u64,
     /// The deviations, sorted by the number of games in descending order.
     pub deviations: Vec<Deviation>,
-    /// The names of players that [`Check::players`] matched in checked games, at most 100, those with the most games
-    /// first. Only the first 10,000 matched names are considered.
+    /// The names of players that [`Check::players`] matched in checked games, sorted by number of games in descending
+    /// order. Contains at most 100 names, selected from the first 10,000 names that match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matched_players: Vec<String>,
     /// Warnings about games of unknown variants and about names that match several players, one line each.

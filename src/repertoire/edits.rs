@@ -33,7 +33,8 @@ impl Edits {
     pub fn parse(text: &str, variant: Variant, color: Color) -> Result<Edits, String> {
         let mut added = Vec::new();
         let mut removed_moves = RemovedMoves::default();
-        // For each removed move, with the identity of its position, the number of the last edit that removes it.
+        // Maps each removed move, with the identity of its position, to the number of the last edit that removes the
+        // move.
         let mut removals = FxHashMap::default();
         for (number, edit) in text.split(';').enumerate() {
             let removed = edit.strip_prefix('-');
@@ -57,7 +58,7 @@ impl Edits {
             removed_moves.insert(&pos, *last);
             removals.insert((pos.identity(), *last), number);
         }
-        // One pass over the lines takes much less time than a pass for each removal.
+        // Cutting the lines in one pass takes much less time than in one pass for each removal.
         for (number, line) in &mut added {
             cut_line(line, variant, color, |pos, mv| {
                 let removal = removals.get(&(pos.identity(), mv));
@@ -82,9 +83,9 @@ impl Edits {
     }
 }
 
-/// Shortens a line that contains a removed move: a move for which `is_removed` returns `true` in its position. Cuts the
-/// line before the first such move, so that it ends with a move of the side `color`. Leaves any other line unchanged.
-/// Lines begin in the starting position of `variant`.
+/// Shortens `line` if it contains a removed move: a move for which `is_removed` returns `true` in its position. Cuts
+/// the line before the first such move, so that the line ends with a move of the side `color`. Leaves any other line
+/// unchanged. The line begins in the starting position of `variant`.
 fn cut_line(
     line: &mut Vec<Move>,
     variant: Variant,

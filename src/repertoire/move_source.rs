@@ -130,8 +130,8 @@ enum Kind {
     /// The moves of a repertoire. Their counts are weights instead of results.
     Lines {
         moves: Box<FindableCounts>,
-        /// The moves of main lines, if the repertoire is a PGN file. Of two moves with equal weights, the move that more
-        /// main lines contain comes first.
+        /// The number of main lines that contain each move, if the repertoire is a PGN file. Moves with equal weights
+        /// are sorted by this number in descending order.
         main_lines: Option<Box<FindableCounts>>,
     },
     Explored(Box<Explored>),
@@ -442,8 +442,8 @@ impl MoveSource {
         })
     }
 
-    /// Returns the moves that this repertoire contains in the position `pos`, sorted by weight in descending order. In a
-    /// PGN, a move of a main line precedes a variation of equal weight.
+    /// Returns the moves that this repertoire contains in the position `pos`, sorted by weight in descending order. If
+    /// the repertoire is a PGN file, a move of a main line precedes a move of a variation with the same weight.
     ///
     /// # Errors
     ///
@@ -651,7 +651,7 @@ impl OpenOptions<'_> {
                     .filter(|(variant, start)| *start != variant.start()))
             },
             |_, start| {
-                // Some variants have the same identities as standard chess.
+                // In some variants, the identity of a position is the same as in standard chess.
                 let new = start.filter(|(_, start)| {
                     seen.insert((start.variant(), Keyed::new(start.clone()).identity()))
                 });

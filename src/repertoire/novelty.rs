@@ -25,7 +25,7 @@ use crate::{
 /// database of earlier games, to a position that the reference does not contain.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct NewMove {
-    /// The number of the game among all games, from 0, as in an index of the games.
+    /// The number of the game among all games, counted from 0, as in an index of the same games.
     pub game: u64,
     /// The name of White.
     pub white: String,

@@ -147,7 +147,8 @@ impl CachedIndex {
     /// checksums. If the checksums are equal, for example because only the access rights have changed, records the new
     /// time.
     fn is_of_content(&self) -> bool {
-        // A record that cannot be read counts as missing: the name of the index contains the size and time of the PGN.
+        // A record that cannot be read counts as missing. The index is then used, because its name already contains the
+        // size and the modification time of the PGN file.
         let state = fs::read_to_string(self.state_path()).unwrap_or_default();
         let numbers = state.split_whitespace().map(str::parse);
         let numbers: Vec<i64> = numbers

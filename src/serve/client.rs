@@ -213,7 +213,7 @@ impl Client {
     }
 
     /// Waits for the semaphore permit of the client's address that is needed to receive and answer a request. Dropping
-    /// the result releases the permit.
+    /// the returned value releases the permit.
     ///
     /// # Errors
     ///
@@ -222,8 +222,8 @@ impl Client {
         in_time(self.share.of(Share::Requests).acquire_owned()).await
     }
 
-    /// Waits for the semaphore permit of the server that is needed to answer a request. Dropping the result releases the
-    /// permit. To prevent a deadlock, call [`address_permit`](Client::address_permit) first.
+    /// Waits for the semaphore permit of the server that is needed to answer a request. Dropping the returned value
+    /// releases the permit. To prevent a deadlock, call [`address_permit`](Client::address_permit) first.
     ///
     /// # Errors
     ///

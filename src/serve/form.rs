@@ -24,12 +24,13 @@ const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 struct ReceivedForm(Result<Bytes, Refusal>);
 
-/// The parameters of a request's address and form as one query string. A request with a form has it as an extension,
-/// because it may be too long for the type [`Uri`](axum::http::Uri).
+/// The parameters in the address and in the form of a request, as one query string. The query string is an extension of
+/// the request, because it may be too long for the type [`Uri`](axum::http::Uri).
 #[derive(Clone)]
 struct WholeQuery(String);
 
-/// Receives the body of a `POST` request if it is a form, for [`form_as_query`]. Returns any other request unchanged.
+/// Receives the form in the body of a `POST` request, and adds it as an extension, which [`form_as_query`] reads.
+/// Returns a request without a form unchanged.
 pub(super) async fn receive_form(request: Request) -> Request {
     if request.method() != Method::POST || !is_form(request.headers()) {
         return request;
@@ -39,11 +40,12 @@ pub(super) async fn receive_form(request: Request) -> Request {
     Request::from_parts(parts, Body::empty())
 }
 
-/// Receives the body of a request.
+/// Receives the whole body of a request.
 ///
 /// # Errors
 ///
-/// Returns a refusal if the body is too long, if it is not complete in time, or if the connection breaks.
+/// Returns a refusal if the body exceeds [`MAX_FORM`], if it is not complete after [`FORM_TIMEOUT`], or if the
+/// connection breaks.
 async fn receive(body: Body) -> Result<Bytes, Refusal> {
     let mut request = Request::new(body);
     DefaultBodyLimit::max(MAX_FORM).apply(&mut request);
@@ -81,7 +83,7 @@ pub(super) fn form_as_query(mut request: Request) -> Result<Request, Refusal> {
     Ok(request)
 }
 
-/// Returns the parameters of a request as a query string, including those that it sent as a form.
+/// Returns the parameters of a request as a query string, including those in a form that [`form_as_query`] converted.
 pub(super) fn query_of(request: &Request) -> &str {
     match request.extensions().get() {
         Some(WholeQuery(query)) => query,
@@ -110,7 +112,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A body that fails if `is_broken` is `true`, and otherwise never arrives.
+    /// A request body that fails with a connection error if `is_broken` is `true`, and otherwise never arrives.
     struct Unfinished {
         is_broken: bool,
     }
@@ -130,7 +132,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Returns a request whose form does not arrive.
+    /// Returns a request whose form does not arrive completely, because its body is [`Unfinished`].
     pub(in super::super) fn unfinished(is_broken: bool) -> Request {
         Request::post("/")
             .header(header::CONTENT_TYPE, FORM)

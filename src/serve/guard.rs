@@ -191,12 +191,12 @@ fn bare_address(host: &str) -> Option<IpAddr> {
 pub(super) struct Hosts {
     /// The address at which the server listens.
     pub(super) listening: IpAddr,
-    /// The names and addresses that the user has allowed.
+    /// Other host names and addresses that the user has allowed.
     pub(super) allowed: Vec<String>,
 }
 
-/// The error for a text that is not a host name. Contains the host name in the text, such as `chess.example` in
-/// `https://chess.example/`, or `None` if the text contains none.
+/// The error for a text that is not just a host name. Contains the host name in the text, such as `chess.example` in
+/// `https://chess.example/`, or `None` if the text contains no host name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "use a host name without scheme, port and path: {}",
@@ -218,8 +218,8 @@ pub struct HostError(Option<String>);
 ///
 /// # Errors
 ///
-/// Returns an error if the text contains anything else, such as a scheme, a port, a path or a `*`. No request would be
-/// accepted for such a text.
+/// Returns an error if the text contains anything else, such as a scheme, a port, a path or a `*`. The server would
+/// accept no request because of such a text.
 pub fn host_name(text: &str) -> Result<String, HostError> {
     match name_in(text) {
         Some(name) if name == text => Ok(text.to_owned()),
@@ -227,7 +227,8 @@ pub fn host_name(text: &str) -> Result<String, HostError> {
     }
 }
 
-/// Returns the host name or the IP address in a URL or in a `Host` header. Returns `None` if `text` contains none.
+/// Returns the host name or the IP address in `text`, which is a URL or the value of a `Host` header. Returns `None` if
+/// `text` contains neither.
 pub(super) fn name_in(text: &str) -> Option<&str> {
     if bare_address(text).is_some() {
         return Some(text);

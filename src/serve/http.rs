@@ -245,7 +245,7 @@ mod tests {
 
     /// Returns the output of a future if it is available immediately.
     async fn immediate<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
-        // Without this, tokio makes the task wait after many operations.
+        // If a task never yields, tokio makes its operations wait after some time.
         tokio::task::yield_now().await;
         tokio::select! {
             biased;
@@ -290,7 +290,7 @@ mod tests {
                 }
             }
             let get = || Request::get("/").body(Body::empty()).unwrap();
-            // The forms count among the requests of their addresses.
+            // Requests with unfinished forms count toward the limit of their address.
             let of_address = immediate(answer(get(), &entered[0].0).as_mut()).await;
             assert!(of_address.is_none());
             let other = immediate(answer(get(), &entered[8].0).as_mut()).await;

@@ -49,7 +49,7 @@ const MAX_PRODUCT_BYTES: u64 = 64 << 20;
 /// The advice in the error message for a book that is too large.
 const SIZE_ADVICE: &str = "request a larger minGame or a smaller depth";
 
-/// The error message for a request for a book or a repertoire if the server makes none.
+/// The error message for a request for a book or a repertoire if the server was started with `--book-games 0`.
 const NO_BOOKS: &str = "this server makes no books and no repertoires: use polybook make-book, or start the server without \
                         --book-games 0";
 

@@ -324,7 +324,8 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     if route != Route::Lichess {
         filters.modes = parameters.list("modes", "rated or casual", |name| name.parse().ok())?;
     }
-    // The files of the two players of a preparation often contain the same games.
+    // In a preparation, duplicates count once by default, because the files of the two players often contain the same
+    // games.
     let fold_duplicates = folds_duplicates(parameters)?;
     filters.fold_duplicates = fold_duplicates.unwrap_or(route == Route::Prepare);
     filters.players = names(parameters, "player")?;

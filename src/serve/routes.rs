@@ -39,8 +39,8 @@ use crate::explorer::{Filters, SuggestField, Suggestion};
 /// The maximum time that one request may spend on reading the texts of games.
 const READING: Duration = Duration::from_secs(10);
 
-/// How long a browser may keep the response to a preflight request, instead of sending one before each request.
-/// Chromium limits this time to two hours.
+/// How long a browser may cache the response to a preflight request. Until then, it need not send another one. Chromium
+/// limits this time to two hours.
 const PREFLIGHT_AGE: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// The error message for a request with edits if applying them takes more time than [`READING`] allows.

@@ -149,8 +149,8 @@ pub(crate) struct LineCounts {
     pub outside: u64,
     /// The number of lines or positions that were left out because they have no evaluation.
     pub unevaluated: u64,
-    /// The number of lines that were left out because another line leads to the same position, or `None` if the suite
-    /// may contain a position several times.
+    /// The number of lines that were left out because another line leads to the same position, or `None` if several
+    /// lines of the suite may lead to the same position.
     pub repeated: Option<u64>,
     /// The number of lines or positions that were left out because the game is over after them.
     over: u64,

@@ -217,8 +217,8 @@ pub(crate) struct SuiteSummary {
     /// The number of lines or positions that were left out because they have no evaluation, or `None` if the suite
     /// does not filter by evaluation.
     pub unevaluated: Option<u64>,
-    /// The number of lines that were left out because another line leads to the same position, or `None` if the suite
-    /// may contain a position several times.
+    /// The number of lines that were left out because another line leads to the same position, or `None` if several
+    /// lines of the suite may lead to the same position.
     pub repeated: Option<u64>,
 }
 

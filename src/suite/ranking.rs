@@ -59,8 +59,9 @@ pub(super) struct Ranking<'a> {
     pub unevaluated: u64,
     /// The number of candidates that were left out because the game is over after them.
     pub over: u64,
-    /// The number of candidates that were left out because another candidate has the same position, or `None` if a
-    /// position may occur several times. It is final after [`ranked`](Ranking::ranked).
+    /// The number of candidates that were left out because another candidate leads to the same position, or `None` if
+    /// several entries may lead to the same position. The number is correct only after [`ranked`](Ranking::ranked) was
+    /// called.
     pub repeated: Option<u64>,
     /// The number of candidates added so far if every candidate becomes an entry, otherwise `None`.
     all: Option<usize>,
@@ -167,7 +168,7 @@ impl<'a> Ranking<'a> {
         if let Some(mut positions) = self.by_position.take() {
             for candidate in positions.sorted() {
                 self.ranked.push(&candidate?[IDENTITY_SIZE..])?;
-                // The candidate is not left out.
+                // This candidate was counted when it was added, but it is not left out.
                 self.repeated = self.repeated.map(|repeated| repeated - 1);
             }
         }

@@ -204,9 +204,9 @@ pub(crate) fn each_position(
     Ok(())
 }
 
-/// Finds a shortest line from `start` to each position with a key in `keys`. A line consists of moves of `source`, and of
-/// legal moves to which `source` contains an answer. Returns the lines by the keys of their last positions, without the
-/// keys that no line reaches.
+/// Finds a shortest line from `start` to each position whose key is in `keys`. A line consists of moves of `source`,
+/// and of legal moves to which `source` contains an answer. Returns a map from the key of each position to its line.
+/// The map does not contain the keys of positions that no line reaches.
 ///
 /// `memory` is the memory budget.
 ///

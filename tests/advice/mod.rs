@@ -616,7 +616,8 @@ fn advice_about_commands_of_uci_works() {
     );
 }
 
-/// Returns the code of the program without comments and unit tests. Each text is in one line.
+/// Returns the source code of polybook without comments and unit tests. A string literal that spans several lines is
+/// joined into one line.
 fn code() -> String {
     let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     let mut code = String::new();
@@ -643,7 +644,7 @@ fn code() -> String {
     code
 }
 
-/// The advice that no test follows is still the text of a message.
+/// Checks that each piece of advice that no test follows is still part of a message.
 #[test]
 fn advice_that_is_not_followed_exists() {
     let code = code();
@@ -652,12 +653,12 @@ fn advice_that_is_not_followed_exists() {
     }
 }
 
-/// The verbs with which advice begins, after a colon or a semicolon.
+/// The verbs with which a piece of advice can begin. In a message, advice follows a colon or a semicolon.
 const VERBS: &str = "add allow cast choose close convert copy correct count exchange export free give increase install \
                      keep make merge name open put read remove run save see sort start try unpack use write";
 
-/// The tables contain the first words of each piece of advice in the code, up to four words or to the first value that
-/// the program inserts.
+/// Checks that the tables of the tests contain each piece of advice in the code. Compares the first four words of the
+/// advice, or fewer if the program inserts a value before the fifth word.
 #[test]
 fn all_advice_is_in_the_tables() {
     let code = code();
@@ -674,7 +675,7 @@ fn all_advice_is_in_the_tables() {
                 .unwrap()
                 .trim_end();
             let words: Vec<&str> = advice.split(' ').take(4).collect();
-            // Every message ends in the line in which it begins.
+            // Each string literal ends in the line in which it begins, because `code` joins its lines.
             let is_message = text.lines().next().unwrap().contains('"');
             if is_message && !tables.contains(&words.join(" ")) {
                 missing.push(advice);

@@ -483,7 +483,8 @@ fn gaps_of_few_games_are_left_out_and_last_moves_are_marked() {
     assert!(!text.contains("d5"), "{text}");
 }
 
-/// Games of several variants start in one position, which is a start of each variant.
+/// If games of several variants start from the same position, the repertoire starts from this position in each of the
+/// variants.
 #[test]
 fn games_of_two_variants_start_in_one_position() {
     let dir = temp();

@@ -63,7 +63,7 @@ enum RepertoireCommand {
     New(new_moves::Args),
 }
 
-/// The number of bytes that a command reads at a time from a PGN file which it examines before it reads all games.
+/// The number of bytes per read when a command examines the first games of a PGN file before it processes the file.
 const BYTES_PER_READ: usize = 1 << 16;
 
 /// The rules for choosing the repertoire's moves for its own side. Each element contains the name of a rule on the

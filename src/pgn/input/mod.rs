@@ -373,7 +373,7 @@ impl SizeAndTime {
             return Ok(SizeAndTime(None));
         }
         let metadata = file.metadata()?;
-        // A system without such times leaves the size to compare.
+        // On a system without modification times, only the size is compared.
         let modified = metadata.modified().ok();
         Ok(SizeAndTime(
             metadata.is_file().then_some((metadata.len(), modified)),

@@ -107,8 +107,9 @@ const LOCKED_BYTES: u64 = 512;
 /// Returns `true` if another process holds one of SQLite's locks on the file at `path`. Returns `false` if the file
 /// does not exist, or if the file system does not support locks.
 ///
-/// Closing the file releases all locks that this process holds on it. A run is not affected, because its outputs differ
-/// from its inputs. A reader of the database elsewhere in the process notices at its end if the file has changed.
+/// Opens the file and closes it again, which releases all locks that this process holds on the file. A run is not
+/// affected, because no output of a run is also an input. If another part of the process is reading the file as a
+/// database, that part detects changes of the file when it has read the last row.
 #[cfg(unix)]
 fn is_locked(path: &Path) -> io::Result<bool> {
     use rustix::{

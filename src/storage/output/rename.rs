@@ -109,7 +109,7 @@ fn over_file(temporary_path: &Path, target: &Target) -> io::Result<Option<PathBu
         Ok(Ok(())) => Ok(Some(aside)),
         Ok(Err(reason)) => Err(put_back(reason, back)),
         Err(err) => {
-            // If the second name of the old file stays, the next run removes it.
+            // If the second name of the old file cannot be removed now, the next run removes it.
             let _ = fs::remove_file(&aside);
             Err(err)
         }

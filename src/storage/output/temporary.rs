@@ -378,8 +378,8 @@ pub(super) fn restore(target: &Target) -> Result<bool> {
         return Ok(false);
     };
     let Some(_claim) = claim_left_behind(target, &path, true)? else {
-        // The process that renamed the directory may still be running. Without this error, the old output would keep its
-        // temporary name, and nobody would know.
+        // The process that renamed the directory may still be running. If this function returned no error, the old
+        // output would keep its temporary name without the user's knowledge.
         let problem = format!(
             "the old output may be in {}, which cannot be opened or locked: if no other polybook is writing, rename \
              this directory to {}, or move it away",

@@ -663,7 +663,7 @@ mod tests {
     fn many_runs_are_merged_in_rounds_and_added_up() {
         let shards = Shards::new(Memory::default().with_bytes(0));
         let mut expected = std::collections::BTreeMap::<u128, u128>::new();
-        // The first shard does not fit into the budget for all shards, and the last one fits.
+        // The records of the first shard exceed the memory budget of all shards. Those of the last shard do not.
         for (shard, len, kinds) in [(0_u128, 20_000, 18_000), (255, 5000, 3000)] {
             let record = |number: u128| shard << 120 | (number * 7919 % kinds) << 64;
             let records: Vec<Sum> = (0..len).map(|number| Sum(record(number) | 1)).collect();
@@ -701,7 +701,7 @@ mod tests {
     #[test]
     fn groups_of_sorted_sources_are_added_up_and_kept_or_dropped() {
         const SOURCES: usize = 3;
-        // The groups have one to three records. Most of them are in one shard, which exceeds its quota.
+        // Each group has one to three records. Most groups are in one shard, which exceeds its quota.
         let mut records: Vec<Sum> = (0..2000u64)
             .flat_map(|number| {
                 let rank = match number % 4 {
@@ -734,7 +734,8 @@ mod tests {
             Ok(())
         };
         let memory = Memory::default().with_bytes(0);
-        // One thread merges the ranges from first to last, so the last call knows the bytes of all ranges before.
+        // A single thread merges the ranges from first to last, so the last call of `watch` gets the bytes of all
+        // earlier ranges.
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(1)
             .build()
@@ -763,7 +764,7 @@ mod tests {
                 .into_iter()
                 .eq(expected.map(|record| Sum(record.0 - 1 + SOURCES as u128)))
         );
-        // What has been written at least: the records of the large shard, except those in a buffer.
+        // At least the records of the large shard have been written, except those that are still in a buffer.
         assert!(spilled.into_inner() > 16 << 10);
     }
 
@@ -796,8 +797,8 @@ mod tests {
         assert_eq!(in_memory, [true, false, true, true, true]);
     }
 
-    /// A number whose packed form is asked for when it is appended to its shard. In the second shard, this waits for the
-    /// other thread of the test.
+    /// A record for the test below. `Shards::append` calls `packed` when it appends a record to its shard. In the
+    /// second shard, this call waits for the other thread of the test.
     #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
     struct Waiting(u128);
 

@@ -206,7 +206,7 @@ mod tests {
     fn keys_and_fingerprints_are_found_in_runs() {
         let mut seen = SpillingSet::new(Memory::default().with_bytes(0));
         let key = |number: u64| number << 52 | 1;
-        // Keys in ascending order are known to be new without reading the runs.
+        // If keys are inserted in ascending order, the set need not read its runs to know that each key is new.
         for number in 0..3 * MIN_CAPACITY as u64 + 1 {
             assert!(seen.insert_key(key(number)).unwrap());
         }
