@@ -237,7 +237,7 @@ class Explorer:
 
         `ratings` selects rating groups: 2500 selects the group that begins at 2500, and "unknown" the games without a known
         rating. `result` "win" or "loss" selects the games that `player` won or lost. If `unfinished` is "skip", games without a
-        result do not count. If `duplicates` is "once", only one of several equal games counts.
+        result do not count. If `duplicates` is "once", duplicates of a game count as one game.
         """
     def openings(
         self,
