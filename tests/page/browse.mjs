@@ -232,6 +232,9 @@ const tests = {
     await page.fill("#filters [name=eco]", "c50");
     await page.keyboard.press("Tab");
     await counted(page, all(await api("/lichess?eco=C50")));
+    await page.fill("#filters [name=player]", "morph");
+    await page.click("#filters [role=option]:has-text('Morphy, Paul')");
+    assert.equal(await page.inputValue("#filters [name=player]"), "Morphy, Paul");
     await page.fill("#filters [name=player]", "nobody at all");
     await page.keyboard.press("Tab");
     await page.waitForSelector("#filters [name=player][aria-invalid=true]");

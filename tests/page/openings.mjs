@@ -58,6 +58,17 @@ const tests = {
     assert.match(await page.locator("#games .foot").textContent(), new RegExp(`of ${listed.total}`));
     assert.deepEqual(faults, []);
     await context.close();
+    // On a phone, the games are visible between the board and the buttons.
+    const phone = await open(browser, url, "/?view=openings", { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+    await phone.page.locator("#openings .target").first().tap();
+    await phone.page.waitForFunction(() => location.search.includes("list="));
+    await followed(phone.page);
+    const [top, bottom, least, most] = await phone.page.evaluate(() => {
+      const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+      return [box("#games-head").top, box("#games li").bottom, box("#play").bottom, box("#dock").top];
+    });
+    assert.ok(top >= least && bottom <= most, `${top} to ${bottom} in ${least} to ${most}`);
+    await phone.context.close();
   },
 
   async "a player's weaker openings come first, and chance is not marked"() {

@@ -100,6 +100,15 @@ const tests = {
     await followed(page);
     const names = await texts(page, "#games .names");
     assert.ok(names.length && names.every((both) => both.includes("Ann")), String(names));
+    // A preparation counts duplicates once, and the dialog of the filters says so.
+    await page.keyboard.press("Shift+F");
+    const once = page.locator("#filters [aria-labelledby=duplicates-label]");
+    assert.equal(await once.getAttribute("aria-checked"), "true");
+    assert.ok(await once.isDisabled());
+    const { games } = await api("/facets?player=Carl&color=white&duplicates=once");
+    await page.waitForFunction((wanted) => document.querySelector("#filters .bottom .main").textContent.startsWith(`Show ${wanted} games`), games);
+    await accessible(page, "the filters of a preparation");
+    await page.keyboard.press("Escape");
     // The other color, and the end of the preparation.
     await page.click("text=as White");
     await addressed(page, "color=black");

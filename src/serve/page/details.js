@@ -6,7 +6,7 @@ import { byId, fill, p } from "./dom.js";
 import { drawn, sum } from "./format.js";
 import { GamesList } from "./games.js";
 import { changeShown } from "./history.js";
-import { go, listResult } from "./navigation.js";
+import { go, jump, listOpening, listResult } from "./navigation.js";
 import { OpeningsTable } from "./openings.js";
 import { drawViews, table, trendsAreBelow } from "./panelview.js";
 import { showGaps } from "./repertoireview.js";
@@ -34,9 +34,9 @@ const games = new GamesList(
 const openings = new OpeningsTable(byId("openings"), {
   open: (line) => {
     session.known = [];
-    void go({ play: line, tab: "" }, { push: true });
+    jump({ play: line, tab: "" });
   },
-  list: (opening, result) => void go({ filters: { ...session.view.filters, opening }, tab: "", list: result }, { push: true }),
+  list: listOpening,
 });
 
 /**

@@ -29,7 +29,7 @@ export function buildFilters() {
 /** @param {string} [field] The filter that gets the focus, or an empty string for the first one. */
 export function openFilters(field = "") {
   // The dialog does not exist while the index is being made.
-  filtersDialog?.open(session.view, field);
+  filtersDialog?.open(session.view, field, session.prepared !== undefined);
 }
 
 /** @param {"book" | "repertoire"} kind */

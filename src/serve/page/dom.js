@@ -79,6 +79,17 @@ export function p(attributes, ...children) {
   return make("p", attributes, ...children);
 }
 
+/**
+ * Returns moves as elements in which no line breaks, so that a number stays next to its move and castling is not split.
+ * @param {string} moves Moves with their numbers, such as "1. e4 c5 2. ".
+ * @param {string} [last] A last move in bold.
+ * @returns {Child[]}
+ */
+export function unbroken(moves, last) {
+  const words = moves.split(/(?<!\.) /);
+  return words.flatMap((word, index) => [index ? " " : "", span("unbroken", word, ...(last && index === words.length - 1 ? [b(last)] : []))]);
+}
+
 /** @param {Child[]} children */
 export function b(...children) {
   return make("b", "", ...children);

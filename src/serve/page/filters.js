@@ -7,7 +7,7 @@ import { RATINGS, SPEEDS, VARIANTS, ratingRange } from "./chips.js";
 import { button, dialogTop, div, field, fill, icon, make, on, p, segments, span, toggle } from "./dom.js";
 import { counted, number } from "./format.js";
 import { suggestionWords } from "./search.js";
-import { filterQuestion, nameText } from "./state.js";
+import { filterQuestion, nameText, put } from "./state.js";
 import { Combobox, marked } from "./suggest.js";
 import { Years } from "./years.js";
 
@@ -35,6 +35,8 @@ export class FiltersDialog {
   #asking = new Asking();
   /** @type {Facets | undefined} */
   #facets;
+  /** Whether the view always counts duplicates once. */
+  #isOnce = false;
 
   /**
    * @param {HTMLDialogElement} dialog
@@ -71,8 +73,10 @@ export class FiltersDialog {
   /**
    * @param {Choice} choice
    * @param {string} name The name of the field that gets the focus, or an empty string.
+   * @param {boolean} isOnce Whether the view always counts duplicates once, as a preparation does.
    */
-  open({ filters, variant }, name) {
+  open({ filters, variant }, name, isOnce) {
+    this.#isOnce = isOnce;
     this.#choice = { filters: { ...filters }, variant };
     this.#build();
     this.#dialog.showModal();
@@ -121,9 +125,17 @@ export class FiltersDialog {
       pair(this.#variants(variant), this.#least()),
       toggle("requireDate", "Only games with a date", "Otherwise games without a year pass every choice of years", Boolean(this.#choice.filters.requireDate), (isOn) =>
         this.#set("requireDate", isOn ? "true" : "")),
-      toggle("duplicates", "Count duplicates once", "Games with the same players, result and moves count as one", this.#choice.filters.duplicates === "once", (isOn) =>
-        this.#set("duplicates", isOn ? "once" : "")),
+      this.#duplicates(),
     ];
+  }
+
+  #duplicates() {
+    const note = this.#isOnce ? "A preparation always counts them once" : "Games with the same players, result and moves count as one";
+    const isOn = this.#isOnce || this.#choice.filters.duplicates === "once";
+    const element = toggle("duplicates", "Count duplicates once", note, isOn, (isOn) => this.#set("duplicates", isOn ? "once" : ""));
+    const press = element.querySelector("button");
+    if (press) press.disabled = this.#isOnce;
+    return element;
   }
 
   /**
@@ -191,9 +203,11 @@ export class FiltersDialog {
       wrong(found.length ? `Choose one of the names, such as ${found[0]?.name}.` : `No ${kind} is called “${text}”.`);
       this.#count();
     };
+    // The suggestions are inserted after the field, which therefore needs a parent.
+    const place = div("combobox", input);
     new Combobox(input, find, (text) => void check(text));
     on(input, "change", () => void check(input.value.trim()));
-    return field(name, label, "", div("combobox", input), note);
+    return field(name, label, "", place, note);
   }
 
   /**
@@ -294,7 +308,7 @@ export class FiltersDialog {
   async #ask() {
     const signal = this.#asking.next();
     try {
-      const facets = /** @type {Facets} */ (await ask("facets", filterQuestion(this.#choice), signal));
+      const facets = /** @type {Facets} */ (await ask("facets", put(filterQuestion(this.#choice), this.#isOnce ? { duplicates: "once" } : {}), signal));
       if (signal.aborted) return;
       this.#facets = facets;
       this.#showCounts(facets, true);

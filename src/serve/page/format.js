@@ -23,6 +23,14 @@ export function counted(count, noun = "game") {
   return `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+/**
+ * Returns a number of games for a narrow column, such as "27,585" or "1.25M".
+ * @param {number} games
+ */
+export function brief(games) {
+  return games < 1e6 ? number(games) : `${(games / 1e6).toFixed(games < 1e7 ? 2 : 1)}M`;
+}
+
 /** @param {Counts} counts */
 export function sum(counts) {
   return counts.white + counts.draws + counts.black;

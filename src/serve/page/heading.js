@@ -58,6 +58,7 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
   const points = (answer.wins ?? 0) + drawn(answer) / 2;
   const scored = finished(answer);
   const rated = answer.performanceGames ?? 0;
+  const name = positionName(answer, isStart);
   const option = (/** @type {string} */ value, /** @type {string} */ label, /** @type {number} */ count) =>
     /** @type {[string, string, HTMLElement]} */ ([value, `${label} `, small(number(count))]);
   const figure = (/** @type {string} */ label, /** @type {string} */ value, /** @type {string} */ more) =>
@@ -68,7 +69,7 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
     make("h2", { title: player }, span("family", player)),
     segments({ "aria-label": "Color of the player" }, [option("white", "White", colors.white), option("black", "Black", colors.black)], color, choose),
     mine,
-    p("opening-name", isStart ? "" : positionName(answer, isStart)),
+    p({ class: "opening-name", title: isStart ? undefined : name }, isStart ? "" : name),
     yearsPlace(place),
     div("card figures",
       make(

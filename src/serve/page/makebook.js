@@ -4,7 +4,7 @@
 
 import { Asking, ask, askFile, words } from "./api.js";
 import { filterWords } from "./chips.js";
-import { b, button, copy, dialogTop, div, field, fill, icon, make, on, p, save, segments, small, span } from "./dom.js";
+import { b, button, copy, dialogTop, div, field, fill, icon, make, on, p, save, segments, small, span, unbroken } from "./dom.js";
 import { counted, folded, number, percent, sum } from "./format.js";
 import { filterQuestion, put } from "./state.js";
 
@@ -220,7 +220,7 @@ export class BookDialog {
     const file = await askFile("repertoire.pgn", this.#question(), signal);
     const lines = firstLines(await file.text());
     if (signal.aborted || !lines.length) return;
-    const list = make("ol", "lines", ...lines.slice(0, FIRST_LINES).map((line) => make("li", "", line)));
+    const list = make("ol", "lines", ...lines.slice(0, FIRST_LINES).map((line) => make("li", "", ...unbroken(line))));
     this.#preview.querySelector("details")?.before(div("", p("quiet", "First lines"), list));
   }
 

@@ -3,7 +3,7 @@
 
 import { bar } from "./bars.js";
 import { button, div, fill, icon, on, small, span } from "./dom.js";
-import { counted, dateWords, drawn, finished, number, percent, score as scoreOf, shortName, sum, withoutResult } from "./format.js";
+import { brief, counted, dateWords, drawn, finished, number, percent, score as scoreOf, shortName, sum, withoutResult } from "./format.js";
 import { evaluationWords } from "./game.js";
 import { marks } from "./repertoire.js";
 
@@ -402,7 +402,7 @@ function percentOf(move) {
  * @param {number | undefined} games
  */
 function partOf(games) {
-  return games === undefined ? "" : small(`of ${number(games)}`);
+  return games === undefined ? "" : small(`of ${brief(games)}`);
 }
 
 /**
@@ -419,6 +419,6 @@ function gamesCell(games, total, san, others) {
     const title = `${counted(others, "more game")} ${others === 1 ? "reaches" : "reach"} the position after ${san} by another move order`;
     cell.append(span({ class: "others", title }, `+${number(others)}`));
   }
-  cell.append(span({ title: number(games) }, games < 1e6 ? number(games) : `${(games / 1e6).toFixed(games < 1e7 ? 2 : 1)}M`), span("quiet", percent(games / total)));
+  cell.append(span({ title: number(games) }, brief(games)), span("quiet", percent(games / total)));
   return cell;
 }

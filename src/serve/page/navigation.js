@@ -19,6 +19,9 @@ import { commonPlies, readView, sourceOnly, ucis, withoutFilters } from "./state
  * @property {boolean} [keeps] Whether the message at the top of the page stays.
  */
 
+/** The height in pixels of the first games of the list, with its heading. */
+const LISTED = 200;
+
 /** @type {(how?: How) => Promise<void>} */
 let show = async () => undefined;
 /** @type {() => Promise<void>} */
@@ -66,6 +69,18 @@ export function goToAddress() {
 export function goHome() {
   session.known = [];
   void go({ fen: "", play: [], game: "", variant: servedVariant(), filters: {}, repertoire: "", flip: "", sort: "", list: "", tab: "", me: "" }, { push: true });
+}
+
+/**
+ * Goes to a position that the user chose in a list, and scrolls to its heading, because the list may be long.
+ * @param {Partial<View>} change
+ */
+export function jump(change) {
+  void go(change, { push: true }).then(scrollToHeading);
+}
+
+export function scrollToHeading() {
+  byId("answer").scrollIntoView();
 }
 
 /** @param {string} uci */
@@ -168,5 +183,21 @@ export function clearFilters() {
  * @param {string} [uci] The move to play first.
  */
 export function listResult(result, uci) {
-  void go({ list: result, tab: "", ...(uci && { play: [...session.view.play, uci] }) }).then(() => result && byId("side").scrollIntoView({ block: "nearest" }));
+  void go({ list: result, tab: "", ...(uci && { play: [...session.view.play, uci] }) }).then(() => result && scrollToGames());
+}
+
+/**
+ * Lists the games that became an opening and have a result.
+ * @param {string} opening
+ * @param {string} result
+ */
+export function listOpening(opening, result) {
+  void go({ filters: { ...session.view.filters, opening }, tab: "", list: result }, { push: true }).then(scrollToGames);
+}
+
+/** Scrolls to the list of games if its start is not visible: it may be below the window, or below the board of a phone. */
+function scrollToGames() {
+  const covered = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+  const { top } = byId("games-head").getBoundingClientRect();
+  if (top < covered - 12 || top > innerHeight - LISTED) byId("side").scrollIntoView();
 }

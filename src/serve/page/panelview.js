@@ -15,7 +15,7 @@ import { firstPly, showLine } from "./line.js";
 import { isMe, myNames, otherPreparer } from "./me.js";
 import { addAll, openMe } from "./medialog.js";
 import { MovesTable } from "./moves.js";
-import { backToGame, changeFilters, clearFilters, closeGame, go, goInGame, goToPly, listResult, play, removeFilters } from "./navigation.js";
+import { backToGame, changeFilters, clearFilters, closeGame, go, goInGame, goToPly, jump, listResult, play, removeFilters } from "./navigation.js";
 import { preparationHeading, preparationLines, preparationTable } from "./prepare.js";
 import { drawRepertoire, latestGaps, repertoireContext } from "./repertoireview.js";
 import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames, uncountedGames } from "./session.js";
@@ -59,7 +59,7 @@ export function draw(counts, books, signal) {
   const ofPlayer = Boolean(filters.player) && !opened && total > 0;
   const isCounts = hasCounts();
   document.body.classList.toggle("of-counts", isCounts);
-  searchField.placeholder = isCounts ? "Opening, FEN or moves" : innerWidth < 560 ? "Player, opening, FEN…" : "Player, event, opening, FEN or moves";
+  searchField.placeholder = isCounts ? "Opening, FEN or moves" : innerWidth < 1180 ? "Player, opening, FEN…" : "Player, event, opening, FEN or moves";
   document.body.classList.toggle("in-game", !!opened);
   const isStart = !line.length && !view.fen;
   drawBoard(counts);
@@ -153,7 +153,7 @@ function drawPreparation(counts) {
     drawPreparation(counts);
   };
   const preparer = otherPreparer();
-  table.replace(drawArrows, preparationTable(prepared, preparer, ownColor(), isOwn, unfolded === fen, { play, unfold, leave: leavePreparation }), preparationLines(prepared, preparer, ownColor(), firstPly(view.fen), (line) => void go({ play: [...view.play, ...line] }, { push: true })));
+  table.replace(drawArrows, preparationTable(prepared, preparer, ownColor(), isOwn, unfolded === fen, { play, unfold, leave: leavePreparation }), preparationLines(prepared, preparer, ownColor(), firstPly(view.fen), (line) => jump({ play: [...view.play, ...line] })));
 }
 
 /**

@@ -3,7 +3,7 @@
 // answers, and the lines to study first.
 
 import { bar } from "./bars.js";
-import { b, button, div, icon, make, on, p, segments, small, span } from "./dom.js";
+import { b, button, div, icon, make, on, p, segments, small, span, unbroken } from "./dom.js";
 import { counted, dateWords, number, percent, plyNumber } from "./format.js";
 
 /** @typedef {import("./api.js").Preparation} Preparation */
@@ -187,7 +187,7 @@ export function preparationLines(prepared, preparer, color, first, open) {
     const evidence = `${opening ? `${opening.name} · ` : ""}${counted(theirs.games)} of theirs${recent}`;
     const score = line.gap ? "No answer yet" : `${you} score${s} ${scoreText(line, color)}`;
     return make("li", "", button({ "data-focus": `line ${line.play.join()}` }, [
-      span("", ...(cut ? [span("quiet", `${words.slice(0, cut).join(" ")} `)] : []), b(words.slice(cut).join(" ")), small(evidence)),
+      span("", ...(cut ? [span("quiet", ...unbroken(words.slice(0, cut).join(" ")), " ")] : []), b(...unbroken(words.slice(cut).join(" "))), small(evidence)),
       span("often", often),
       span(line.gap ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(`in ${counted(line.games)}${line.gap ? ` of ${yours}` : ""}`)),
       icon("forward"),

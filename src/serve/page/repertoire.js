@@ -1,7 +1,7 @@
 // @ts-check
 // The elements of a repertoire: its marks in the table of moves, its card, and the list of its gaps.
 
-import { b, button, div, icon, make, p, segments, small, span } from "./dom.js";
+import { b, button, div, icon, make, p, segments, small, span, unbroken } from "./dom.js";
 import { editCounts } from "./edits.js";
 import { counted, number } from "./format.js";
 import { svg } from "./pieces.js";
@@ -97,7 +97,7 @@ export function repertoireCard({ repertoire, gaps, isCurrent, ply, isOwn, edits,
     : covered
       ? `An answer in ${Math.round(100 * covered.share)} of 100 games up to move ${Math.ceil(covered.ply / 2)}`
       : "";
-  const following = next ? span({ title: next.moves }, ` Next gap: ${lastMove(next)}, 1 game in ${often(next.oneIn)}`) : " There are no gaps left.";
+  const following = next ? span({ title: next.moves }, " Next gap: ", ...unbroken(lastMove(next)), `, 1 game in ${often(next.oneIn)}`) : " There are no gaps left.";
   const texts = div("texts", p("", b(name), labelOf(repertoire).slice(name.length), ...tags.flatMap((text) => [" ", span("tag", text)])), p("quiet", ...(news && isCurrent ? [b(news), following] : [news || state])));
   const label = last?.isAdded ? `Added ${last.san}: remove it` : `Add ${last?.san} to the repertoire`;
   const ways = [
@@ -165,9 +165,9 @@ export function gapLists({ start, total, gaps, severalMoves }, go) {
   const from = start ? `[FEN "${start}"]\n` : "";
   const item = (/** @type {string} */ line, /** @type {Child[]} */ text, /** @type {string} */ end, /** @type {string} */ kind, title = "") =>
     make("li", "", button({ title: title || undefined }, [span("", ...text), span(kind, end)], () => go(from + line)));
-  const rows = gaps.map(({ moves, move, oneIn, games, isLineEnd }) => item(moves, [moves.slice(0, -move.length), b(move), ...(isLineEnd ? [small(" after the end of a line")] : [])], `1 game in ${often(oneIn)}`, "often", `${counted(games)} with ${move}`));
+  const rows = gaps.map(({ moves, move, oneIn, games, isLineEnd }) => item(moves, [...unbroken(moves.slice(0, -move.length), move), ...(isLineEnd ? [small(" after the end of a line")] : [])], `1 game in ${often(oneIn)}`, "often", `${counted(games)} with ${move}`));
   const more = total > gaps.length ? [make("li", "none", `and ${counted(total - gaps.length, "less frequent gap")}`)] : [];
-  const several = severalMoves.map(({ line, moves }) => item(line || "*", [line || "Start"], moves.join(" or "), ""));
+  const several = severalMoves.map(({ line, moves }) => item(line || "*", unbroken(line || "Start"), moves.join(" or "), ""));
   return [
     make("ul", "card gaps", ...(start ? [make("li", "none", `From ${start}`)] : []), ...(rows.length ? rows : [make("li", "none", "The repertoire has no gaps in these games.")]), ...more),
     ...(several.length ? [make("h3", "", "Positions with several moves ", small(number(several.length))), make("ul", "card gaps several", ...several)] : []),

@@ -8,7 +8,7 @@ import { say } from "./elements.js";
 import { counted, plyNumber } from "./format.js";
 import { firstPly } from "./line.js";
 import { chosenRepertoire, isMe } from "./me.js";
-import { go, refresh } from "./navigation.js";
+import { go, refresh, scrollToHeading } from "./navigation.js";
 import { goToText } from "./readtext.js";
 import { gapLists, labelOf, repertoireCard } from "./repertoire.js";
 import { session } from "./session.js";
@@ -135,7 +135,7 @@ function isOwnTurn() {
  */
 function goToGap(line) {
   const { tab } = session.view;
-  void goToText(line, { tab: tab === "gaps" ? "" : tab });
+  void goToText(line, { tab: tab === "gaps" ? "" : tab }).then(scrollToHeading);
 }
 
 /**
