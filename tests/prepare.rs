@@ -215,7 +215,10 @@ fn preparations_over_http_are_those_of_the_command() {
     assert_eq!(edited.get("lines"), None);
     for (query, part) in [
         ("player=Them&color=white", "the parameter me is missing"),
-        ("player=Them&me=Me", "the parameter color is missing"),
+        (
+            "player=Them&me=Me",
+            "the parameter color must be white or black",
+        ),
         (
             "player=Them&me=Me&color=both",
             "the parameter color must be white or black",

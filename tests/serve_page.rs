@@ -505,14 +505,14 @@ fn what_is_not_known_of_a_date_makes_games_neither_different_nor_a_match() {
 }
 
 #[test]
-fn a_list_that_is_longer_than_the_limit_of_skip_says_so() {
+fn a_list_names_no_page_beyond_the_limit_of_skip() {
     let dir = temp();
     let games = "1. e4 e5 1-0\n\n".repeat(10_010);
     fs::write(dir.path().join("games.pgn"), games).unwrap();
     let served = Served::start(dir.path(), "games.pgn");
     let next = |skip: usize| served.json(&format!("/games?skip={skip}&limit=1"))["next"].take();
     assert_eq!(next(9_999), 10_000);
-    assert_eq!(next(10_000), 10_001);
+    assert_eq!(next(10_000), Value::Null);
     let refused = served.get("/games?skip=10001&limit=1");
     assert_eq!(refused.status, 400);
     assert!(
@@ -1550,7 +1550,7 @@ fn the_page_is_there_while_the_games_are_indexed() {
     let dir = temp();
     let fifo = dir.path().join("slow.pgn");
     crate::common::make_fifo(&fifo);
-    let mut served = Served::start_at_once(dir.path(), "slow.pgn");
+    let mut served = Served::start_at_once(dir.path(), "slow.pgn --allow-origin https://a.example");
     // The index waits for the games.
     let mut games = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
     let about = served.json("/about");
@@ -1564,6 +1564,28 @@ fn the_page_is_there_while_the_games_are_indexed() {
         (503, Some("1"))
     );
     assert_eq!(served.ask("GET", "/about", "Host: evil\r\n").status, 421);
+    let asks =
+        "Access-Control-Request-Method: GET\r\nAccess-Control-Request-Headers: if-none-match\r\n";
+    for (method, path, headers, status) in [
+        ("GET", "/about", "", 200),
+        ("GET", "/lichess", "", 503),
+        ("OPTIONS", "/about", asks, 200),
+        ("OPTIONS", "/lichess", asks, 200),
+    ] {
+        let from = |origin: &str| {
+            let site = format!("Sec-Fetch-Site: cross-site\r\nOrigin: {origin}\r\n{headers}");
+            served.ask(method, path, &site)
+        };
+        let reply = from("https://a.example");
+        assert_eq!(reply.status, status, "{method} {path}");
+        let reader = reply.header("access-control-allow-origin");
+        assert_eq!(reader, Some("https://a.example"), "{method} {path}");
+        if method == "GET" {
+            let exposed = reply.header("access-control-expose-headers").unwrap();
+            assert!(exposed.contains("retry-after"), "{exposed}");
+        }
+        assert_eq!(from("https://b.example").status, 403, "{method} {path}");
+    }
     games.write_all(GAMES.as_bytes()).unwrap();
     drop(games);
     until("the games are served", || {

@@ -368,6 +368,7 @@ fn open_while_answering(
             })
         }),
         hosts: args.allow_host.clone(),
+        origins: args.allow_origin.clone(),
     };
     let stop = Stop::default();
     thread::scope(|scope| {

@@ -97,19 +97,9 @@ impl Guard {
                 is_costly(request.method(), uri) && !headers.contains_key(OWN_HEADER) && !is_own
             }
         };
-        match (is_foreign, headers.contains_key(FETCH_SITE)) {
-            (false, _) => Ok(()),
-            (true, true) => {
-                let origin = headers.get(header::ORIGIN).and_then(shown_origin);
-                Err(Refusal::forbidden(format!(
-                    "this server does not answer pages of other sites: start the server with --allow-origin {}",
-                    origin.unwrap_or("ORIGIN")
-                )))
-            }
-            (true, false) => Err(Refusal::forbidden(
-                "a page of another site may have sent this request: send the header \"X-Polybook: 1\" if your program \
-                 sent it",
-            )),
+        match is_foreign {
+            true => Err(refusal_of_page(headers)),
+            false => Ok(()),
         }
     }
 
@@ -137,6 +127,28 @@ impl Guard {
             None => allowed.0 == "*",
         })
     }
+}
+
+/// Creates the refusal of a request with these headers, which comes from a page of another site or may come from one.
+/// The message advises what the author of the page or of another client can do.
+fn refusal_of_page(headers: &HeaderMap) -> Refusal {
+    Refusal::forbidden(match headers.get(header::ORIGIN) {
+        _ if !headers.contains_key(FETCH_SITE) && has_own_origin(headers) => {
+            "a page of another site may have sent this request: send the header \"X-Polybook: 1\" if your program sent \
+             it"
+            .to_owned()
+        }
+        None => "pages of other sites cannot link to this address or embed it: load it with fetch".to_owned(),
+        Some(origin) if origin == "null" => {
+            "this page has no origin, perhaps because it was opened from a file: serve the page over HTTP, or start \
+             the server with --allow-origin '*'"
+                .to_owned()
+        }
+        Some(origin) => format!(
+            "this server does not answer pages of other sites: start the server with --allow-origin {}",
+            shown_origin(origin).unwrap_or("ORIGIN")
+        ),
+    })
 }
 
 /// Returns the value of an `Origin` header, which an error message can suggest as the value of `--allow-origin`.

@@ -22,7 +22,7 @@ const MAX_PAGE_LENGTH: u32 = 200;
 
 /// The maximum number of games at the start of a list that a request may skip. The server must also rank the skipped
 /// games, which takes time.
-const MAX_SKIP: u32 = 10_000;
+pub(super) const MAX_SKIP: u32 = 10_000;
 
 /// The maximum value of the parameter `minPly`, which is the minimum number of half-moves of a game. An index does not
 /// store larger numbers of half-moves.
@@ -337,7 +337,7 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
                 "the parameter player is missing: give the name of a player",
             ));
         }
-        if color.is_none() {
+        if route == Route::Player && color.is_none() {
             return Err(Refusal::bad(
                 "the parameter color is missing: use white, black or both",
             ));

@@ -53,7 +53,6 @@ type Asker = Extension<Client>;
 /// Returns all routes of the server: those of the web page and those of the API. `origins` are the origins whose pages
 /// may read the responses of the API.
 pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
-    let cors = (!origins.is_empty()).then(|| cors(origins));
     let of_position = [
         ("/lichess", Route::Lichess),
         ("/masters", Route::Masters),
@@ -94,14 +93,16 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
             Refusal::unknown("this address does not exist: the page of the explorer is at /")
         })
         .with_state(state);
-    let api = match cors {
-        None => api,
-        Some(cors) => api.layer(cors),
+    with_page(api, origins).layer(CompressionLayer::new())
+}
+
+/// Returns the routes `api` and the routes of the web page. Pages of `origins` may read the responses of `api`.
+pub(super) fn with_page(api: Router, origins: &[Origin]) -> Router {
+    let api = match origins.is_empty() {
+        true => api,
+        false => api.layer(cors(origins)),
     };
-    Router::new()
-        .merge(page::routes())
-        .merge(api)
-        .layer(CompressionLayer::new())
+    Router::new().merge(page::routes()).merge(api)
 }
 
 /// Returns a layer that adds CORS headers to responses. Because of these headers, browsers let pages of `origins` read
@@ -119,7 +120,7 @@ fn cors(origins: &[Origin]) -> CorsLayer {
         .allow_methods([Method::GET, Method::HEAD, Method::POST])
         .allow_headers(AllowHeaders::mirror_request())
         .max_age(PREFLIGHT_AGE)
-        .expose_headers([header::ETAG])
+        .expose_headers([header::ETAG, header::RETRY_AFTER])
         .vary([
             header::ORIGIN,
             header::ACCESS_CONTROL_REQUEST_METHOD,

@@ -29,8 +29,7 @@ use super::{
     guard::{Guard, Hosts, Origin},
     http::{self, Site, Stop, Threads},
     log::{LAST_LINES, Log, Logging},
-    page,
-    routes::routes,
+    routes::{routes, with_page},
     state::AppState,
 };
 use crate::{
@@ -213,6 +212,8 @@ pub struct Indexing {
     pub how_far: ProgressFn,
     /// The host names that requests may use, in addition to the server's address and `localhost`.
     pub hosts: Vec<String>,
+    /// The origins whose pages may read the responses, in addition to the server's own page.
+    pub origins: Vec<Origin>,
 }
 
 impl std::fmt::Debug for Indexing {
@@ -235,11 +236,9 @@ impl Indexing {
             let json = [(header::CONTENT_TYPE, "application/json")];
             std::future::ready((json, about.to_string()))
         };
-        let routes = Router::new()
-            .merge(page::routes())
-            .route("/about", get(about))
-            .fallback(async || not_yet());
-        listening(listener, (self.hosts, Vec::new()), routes, None, 1)
+        let api = Router::new().route("/about", get(about));
+        let routes = with_page(api.fallback(async || not_yet()), &self.origins);
+        listening(listener, (self.hosts, self.origins), routes, None, 1)
     }
 }
 

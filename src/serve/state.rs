@@ -390,7 +390,9 @@ impl AppState {
     /// search for names in the filters that occur in no game.
     pub(super) fn games(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
-        let list = self.explorer.games(&request.query, &request.page)?;
+        let mut list = self.explorer.games(&request.query, &request.page)?;
+        // A request for a later page would be refused.
+        list.next = list.next.filter(|next| *next <= request::MAX_SKIP as usize);
         let has_games = list.total > 0;
         self.answered(key, (&request.query.filters, has_games), &list, stop)
     }

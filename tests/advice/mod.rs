@@ -451,13 +451,6 @@ fn advice_of_the_server_works() {
         ),
         (
             "GET",
-            "/book.bin?minGame=1&source=duel",
-            "Origin: http://a.example\r\n",
-            "send the header \"X-Polybook: 1\"",
-            ("GET", own),
-        ),
-        (
-            "GET",
             "/about",
             "Accept-Encoding: br, identity;q=0\r\n",
             "allow identity or gzip",
@@ -539,6 +532,60 @@ fn advice_about_the_start_of_the_server_works() {
     assert!(refused.text().contains(advice), "{}", refused.text());
     let served = behind(" --allow-host chess.example");
     assert_eq!(served.send(request).unwrap().status, 200);
+    let page = |origin: &str| format!("Sec-Fetch-Site: cross-site\r\nOrigin: {origin}\r\n");
+    let old_page = "Origin: http://a.example\r\n".to_owned();
+    let program = "Host: chess.example\r\n".to_owned();
+    let file = page("null");
+    for (option, headers, advice, new_option, new_headers) in [
+        (
+            "",
+            page("http://a.example"),
+            "this server does not answer pages of other sites: start the server with --allow-origin http://a.example",
+            " --allow-origin http://a.example",
+            page("http://a.example"),
+        ),
+        (
+            "",
+            old_page.clone(),
+            "start the server with --allow-origin http://a.example",
+            " --allow-origin http://a.example",
+            old_page,
+        ),
+        (
+            "",
+            file.clone(),
+            "serve the page over HTTP, or start the server with --allow-origin '*'",
+            " --allow-origin *",
+            file,
+        ),
+        (
+            " --allow-origin http://a.example",
+            "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n".to_owned(),
+            "cannot link to this address or embed it: load it with fetch",
+            " --allow-origin http://a.example",
+            page("http://a.example"),
+        ),
+        (
+            " --allow-host chess.example",
+            program.clone(),
+            "send the header \"X-Polybook: 1\"",
+            " --allow-host chess.example",
+            program + "X-Polybook: 1\r\n",
+        ),
+    ] {
+        let ask = |option: &str, headers: &str| {
+            let host = match headers.contains("Host: ") {
+                true => "",
+                false => "Host: localhost\r\n",
+            };
+            let request = format!("GET /book.bin?minGame=1 HTTP/1.1\r\n{host}{headers}Connection: close\r\n\r\n");
+            behind(option).send(request.as_bytes()).unwrap()
+        };
+        let refused = ask(option, &headers);
+        assert_eq!(refused.status, 403, "{headers}");
+        assert!(refused.text().contains(advice), "{}", refused.text());
+        assert_eq!(ask(new_option, &new_headers).status, 200, "{new_headers}");
+    }
     let served = behind(" --book-games 0");
     let refused = served.ask("GET", "/book.bin?minGame=1", "X-Polybook: 1\r\n");
     let advice = "start the server without --book-games 0";
