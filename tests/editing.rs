@@ -412,6 +412,47 @@ fn a_move_of_weight_0_stays_in_the_book() {
     );
 }
 
+/// A move can be added to a position that no line of the book leads to, as is said.
+#[test]
+fn a_new_position_that_no_line_leads_to_is_noted() {
+    let dir = made();
+    let dir = dir.path();
+    let edit = |line: &str, changes: &[&str]| {
+        let args = ["edit", "book.bin", "--out", "new.bin", line];
+        let output = run(dir, &[&args, changes].concat()[..]);
+        assert!(output.status.success());
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let note = "new.bin: no line of the book leads to 1 new position\n";
+    let text = edit("1. e4 f6 2. d4 g5", &["--set", "Qh5=10"]);
+    assert!(text.contains("1 move added"), "{text}");
+    assert!(text.contains(note), "{text}");
+    // The lines lead to the position if the moves before are added, too.
+    fs::write(
+        dir.join("line.txt"),
+        "1. e4; set f6=1\n1. e4 f6; set d4=1\n1. e4 f6 2. d4; set g5=1\n",
+    )
+    .unwrap();
+    let text = edit(
+        "1. e4 f6 2. d4 g5",
+        &["--set", "Qh5=10", "--script", "line.txt"],
+    );
+    assert!(text.contains("4 moves added"), "{text}");
+    assert!(!text.contains("no line"), "{text}");
+    // A removed position beside the new one.
+    fs::write(dir.join("removal.txt"), "1. d4; remove-position\n").unwrap();
+    let text = edit(
+        "1. e4 f6 2. d4 g5",
+        &["--set", "Qh5=10", "--script", "removal.txt"],
+    );
+    assert!(text.contains(note), "{text}");
+    ok(dir, "verify new.bin");
+    assert_eq!(
+        weights(dir, "new.bin", "e4 f6 d4 g5"),
+        [("Qh5#".to_owned(), 10)]
+    );
+}
+
 #[test]
 fn the_largest_differences_come_first() {
     let dir = made();
@@ -429,6 +470,10 @@ fn the_largest_differences_come_first() {
     };
     assert_eq!(moves_of(""), ["c5", "a6", "h6", "a3"]);
     assert_eq!(moves_of(" --sort weight"), moves_of(""));
+    assert_eq!(moves_of(" --limit 2"), ["c5", "a6", "h6"]);
+    let said = run(dir, "diff book.bin new.bin --limit 1").stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("3 positions and 4 moves differ"), "{said}");
     let mut keys = ["e4", "d4", "e4 e5"].map(|line| {
         let key = key(&from_text(None, Some(line)).unwrap());
         (key, line)

@@ -98,6 +98,9 @@ fn pairs_of_every_kind_from_positions() {
         "{table}"
     );
 
+    let legend = "[LL LD DD/WL WD WW], by the first player's wins";
+    assert!(table.contains(legend), "{table}");
+
     // The report from the point of view of player B, with more required pairs than any exit has.
     let line = "suite-report s.epd m.pgn --first B --min-pairs 2";
     let report = ok_json(dir, &*format!("{line} --json"));
@@ -233,7 +236,7 @@ fn rounds_say_the_pairs() {
     let expected = json!([1, 0, 0, 0, 1]);
     let (found, unpaired, table) = pairs(["1", "1", "2", "2", "3", "3", "4", "5"]);
     assert_eq!((&found, unpaired), (&expected, json!(3)));
-    let apart = "3 games without the one with other colors";
+    let apart = "3 games without a partner";
     assert!(table.contains(apart), "{table}");
     // cutechess-cli numbers the games within a round.
     let (found, unpaired, _) = pairs(["1.1", "1.2", "2.1", "2.2", "3.1", "3.2", "4.1", "5.2"]);
@@ -248,7 +251,7 @@ fn rounds_say_the_pairs() {
     ] {
         let (found, unpaired, table) = pairs(rounds);
         assert_eq!((found, unpaired), (json!([0, 1, 1, 1, 0]), json!(1)));
-        assert!(table.contains("1 game without the one with"), "{table}");
+        assert!(table.contains("1 game without a partner"), "{table}");
     }
 }
 
@@ -346,6 +349,39 @@ fn comments_say_where_the_opening_ended() {
     }
 }
 
+/// The game can leave the suite's lines and return, and a suite of positions has no lines.
+#[test]
+fn book_moves_of_any_length_lead_to_an_exit() {
+    let dir = temp();
+    let dir = dir.path();
+    let exit = "rnbqkbnr/pp2pppp/3p4/2p5/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq -";
+    fs::write(dir.join("s.epd"), format!("{exit}\n{E4}\n")).unwrap();
+    fs::write(dir.join("s.pgn"), "1. e4 c5 2. Nf3 d6 *\n\n1. e4 *\n").unwrap();
+    let played = |suite: &str, mark: &str, tags: &str, moves: &str, end: &str| {
+        let moves = moves.replace(' ', &format!(" {mark} "));
+        let moves = format!("{moves} {mark} {end}");
+        fs::write(dir.join("m.pgn"), game("A", "B", "1-0", tags, &moves)).unwrap();
+        let report = ok_json(dir, &["suite-report", suite, "m.pgn", "--json"]);
+        exits(&report, "wins")
+    };
+    let detour = "1.Nf3 c5 2.Ng1 d6 3.Nf3 Nf6 4.e4 Ng8";
+    for mark in ["{book}", "{book/1}"] {
+        for suite in ["s.epd", "s.pgn"] {
+            for moves in ["1.e4 c5 2.Nf3 d6", detour] {
+                for end in ["", "3. d4 {+0.3/8 1s} cxd4"] {
+                    let wins = played(suite, mark, "", moves, end);
+                    assert_eq!(wins, [1, 0], "{suite}, {moves}, {end}");
+                }
+            }
+        }
+        // The moves of the book continue the position of the tag, which is itself an exit.
+        let tags = format!("[FEN \"{E4} 0 1\"]\n");
+        let wins = played("s.epd", mark, &tags, "1...c5 2.Nf3 d6", "3. d4");
+        assert_eq!(wins, [1, 0]);
+        assert_eq!(played("s.epd", mark, &tags, "1...c5 2.Nf3", "d6"), [0, 1]);
+    }
+}
+
 /// The suite may contain an en passant square on which only a pinned pawn could capture, or impossible castling
 /// rights, while the match writes the position without them.
 #[test]
@@ -402,4 +438,53 @@ fn an_output_that_cannot_be_written_is_found_before_the_games_are_read() {
         error.contains("the directory missing does not exist: create the directory first"),
         "{error}"
     );
+}
+
+#[test]
+fn an_output_with_the_ending_of_the_other_format_is_refused() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("s.epd"), format!("{E4}\n")).unwrap();
+    fs::write(dir.join("s.pgn"), "1. e4 *\n").unwrap();
+    let games = pair(["1-0", "0-1"], "", "1. e4 {book}");
+    fs::write(dir.join("m.pgn"), games).unwrap();
+    let line =
+        |suite: &str, out: &str| format!("suite-report {suite} m.pgn --drop-one-sided --out {out}");
+    for (suite, out) in [("s.epd", "x.pgn"), ("s.pgn", "x.epd"), ("s.pgn", "x.FEN")] {
+        let error = fails(dir, &*line(suite, out), 2);
+        let right = &suite[1..];
+        assert!(
+            error.contains(&format!("choose a name that ends in {right}")),
+            "{error}"
+        );
+        assert!(!dir.join(out).exists(), "{out}");
+    }
+    for (suite, out) in [("s.epd", "x.epd"), ("s.epd", "x.fen"), ("s.pgn", "y.pgn")] {
+        ok(dir, &*line(suite, out));
+        assert!(dir.join(out).exists(), "{out}");
+    }
+}
+
+#[test]
+fn all_unreadable_entries_are_named() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("s.epd"), format!("{E4}\nx\n{D4}\ny\nz\n")).unwrap();
+    let error = fails(dir, "verify s.epd", 1);
+    assert!(error.contains("s.epd: line 2: "), "{error}");
+    assert!(
+        error.contains("; also unreadable: line 4, line 5\n"),
+        "{error}"
+    );
+    let games = "1. e4 *\n\n1. e9 d5 *\n\n[FEN \"x\"]\n\n1. d4 *\n\n1. c4 *\n\n1. Ke2 *\n";
+    fs::write(dir.join("s.pgn"), games).unwrap();
+    let error = fails(dir, "verify s.pgn", 1);
+    assert!(error.contains("s.pgn: game 2: e9"), "{error}");
+    assert!(
+        error.contains("; also unreadable: game 3, game 5\n"),
+        "{error}"
+    );
+    fs::write(dir.join("s.epd"), format!("{E4}\n{}", "x\n".repeat(13))).unwrap();
+    let error = fails(dir, "verify s.epd", 1);
+    assert!(error.contains("line 12, and 2 more\n"), "{error}");
 }

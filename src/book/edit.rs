@@ -21,7 +21,7 @@ use crate::{
     progress::{FractionalProgress, Meter},
     storage::output::AtomicFile,
     storage::sort::{Memory, SpillingSet},
-    walk::{Replies, Source, TreeMove, sources_of_all_lines},
+    walk::{Replies, Source, TreeMove, shortest_lines, sources_of_all_lines},
 };
 
 /// A position of a book, with the changes that an edit makes to its moves.
@@ -47,6 +47,9 @@ pub struct EditSummary {
     pub inexact: u64,
     /// The number of positions that were removed, including positions that only removed positions led to.
     pub removed_positions: u64,
+    /// The number of positions that got their first moves, but to which no line of the new book leads from the starting
+    /// position.
+    pub unreached: u64,
     /// The number of records of the new book, without its header.
     pub entries: u64,
 }
@@ -81,17 +84,24 @@ pub fn edit_book(
     let mut positions = Edited::new();
     // The removed positions to which no later edit has added moves.
     let mut removed: Vec<VariantPosition> = Vec::new();
+    // The keys of the positions that have moves only in the new book.
+    let mut new = FxHashSet::default();
     for edit in edits {
         let key = key(&edit.pos);
         let before = match positions.remove(&key) {
             Some(before) => before,
             None => book.moves(key)?,
         };
+        let before_is_empty = before.is_empty();
         let after = edited(&book, edit, before, &mut summary)?;
         removed.retain(|pos| crate::position::key(pos) != key);
         if after.is_empty() && edit.changes.contains(&Change::RemovePosition) {
             removed.push(edit.pos.clone());
         }
+        match after.is_empty() {
+            true => new.remove(&key),
+            false => before_is_empty && new.insert(key),
+        };
         positions.insert(key, after);
     }
     summary.removed_positions = removed.len() as u64;
@@ -101,13 +111,27 @@ pub fn edit_book(
         let without_header = header.is_some();
         rewrite(&book, &positions, without_header, out, path, meter)
     };
-    if removed.is_empty() {
+    if removed.is_empty() && new.is_empty() {
         summary.entries = write(&mut writer, &target)?;
     } else {
         let temp_dir = &memory.temp_dir;
         let copy = Book::temporary(temp_dir, |kept| write(kept, temp_dir).map(drop))?;
-        let orphans = Orphans::new(&book, &copy, &removed, variant, memory, meter)?;
-        let copied = writer.copy(&copy, |key| Ok(key == 0 || !orphans.contains(key)?))?;
+        if !new.is_empty() {
+            let moves = PlayableMoves::within(&copy, meter, memory.bytes / 4)?;
+            let lines = shortest_lines(&moves, &variant.start(), &new, &memory.share(4))?;
+            summary.unreached = (new.len() - lines.len()) as u64;
+        }
+        let orphans = match removed.is_empty() {
+            true => None,
+            false => Some(Orphans::new(
+                &book, &copy, &removed, variant, memory, meter,
+            )?),
+        };
+        let is_kept = |key| match &orphans {
+            Some(orphans) if key != 0 => Ok(!orphans.contains(key)?),
+            _ => Ok(true),
+        };
+        let copied = writer.copy(&copy, is_kept)?;
         summary.removed_positions += copied.left_out;
         summary.entries = copied.records;
     }

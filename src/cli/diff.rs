@@ -59,6 +59,10 @@ pub struct Args {
     )]
     sort: bool,
 
+    /// Print only the first N positions. The totals count all positions
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+
     /// Start lines from the starting position of this variant [default: the variant of the first book]
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
@@ -128,6 +132,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         }
         false => Box::new(printed.map(|found| Ok(found?.1))),
     };
+    let printed = printed.take(args.limit.unwrap_or(usize::MAX));
     match args.json {
         true => {
             let totals = json!({ "positions": positions, "moves": moves });

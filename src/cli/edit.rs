@@ -140,6 +140,12 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
             counted(summary.inexact, "move")
         ));
     }
+    if summary.unreached > 0 {
+        text.push_str(&format!(
+            "{path}: no line of the book leads to {}\n",
+            counted(summary.unreached, "new position")
+        ));
+    }
     let document = json!({
         "path": path,
         "entries": summary.entries,
@@ -148,6 +154,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         "removed": summary.removed,
         "inexact": summary.inexact,
         "removed_positions": summary.removed_positions,
+        "unreached": summary.unreached,
     });
     context.report(&text, args.json, document)
 }

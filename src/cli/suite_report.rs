@@ -9,12 +9,14 @@ use std::{
 use polybook::{
     pgn::Games,
     position::Variant,
-    suite::{ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile, begin_suite},
+    suite::{
+        ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile, SuiteFormat, begin_suite,
+    },
 };
 
 use super::{
     Context, counted,
-    input::{self, check_output, output_name, pgn_inputs},
+    input::{self, check_output, ending, output_name, pgn_inputs},
     position::{self, UntaggedArg},
     resources::ResourceArgs,
     terminal::{print, print_json},
@@ -104,7 +106,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     let memory = args.resources.memory();
     let text = input::read_text(&args.suite, &memory, MEMORY_PER_BYTE)?;
+    let format = SuiteFormat::of_text(&text);
     let suite = SuiteFile::read(input::name(&args.suite).as_ref(), text, args.variant)?;
+    if let Some(out) = &args.out {
+        refuse_other_format(out, format)?;
+    }
     let inputs = pgn_inputs(&args.games, args.untagged.untagged_variant)?;
     let options = ReportOptions {
         first: args.first.clone(),
@@ -137,6 +143,27 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
+/// Returns an error if the name `out` ends as that of a suite in another format than `format`, in which the suite is
+/// written.
+fn refuse_other_format(out: &Path, format: SuiteFormat) -> Result<(), Usage> {
+    let out_ending = ending(out);
+    let (entries, right, is_other) = match format {
+        SuiteFormat::Epd => ("positions (EPD)", ".epd", out_ending == "pgn"),
+        SuiteFormat::Pgn => (
+            "lines (PGN)",
+            ".pgn",
+            ["epd", "fen"].contains(&&*out_ending),
+        ),
+    };
+    match is_other {
+        true => Err(Usage(format!(
+            "--out {}: the output contains {entries}, as the suite does: choose a name that ends in {right}",
+            out.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
 fn table(report: &MatchReport) -> String {
     let mut text = String::new();
     for encounter in &report.encounters {
@@ -152,6 +179,7 @@ fn table(report: &MatchReport) -> String {
             pairs(encounter.pairs),
         );
     }
+    text += "The numbers of pairs are [LL LD DD/WL WD WW], by the first player's wins (W), draws (D) and losses (L)\n";
     let played: Vec<&ExitResults> = report
         .exits
         .iter()
@@ -201,7 +229,7 @@ fn table(report: &MatchReport) -> String {
     for (games, reason) in [
         (
             unpaired.map(|encounter| encounter.unpaired).sum(),
-            "without the one with other colors",
+            "without a partner",
         ),
         (report.unmatched, "of no exit"),
         (report.unfinished, "without result"),

@@ -105,7 +105,7 @@ impl SuiteFile {
     /// # Errors
     ///
     /// Returns an error if an entry is not a position or contains an illegal move, if there are no entries, or if the
-    /// text is binary data.
+    /// text is binary data. The error lists all such entries, at most 11 of them by their numbers.
     pub fn read(path: &Path, text: String, variant: Variant) -> Result<SuiteFile> {
         if text.contains('\0') {
             let problem = "this is a Polyglot book or other binary data, not a suite: polybook convert makes a suite \
@@ -127,8 +127,15 @@ impl SuiteFile {
             by_moves: FxHashMap::default(),
             longest: 0,
         };
-        for found in found.map_err(|problem| Error::file(path, problem))? {
-            suite.add(found);
+        let mut unreadable = Unreadable::default();
+        for found in found {
+            match found {
+                Ok(found) => suite.add(found),
+                Err((place, problem)) => unreadable.add(place, problem),
+            }
+        }
+        if let Some(text) = unreadable.text() {
+            return Err(Error::file(path, text));
         }
         if suite.entries.is_empty() {
             return Err(Error::file(
@@ -291,22 +298,27 @@ impl SuiteFile {
         let mut pos = Keyed::new(start);
         let start = pos.identity();
         game.exit = self.by_position.get(&start).copied();
-        // The positions, and the offsets in the text at which the moves that lead to them end.
-        let (mut identities, mut ends) = (Vec::new(), Vec::new());
+        // The positions, the number of book moves at the start, and the offset in the text at which the last move ends.
+        let (mut identities, mut book, mut last_end) = (Vec::new(), 0, 0);
+        let mut is_whole = true;
         let ending = play(reader, &mut pos, |pos, _, end| {
+            let moves = identities.len();
             identities.push(pos.identity());
-            ends.push(end);
-            Ok(ends.len() <= self.longest)
+            book += usize::from(book + 1 == moves && is_of_book(&text[last_end..end]));
+            last_end = end;
+            is_whole = moves < self.longest || book == moves;
+            Ok(is_whole)
         });
-        if ends.len() <= self.longest {
+        if is_whole {
+            let moves = identities.len();
             identities.push(pos.identity());
+            book += usize::from(book + 1 == moves && is_of_book(&text[last_end..reader.offset()]));
         }
         let line = |ply: usize| self.by_line.get(&(ply, start, identities[ply])).copied();
         let longest = (0..identities.len()).rev().find_map(line);
         let after_book = || {
-            let ply = book_moves(text, &ends, reader.offset());
-            let exit = identities.get(ply).filter(|_| ply > 0)?;
-            line(ply).or(self.by_position.get(exit).copied())
+            let exit = identities.get(book).filter(|_| book > 0)?;
+            line(book).or(self.by_position.get(exit).copied())
         };
         game.exit = after_book().or(longest).or(game.exit);
         let marker = ending.ok().and_then(|ending| ending.marker);
@@ -381,26 +393,60 @@ impl Default for ReportOptions {
     }
 }
 
-/// Returns the number of book moves at the start of a game. A book move is a move that is followed by a comment whose
-/// first word is `book`. `text` contains the game. `ends` contains the offset in `text` at which each move ends, and
-/// `end` is the offset at which the game ends.
-fn book_moves(text: &[u8], ends: &[usize], end: usize) -> usize {
-    let is_of_book = |at: usize| {
-        let next = ends.get(at + 1).copied().unwrap_or(end);
-        let mut comments = text[ends[at]..next].split(|byte| *byte == b'{').skip(1);
-        comments.any(|comment| {
-            let word = comment
-                .trim_ascii_start()
-                .split(|byte| !byte.is_ascii_alphanumeric());
-            word.take(1).any(|word| word.eq_ignore_ascii_case(b"book"))
-        })
-    };
-    (0..ends.len()).take_while(|at| is_of_book(*at)).count()
+/// Returns `true` if a move is a book move: a comment after it begins with the word `book`. `text` is the text between
+/// the move and the end of the next move.
+fn is_of_book(text: &[u8]) -> bool {
+    let mut comments = text.split(|byte| *byte == b'{').skip(1);
+    comments.any(|comment| {
+        let word = comment
+            .trim_ascii_start()
+            .split(|byte| !byte.is_ascii_alphanumeric());
+        word.take(1).any(|word| word.eq_ignore_ascii_case(b"book"))
+    })
 }
 
-/// Parses a suite of positions, which are EPDs or FENs, one in each line of `text`. If a line cannot be parsed, returns
-/// an error message that contains the number of the line.
-fn positions(text: &str, variant: Variant) -> Result<Vec<ParsedEntry>, String> {
+/// The lines or games of a suite that cannot be parsed.
+#[derive(Default)]
+struct Unreadable {
+    /// The first place with its problem, such as `line 2: FEN ...`.
+    first: Option<String>,
+    /// The next places, at most [`MAX_LISTED`](Unreadable::MAX_LISTED).
+    places: Vec<String>,
+    /// The number of places that are not in `places`, not counting the first.
+    more: u64,
+}
+
+impl Unreadable {
+    const MAX_LISTED: usize = 10;
+
+    fn add(&mut self, place: String, problem: String) {
+        if self.first.is_none() {
+            self.first = Some(format!("{place}: {problem}"));
+        } else if self.places.len() < Unreadable::MAX_LISTED {
+            self.places.push(place);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Returns an error message that lists the places, or `None` if everything was parsed.
+    fn text(self) -> Option<String> {
+        let mut text = self.first?;
+        if !self.places.is_empty() {
+            text += &format!("; also unreadable: {}", self.places.join(", "));
+        }
+        if self.more > 0 {
+            text += &format!(", and {} more", self.more);
+        }
+        Some(text)
+    }
+}
+
+/// An entry of a suite, or the place of an entry that cannot be parsed, such as `line 2`, and the problem with it.
+type ReadEntry = Result<ParsedEntry, (String, String)>;
+
+/// Parses a suite of positions, which are EPDs or FENs, one in each line of `text`.
+fn positions(text: &str, variant: Variant) -> Vec<ReadEntry> {
     let mut found = Vec::new();
     let mut at = 0;
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
@@ -410,60 +456,70 @@ fn positions(text: &str, variant: Variant) -> Result<Vec<ParsedEntry>, String> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let pos = read_start(line, variant).map_err(|err| format!("line {number}: {err}"))?;
-        let is_over = is_over(&[], &pos);
         let id = line
             .split_once(" id \"")
             .and_then(|(_, id)| id.split_once('"'));
-        found.push(ParsedEntry {
+        let entry = |pos| ParsedEntry {
             text: begin..at,
+            is_over: is_over(&[], &pos),
             pos: Keyed::new(pos),
             line: None,
             opening: id.map(|(id, _)| id.to_owned()),
-            is_over,
-        });
+        };
+        let pos = read_start(line, variant).map_err(|err| err.to_string());
+        found.push(
+            pos.map(entry)
+                .map_err(|problem| (format!("line {number}"), problem)),
+        );
     }
-    Ok(found)
+    found
 }
 
-/// Parses a suite of lines, which are games in PGN. If a game cannot be parsed, returns an error message that contains
-/// the number of the game.
-fn lines_of(text: &str) -> Result<Vec<ParsedEntry>, String> {
+/// Parses a suite of lines, which are games in PGN.
+fn lines_of(text: &str) -> Vec<ReadEntry> {
     let mut found = Vec::new();
     let mut reader = GameReader::new(text.as_bytes());
     while reader.next_game() {
         let number = found.len() + 1;
-        let problem = |problem| format!("game {number}: {problem}");
-        let begin = reader.game_offset();
-        let tags = reader.tags();
-        let (_, start) = start_of(tags).map_err(problem)?;
-        let opening = [&b"ECO"[..], b"Opening"]
-            .map(|tag| tags.get(tag).map(|value| tag_text(value).into_owned()));
-        let opening: Vec<String> = opening.into_iter().flatten().collect();
-        let mut pos = Keyed::new(start);
-        let start = pos.identity();
-        let (mut plies, mut line) = (0, String::new());
-        let mut identities = Vec::new();
-        let ending = play(&mut reader, &mut pos, |pos, mv, _| {
-            identities.push(pos.identity());
-            push_move(&mut line, pos.position(), mv);
-            plies += 1;
-            Ok(true)
-        });
-        let ending = ending.map_err(|err| problem(err.to_string()))?;
-        ending
-            .problem()
-            .map_or(Ok(()), |reason| Err(problem(reason)))?;
-        identities.push(pos.identity());
-        found.push(ParsedEntry {
-            text: begin..reader.offset(),
-            line: Some(((plies, start, pos.identity()), line)),
-            is_over: is_over(&identities, pos.position()),
-            pos,
-            opening: (!opening.is_empty()).then(|| opening.join(" ")),
-        });
+        found.push(line_of(&mut reader).map_err(|problem| (format!("game {number}"), problem)));
     }
-    Ok(found)
+    found
+}
+
+/// Parses the game that `reader` has begun as a line of a suite. If the game cannot be parsed, returns an error message.
+fn line_of(reader: &mut GameReader<'_>) -> Result<ParsedEntry, String> {
+    let begin = reader.game_offset();
+    let tags = reader.tags();
+    let (_, start) = match start_of(tags) {
+        Ok(start) => start,
+        Err(problem) => {
+            reader.skip_moves();
+            return Err(problem);
+        }
+    };
+    let opening = [&b"ECO"[..], b"Opening"]
+        .map(|tag| tags.get(tag).map(|value| tag_text(value).into_owned()));
+    let opening: Vec<String> = opening.into_iter().flatten().collect();
+    let mut pos = Keyed::new(start);
+    let start = pos.identity();
+    let (mut plies, mut line) = (0, String::new());
+    let mut identities = Vec::new();
+    let ending = play(reader, &mut pos, |pos, mv, _| {
+        identities.push(pos.identity());
+        push_move(&mut line, pos.position(), mv);
+        plies += 1;
+        Ok(true)
+    });
+    let ending = ending.map_err(|err| err.to_string())?;
+    ending.problem().map_or(Ok(()), Err)?;
+    identities.push(pos.identity());
+    Ok(ParsedEntry {
+        text: begin..reader.offset(),
+        line: Some(((plies, start, pos.identity()), line)),
+        is_over: is_over(&identities, pos.position()),
+        pos,
+        opening: (!opening.is_empty()).then(|| opening.join(" ")),
+    })
 }
 
 /// The round to which a game of a match belongs, and the number of its pair within the round. In a pair of games, two

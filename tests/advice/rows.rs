@@ -810,6 +810,12 @@ convert s.bin w18.epd --plies 1 --evals e.evals --eval 3..4
 suite-report once.epd duel.pgn
   ! give the openings as lines in PGN
   > suite-report mine.pgn duel.pgn
+suite-report start.epd duel.pgn --drop-one-sided --out half.pgn
+  ! the output contains positions (EPD), as the suite does: choose a name that ends in .epd
+  > suite-report start.epd duel.pgn --drop-one-sided --out half.epd
+suite-report mine.pgn duel.pgn --drop-one-sided --out halfb.epd
+  ! the output contains lines (PGN), as the suite does: choose a name that ends in .pgn
+  > suite-report mine.pgn duel.pgn --drop-one-sided --out halfb.pgn
 suite-report none.epd duel.pgn
   ! this suite contains no lines and no positions: choose another file
   > suite-report start.epd duel.pgn
