@@ -818,7 +818,7 @@ fn a_move_number_may_be_glued_to_its_move() {
     for castling in [
         "4OO", "4O-O", "40-0", "4.OO", "4...O-O", "4 0-0", "4. 00", "4.00",
     ] {
-        let text = format!("1.e4 e5 2Nf3 Nc6 3.Bc4 Bc5 {castling} Nf6 1-0");
+        let text = format!("1.e4 e5 2.Nf3 Nc6 3Bc4 Bc5 {castling} Nf6 1-0");
         make(text).games(1, 0).line(castled, 2);
     }
     make("1Nf3 Nf6 2c4 1-0").games(1, 0).line("Nf3 Nf6 c4", 2);
@@ -856,6 +856,22 @@ fn decimal_numbers_are_not_castling() {
         let made = make(&text);
         made.games(1, 0).line("e4 e5 Nf3 Nc6 Bc4", 2);
         assert_eq!(made.report.totals.plies, 6, "{text}");
+    }
+    // Numbers in comments and variations, and in the tags of a game, are not move numbers of the game.
+    let begin = "1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5";
+    for (text, plies) in [
+        ("{begin} (3... Nf6 4. Ng5 d5) 4.00 Nf6 5. d3 1-0", 9),
+        ("{begin} {played in 1998.} 4.00 1-0", 7),
+        ("{begin} {compare 12. Nf3} 4.00 Nf6 1-0", 8),
+        ("{begin} -- 5.00 1-0", 6),
+        (
+            "[Date \"1998.??.??\"]\n[FEN \"4k3/8/8/8/8/8/8/4K2R w K - 0 1\"]\n\n1.00 Ke7 1-0",
+            2,
+        ),
+    ] {
+        let text = text.replace("{begin}", begin);
+        let made = make(&text);
+        assert_eq!(made.report.totals.plies, plies, "{text}");
     }
 }
 

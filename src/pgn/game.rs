@@ -51,6 +51,8 @@ pub struct GameReader<'a> {
     pub(super) depth: usize,
     /// The offset of the byte after the outermost variation that contains the current offset.
     pub(super) variation_end: usize,
+    /// The number of moves in the main line of the current game that the caller has read, including null moves.
+    pub(super) moves: usize,
 }
 
 impl<'a> GameReader<'a> {
@@ -71,6 +73,7 @@ impl<'a> GameReader<'a> {
             with_variations: false,
             depth: 0,
             variation_end: 0,
+            moves: 0,
         }
     }
 
@@ -143,6 +146,7 @@ impl<'a> GameReader<'a> {
                 return false;
             };
             self.game = self.at;
+            self.moves = 0;
             self.tags_end = self.at;
             // A damaged `FEN` or `Variant` tag also begins a game, because the text of the game must include this
             // tag.

@@ -57,10 +57,6 @@ pub enum GameEnd {
 /// find one.
 pub(super) const MAX_MARKER_LENGTH: usize = 64;
 
-/// The number of bytes before the digits `00` in a text such as `4.00` in which [`GameReader::is_fraction`] searches
-/// for move numbers.
-const MAX_NUMBER_DISTANCE: usize = 100;
-
 /// Damage in the text of a game, such as an unclosed comment, after which the moves cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Flaw {
@@ -126,11 +122,23 @@ impl<'a> GameReader<'a> {
         self.at = self.first_comment.unwrap_or(self.at);
     }
 
+    /// Reads the element at the current offset, and counts it if it is a move of the main line. Returns its token, or
+    /// `None` if the element has no token and was skipped.
+    #[inline(always)]
+    pub(super) fn read_element(&mut self) -> Option<Token<'a>> {
+        let token = self.read_uncounted_element();
+        if let Some(Token::Move { .. } | Token::Unreadable { .. } | Token::NullMove { .. }) = token
+        {
+            self.count_move();
+        }
+        token
+    }
+
     /// Reads the element at the current offset: a blank, a word, a mark, a comment or a variation. Returns its token,
     /// or `None` if the element has no token and was skipped.
     // This is one match over the first byte, because it runs for every word of the movetext.
     #[inline(always)]
-    pub(super) fn read_element(&mut self) -> Option<Token<'a>> {
+    fn read_uncounted_element(&mut self) -> Option<Token<'a>> {
         let Some(&byte) = self.text.get(self.at) else {
             return Some(Token::End(GameEnd::Complete(None)));
         };
@@ -209,6 +217,13 @@ impl<'a> GameReader<'a> {
     #[inline(always)]
     pub fn take_word(&mut self, word: Word) {
         self.at += word.len();
+        self.count_move();
+    }
+
+    /// Counts a move of the main line that the caller has read.
+    #[inline(always)]
+    fn count_move(&mut self) {
+        self.moves += usize::from(self.depth == 0);
     }
 
     /// Reads the word at the current offset, which begins with a letter. Returns the token that the word forms, usually
@@ -400,27 +415,20 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the digits at `offset` belong to a decimal fraction, as in the evaluation `0.00`. In `4.00`,
-    /// the digits are castling if the last move number before them is 3.
+    /// Returns `true` if the zeros at `offset` are the decimal places of a number, such as the evaluation `0.00`. In
+    /// `4.00`, they are castling unless another move number is expected.
     #[cold]
     fn is_fraction(&self, offset: usize) -> bool {
-        let before = &self.text[offset.saturating_sub(MAX_NUMBER_DISTANCE)..offset];
-        if !matches!(before, [.., b'0'..=b'9', b'.']) {
+        let whole = self.text[..offset].strip_suffix(b".");
+        let Some(number) = whole.and_then(trailing_number) else {
             return false;
-        }
-        let mut parts = before.rsplit(|byte| *byte == b'.');
-        let mut after = parts.next().unwrap_or_default();
-        // The numbers before a dot, from the last to the first. Numbers with a digit after the dot are left out,
-        // because they belong to other fractions.
-        let mut numbers = parts.filter_map(|part| {
-            let after = std::mem::replace(&mut after, part);
-            let is_whole = !after.first().is_some_and(u8::is_ascii_digit);
-            trailing_number(part).filter(|_| is_whole)
-        });
-        match (numbers.next(), numbers.next()) {
-            (Some(number), Some(last)) => Some(number) != last.checked_add(1),
-            (number, _) => number == Some(0),
-        }
+        };
+        // The number of the first move is unknown if the game has a `FEN` tag, and the number of moves in a variation
+        // is not counted.
+        let is_known = self.depth == 0 && self.tags().get(b"FEN").is_none();
+        // A move of Black would follow three dots.
+        let is_expected = self.moves.is_multiple_of(2) && number as usize == self.moves / 2 + 1;
+        number == 0 || is_known && !is_expected
     }
 
     /// Reads a termination marker such as `1-0`, or castling written with zeros. `end` is the offset after the digits

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, hash::BuildHasher};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::{NameMatch, folded};
-use crate::provenance::{printable, shortened};
+use crate::provenance::shortened;
 
 /// The maximum number of similar names in a message.
 const MAX_SUGGESTIONS: usize = 3;
@@ -71,9 +71,9 @@ impl NearestNames {
     }
 }
 
-/// Returns `name` as messages show it: without control characters, and shortened to [`MAX_NAME_BYTES`].
+/// Returns `name` as messages show it: shortened to [`MAX_NAME_BYTES`].
 fn shown(name: &str) -> String {
-    printable(&shortened(name, MAX_NAME_BYTES))
+    shortened(name, MAX_NAME_BYTES)
 }
 
 /// Returns the prefix of `name` that is compared: its first [`MAX_COMPARED_LETTERS`] letters.
