@@ -124,6 +124,34 @@ const GAMES: &str = r#"[White "A"]
 "#;
 
 #[test]
+fn performances_are_printed_with_that_of_all_games() {
+    let dir = temp();
+    let game = |opponent: u32, moves: &str, result: &str| {
+        format!(
+            "[White \"A\"]\n[Black \"B\"]\n[BlackElo \"{opponent}\"]\n[Result \"{result}\"]\n\n{moves} {result}\n\n"
+        )
+    };
+    let strong = game(2400, "1. e4 c5", "0-1").repeat(10);
+    let weak = game(1400, "1. d4 d5 2. c4", "1-0").repeat(10);
+    fs::write(dir.path().join("games.pgn"), strong + &weak).unwrap();
+    index(dir.path(), &["games.pgn".into()]);
+    let text = ok(dir.path(), "openings --index idx --player A 1. e4");
+    assert!(
+        text.starts_with(
+            "10 of 20 games, average score in all 20 games 50.0 %, performance 1900, opponents 1900 on average\n"
+        ),
+        "{text}"
+    );
+    let row = text.lines().nth(2).unwrap();
+    assert!(row.contains("   2400   1600  weaker"), "{text}");
+    let all = ok_json(dir.path(), "openings --index idx --json");
+    assert_eq!(
+        (all.get("performance"), all.get("opponent_rating")),
+        (None, None)
+    );
+}
+
+#[test]
 fn filters_by_opening_depend_on_moves_alone() {
     let dir = temp();
     fs::write(dir.path().join("games.pgn"), GAMES).unwrap();

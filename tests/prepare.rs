@@ -143,7 +143,7 @@ fn short_lists_begin_with_the_lines_that_cost_most() {
         document["lines"].as_array().unwrap().clone()
     };
     let (all, one, two) = (lines(20), lines(1), lines(2));
-    assert!(all[1]["loss"].is_number(), "{all:?}");
+    assert!(all.iter().any(|line| line["loss"].is_number()), "{all:?}");
     assert_eq!(one, all[..1]);
     assert_eq!((two.len(), &two[0]), (2, &all[0]));
 }
@@ -279,6 +279,10 @@ fn lines_to_look_at_are_written_as_games() {
     let command = "prepare -q --exact --index idx --opponent them --player me --color black --out tonight.pgn";
     let text = ok(dir.path(), command);
     assert!(text.contains("\nlook at these first\n"), "{text}");
+    assert!(
+        text.contains("    1.5            2           1    0.0%  1. e4  (King's Pawn Game, gap)\n"),
+        "{text}"
+    );
     let tonight = dir.path().join("tonight.pgn");
     let games = fs::read_to_string(&tonight).unwrap();
     assert!(games.starts_with("% polybook checksum "), "{games}");
@@ -287,7 +291,7 @@ fn lines_to_look_at_are_written_as_games() {
         "{games}"
     );
     assert!(
-        games.contains("1. e4 {1 in 1.5, 1 game of yours, 0.0%, no answer} *"),
+        games.contains("1. e4 {1 in 1.5, 2 games of theirs, 1 game of yours, 0.0%, no answer} *"),
         "{games}"
     );
     ok(dir.path(), "verify tonight.pgn");

@@ -23,7 +23,8 @@ position, only games that reached the position are listed.
 With --player, results and scores are the player's; otherwise they are White's. \"points\" are the player's points minus those
 that the player's average score with the same color would give: -7.8 means 7.8 points less than usual. The range contains the
 true score with a probability of about 80 %. From ten games, \"weaker\" or \"stronger\" marks a range that does not contain the
-average; one opening in five is marked by chance alone. Games without a result do not change scores.
+average; one opening in five is marked by chance alone. Games without a result do not change scores. Points do not consider how
+strong the opponents are: \"opp\" is their mean rating, and \"perf\" is the performance, to compare with that of all games.
 
 Examples:
   polybook openings --index games.pgn --player \"Carlsen, Magnus\" --color black
@@ -242,6 +243,12 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         };
         text += &format!(", {whose} score{of_all} {average:.1} %");
     }
+    if let Some(performance) = table.performance {
+        text += &format!(", performance {performance}");
+    }
+    if let Some(rating) = table.opponent_rating {
+        text += &format!(", opponents {rating} on average");
+    }
     if table.unnamed > 0 {
         text += &format!(", {} without a named opening", table.unnamed);
     }
@@ -258,8 +265,8 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
     let width = width.unwrap_or(0);
     let heads = match of_player {
         true => format!(
-            "{:>7}  {:>5}  {:<8}  {:<10}",
-            "points", "perf", "likely", "last"
+            "{:>7}  {:>5}  {:>5}  {:<8}  {:<10}",
+            "points", "opp", "perf", "likely", "last"
         ),
         false => format!("{:>6}  {:<10}", "rating", "last"),
     };
@@ -284,8 +291,9 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         let number = |number: Option<u64>| number.map_or(String::new(), |n| n.to_string());
         let tail = match of_player {
             true => format!(
-                "{:>+7.1}  {:>5}  {:<8}  {last}",
+                "{:>+7.1}  {:>5}  {:>5}  {:<8}  {last}",
                 row.points.unwrap_or_default(),
+                number(row.opponent_rating),
                 number(row.performance),
                 likely(row).unwrap_or_default(),
             ),

@@ -34,8 +34,9 @@ position after each move, by any order of moves. Your answer is the move of the 
 you played most often, in at least five games; \"gap\" means that you have no answer. If you are to move, the list contains your
 moves.
 
-\"Look at these first\" lists the lines with which the opponent is expected to cost you most points: the probability of the line
-times your average score minus your score after it, in at least ten games. Then follow the likeliest lines that end in a gap.
+\"Look at these first\" lists gaps that at least one game in ten reaches, then the lines with which the opponent is expected to
+cost you most points: the probability of the line times your average score minus your score after it, in at least ten games, if
+the product is at least 0.005. Then follow the likeliest other gaps. \"their games\" reached the end of the line.
 \"1 in N\" means that one game of N follows the line: the shares of the opponent's moves and of yours are multiplied, and moves
 of the repertoire share the probability equally. --out writes these lines as games.
 
@@ -59,8 +60,8 @@ pub struct Args {
     #[command(flatten)]
     untagged: UntaggedArg,
 
-    /// List at most N lines, the most important lines first. At most two of the lines end at a gap in the repertoire,
-    /// and at most half of the lines, unless there are too few other lines
+    /// List at most N lines, the most important lines first. At most two of the lines, and at most half of several
+    /// lines, end at a gap in the repertoire, unless there are too few other lines
     #[arg(long, value_name = "N", default_value_t = 7)]
     lines: usize,
 
@@ -233,8 +234,8 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
     if let Some(lines) = prepared.lines.as_ref().filter(|lines| !lines.is_empty()) {
         text.push_str("\nlook at these first\n");
         text += &format!(
-            "{:>7}  {:>10}  {:>6}  line\n",
-            "1 in", "your games", "score"
+            "{:>7}  {:>11}  {:>10}  {:>6}  line\n",
+            "1 in", "their games", "your games", "score"
         );
         for line in lines {
             text += &format!("{}\n", line_row(line, pos));
@@ -310,8 +311,9 @@ fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
         details => format!("  ({details})"),
     };
     format!(
-        "{:>7.1}  {:>10}  {:>6}  {}{details}",
+        "{:>7.1}  {:>11}  {:>10}  {:>6}  {}{details}",
         1.0 / line.chance,
+        line.theirs.results.games,
         line.yours.games,
         percent(line.score.map(|score| score / 100.0)),
         line.text(start),

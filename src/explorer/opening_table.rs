@@ -48,6 +48,14 @@ pub struct OpeningTable {
     /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
     /// such game has a result.
     pub average_score: Option<f64>,
+    /// The mean rating of the player's opponents in all games that pass the filters. `None` if the filters name no
+    /// player or no rating is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opponent_rating: Option<u64>,
+    /// The player's performance by FIDE's table in all games that pass the filters. `None` if the filters name no
+    /// player, or for fewer than ten games with a result and a rated opponent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub performance: Option<u64>,
     /// The families of openings. If the filters name a player, they are sorted by the points that the player lost,
     /// otherwise by the number of games, in descending order.
     pub families: Vec<OpeningRow>,
@@ -167,6 +175,8 @@ struct Average {
     games: u64,
     half_points: [u64; 2],
     finished: [u64; 2],
+    /// The ratings of the opponents, and the results against them.
+    player: PlayerTally,
 }
 
 impl Average {
@@ -174,6 +184,7 @@ impl Average {
     /// only the number of games.
     fn add(&mut self, summary: &GameSummary, player: Color) {
         self.games += 1;
+        self.player.add(summary, player);
         if summary.has_result() {
             self.finished[player as usize] += 1;
             self.half_points[player as usize] += match summary.winner() {
@@ -183,12 +194,14 @@ impl Average {
         }
     }
 
-    fn joined(self, other: Average) -> Average {
+    fn joined(mut self, other: Average) -> Average {
+        self.player += other.player;
         let sums = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
         Average {
             games: self.games + other.games,
             half_points: sums(self.half_points, other.half_points),
             finished: sums(self.finished, other.finished),
+            player: self.player,
         }
     }
 
@@ -279,11 +292,14 @@ pub(super) fn opening_table(
     let named: u64 = families.iter().map(|family| family.games).sum();
     let finished: u64 = average.finished.iter().sum();
     let points = average.expected(average.finished);
+    let player = of_player.then_some(average.player);
     Ok(OpeningTable {
         results: GameResults::of(total.results),
         unnamed: total.results.games() - named,
         all_games: average.games,
         average_score: percent(points, finished),
+        opponent_rating: player.and_then(|player| player.opponents.rounded_mean()),
+        performance: player.and_then(|player| player.performance()),
         families,
     })
 }

@@ -36,6 +36,12 @@ const MIN_ANSWER_GAMES: u64 = 5;
 /// listed as a line to prepare only if the player has no answer to it.
 const MIN_SCORED_GAMES: u64 = 10;
 
+/// The minimum expected loss of points of a line that is listed for its loss.
+const MIN_LISTED_LOSS: f64 = 0.005;
+
+/// The minimum probability of a likely gap. Likely gaps come first in the list of lines to prepare.
+const LIKELY_GAP_CHANCE: f64 = 0.1;
+
 /// The maximum number of gaps in the list of lines to prepare. A gap is a line to which the player has no answer.
 const MAX_LISTED_GAPS: usize = 2;
 
@@ -90,8 +96,9 @@ pub struct Preparation {
     /// The moves of the side to move, sorted by its number of games in descending order. If the player is to move,
     /// they include the moves of the repertoire.
     pub moves: Vec<PreparedMove>,
-    /// The lines to prepare first, or `None` if the query requests none. The lines with the largest expected loss of
-    /// points come first, followed by the most likely lines to which the player has no answer.
+    /// The lines to prepare first, or `None` if the query requests none. Lines to which the player has no answer come
+    /// first if one game in ten reaches them. The lines with the largest expected loss of points follow, and then the
+    /// other most likely lines to which the player has no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<PreparedLine>>,
 }
@@ -524,14 +531,25 @@ impl Preparing<'_> {
         moves.into_iter().map(prepared).collect()
     }
 
-    /// Returns the lines that the player should prepare first. The lines with the largest expected loss of points come
-    /// first. They are followed by at most [`MAX_LISTED_GAPS`] gaps, which are likely lines to which the player has no
-    /// answer.
+    /// Returns the lines that the player should prepare first. Gaps, lines to which the player has no answer, come first
+    /// if their probability is at least [`LIKELY_GAP_CHANCE`]. The lines with the largest expected loss of points follow,
+    /// and then other gaps, the likeliest first. All in all, the list contains at most [`MAX_LISTED_GAPS`] gaps.
     fn lines(&self) -> Result<Vec<PreparedLine>> {
         let mut met = self.candidate_lines()?;
-        let most = self.query.lines;
-        let before_gaps = most - MAX_LISTED_GAPS.min(most / 2);
         let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
+        let by_chance = |a: &PreparedLine, b: &PreparedLine| {
+            b.chance.total_cmp(&a.chance).then_with(|| by_play(a, b))
+        };
+        let is_likely_gap = |line: &PreparedLine| line.gap && line.chance >= LIKELY_GAP_CHANCE;
+        let most = self.query.lines;
+        let mut likely = Vec::from_iter(met.iter().filter(|line| is_likely_gap(line)).cloned());
+        likely.sort_by(by_chance);
+        likely.truncate(MAX_LISTED_GAPS.min((most / 2).max(1)));
+        met.retain(|line| likely.iter().all(|gap| gap.play != line.play));
+        let max_gaps = MAX_LISTED_GAPS - likely.len();
+        let reserved = MAX_LISTED_GAPS.min(most / 2).saturating_sub(likely.len());
+        let most = most - likely.len();
+        let before_gaps = most - reserved;
         let loss = |line: &PreparedLine| line.loss.unwrap_or(0.0);
         met.sort_by(|a, b| loss(b).total_cmp(&loss(a)).then_with(|| by_play(a, b)));
         // The first `before_gaps` lines with a loss are always listed. Further lines fill the space that no gap
@@ -543,7 +561,7 @@ impl Preparing<'_> {
                 line.play.starts_with(&other.play) || other.play.starts_with(&line.play)
             };
             let is_loss = losses.len() < most + MAX_LISTED_GAPS
-                && loss(&line) > 0.0
+                && loss(&line) >= MIN_LISTED_LOSS
                 && !losses.iter().any(is_related);
             if line.gap && !(is_loss && losses.len() < before_gaps) {
                 gaps.push(line.clone());
@@ -552,18 +570,18 @@ impl Preparing<'_> {
                 losses.push(line);
             }
         }
-        gaps.sort_by(|a, b| b.chance.total_cmp(&a.chance).then_with(|| by_play(a, b)));
-        gaps.truncate(MAX_LISTED_GAPS.min(most - losses.len().min(before_gaps)));
-        let mut listed = losses;
-        let others = listed.split_off(before_gaps.min(listed.len()));
+        gaps.sort_by(by_chance);
+        gaps.truncate(max_gaps.min(most - losses.len().min(before_gaps)));
+        let others = losses.split_off(before_gaps.min(losses.len()));
         let is_gap = |line: &PreparedLine| gaps.iter().any(|gap| gap.play == line.play);
         let others = others.into_iter().filter(|line| !is_gap(line));
-        let room = most - listed.len() - gaps.len();
-        listed.extend(others.take(room));
-        listed.extend(
-            gaps.into_iter()
-                .map(|gap| PreparedLine { loss: None, ..gap }),
-        );
+        let room = most - losses.len() - gaps.len();
+        let others = Vec::from_iter(others.take(room));
+        let without_loss = |gap| PreparedLine { loss: None, ..gap };
+        let mut listed = Vec::from_iter(likely.into_iter().map(without_loss));
+        listed.extend(losses);
+        listed.extend(others);
+        listed.extend(gaps.into_iter().map(without_loss));
         for line in &mut listed {
             line.theirs = self.their_games(line)?;
         }

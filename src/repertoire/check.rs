@@ -45,6 +45,9 @@ pub struct Departure {
     /// The moves of the repertoire in the position before the half-move, in SAN and sorted: the player's moves, or
     /// the replies that the repertoire answers.
     pub repertoire: Vec<String>,
+    /// Whether the half-move follows the end of a line: it is the opponent's, and the repertoire answers no reply in
+    /// the position before it.
+    pub is_line_end: bool,
 }
 
 /// The result of checking a game against the repertoire of one side.
@@ -153,8 +156,10 @@ pub struct CheckSummary {
     pub stayed: Results,
     /// The checked games in which the player left the repertoire.
     pub left_by_player: Results,
-    /// The checked games in which the opponent left the repertoire.
+    /// The checked games in which the opponent left the repertoire before the end of a line.
     pub left_by_opponent: Results,
+    /// The checked games that followed the repertoire to the end of a line: [`Departure::is_line_end`] is `true`.
+    pub line_ended: Results,
     /// The checked games that never reached a position of the repertoire, such as games of other openings.
     pub elsewhere: Results,
     /// The mean number of the player's moves in the repertoire before a game left for good. Games of other openings do
@@ -476,6 +481,9 @@ impl GameState<'_> {
                 fen: Some(fen_of(pos)),
                 number: Some(move_number(pos)),
                 mv: Some(san(pos, mv)),
+                is_line_end: self.is_met
+                    && game.left_by == Some(Side::Opponent)
+                    && repertoire.is_empty(),
                 repertoire,
             };
         }
@@ -518,6 +526,7 @@ impl CheckTotals {
         }
         let results = match game.left_by {
             None => &mut summary.stayed,
+            Some(_) if game.departure.is_line_end => &mut summary.line_ended,
             Some(Side::Player) => &mut summary.left_by_player,
             Some(Side::Opponent) => &mut summary.left_by_opponent,
         };
@@ -551,6 +560,7 @@ impl CheckTotals {
             summary.stayed,
             summary.left_by_player,
             summary.left_by_opponent,
+            summary.line_ended,
         ];
         let checked: u64 = checked.iter().map(|results| results.games).sum();
         summary.read = read;

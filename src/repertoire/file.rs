@@ -368,18 +368,21 @@ pub fn write_prepared(
     Ok(())
 }
 
-/// Returns the text of the comment on a line that a player should prepare. It says how likely the line is, and the
-/// number and the score of the player's games after it. If the player has no answer, it also says this.
+/// Returns the text of the comment on a line that a player should prepare. It says how likely the line is, how many of
+/// the opponent's and of the player's games reached its end, and the player's score in these games. If the player has
+/// no answer, it also says this.
 fn comment(line: &PreparedLine) -> String {
-    let games = match line.yours.games {
-        0 => "no game of yours".to_owned(),
-        games => format!("{} of yours", counted(games, "game")),
+    let games = |games, whose| match games {
+        0 => format!("no game of {whose}"),
+        games => format!("{} of {whose}", counted(games, "game")),
     };
     let score = line.score.map(|score| format!(", {score:.1}%"));
     let gap = if line.gap { ", no answer" } else { "" };
     format!(
-        "1 in {:.1}, {games}{}{gap}",
+        "1 in {:.1}, {}, {}{}{gap}",
         1.0 / line.chance,
+        games(line.theirs.results.games, "theirs"),
+        games(line.yours.games, "yours"),
         score.unwrap_or_default()
     )
 }

@@ -76,6 +76,20 @@ def color_of(played, case):
     return None
 
 
+def check_opponents(shown, finished):
+    """Compares the mean rating of the opponents and the performance with those of games with a result."""
+    rated = [(played, color) for played, color in finished if played.game.elo[color == "white"]]
+    opponents = [played.game.elo[color == "white"] for played, color in rated]
+    assert shown.get("opponent_rating") == rounded_mean(opponents), shown
+    performance = None
+    if len(rated) >= 10:
+        score = sum(played.points(color) for played, color in rated)
+        percent = int((100 * 2 * score + len(rated)) // (2 * len(rated)))
+        above = ABOVE[percent - 50] if percent >= 50 else -ABOVE[50 - percent]
+        performance = max(rounded_mean(opponents) + above, 0)
+    assert shown.get("performance") == performance, (shown, performance)
+
+
 def check_row(row, games, case, averages, passing):
     """Compares a row with its games, which are pairs of a game and the player's color."""
     assert row["games"] == len(games), (row, len(games))
@@ -105,16 +119,7 @@ def check_row(row, games, case, averages, passing):
     if "player" in case:
         assert row["wins"] == points.count(1) and row["losses"] == points.count(0), row
         assert is_close(row["points"], sum(points) - expected), (row, sum(points) - expected)
-        rated = [(played, color) for played, color in finished if played.game.elo[color == "white"]]
-        opponents = [played.game.elo[color == "white"] for played, color in rated]
-        assert row.get("opponent_rating") == rounded_mean(opponents), row
-        performance = None
-        if len(rated) >= 10:
-            score = sum(played.points(color) for played, color in rated)
-            percent = int((100 * 2 * score + len(rated)) // (2 * len(rated)))
-            above = ABOVE[percent - 50] if percent >= 50 else -ABOVE[50 - percent]
-            performance = max(rounded_mean(opponents) + above, 0)
-        assert row.get("performance") == performance, (row, performance)
+        check_opponents(row, finished)
     else:
         ratings = [elo for played, _ in games for elo in played.game.elo if elo]
         assert row.get("rating") == rounded_mean(ratings), row
@@ -159,6 +164,7 @@ def check(case, all_games, names):
         codes = sorted({played.named[0] for played, _ in games})
         assert row["eco"] == [codes[0], codes[-1]], row
     if "player" in case:
+        check_opponents(table, [(played, color) for played, color in passing if played.points(color) is not None])
         for table_or_family, rows_of in [(table, "families"), *((family, "variations") for family in table["families"])]:
             points = [row["points"] for row in table_or_family[rows_of]]
             assert points == sorted(points)

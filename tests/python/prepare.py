@@ -187,7 +187,12 @@ class Preparation:
                     children[after.epd()] = child
             level = children
         most = self.case["lines"]
-        before_gaps = most - min(2, most // 2)
+        likely = [line for line in met if line["gap"] and round(line["chance"], 6) >= 0.1]
+        likely.sort(key=lambda line: (-line["chance"], line["play"]))
+        likely = likely[: min(2, max(1, most // 2))]
+        met = [line for line in met if line not in likely]
+        before_gaps = most - len(likely) - max(0, min(2, most // 2) - len(likely))
+        most -= len(likely)
         losses = []
         for line in sorted(met, key=lambda line: (-(line["loss"] or 0), line["play"])):
             related = (
@@ -195,14 +200,14 @@ class Preparation:
                 or other["play"][: len(line["play"])] == line["play"]
                 for other in losses
             )
-            if len(losses) < most + 2 and (line["loss"] or 0) > 0 and not any(related):
+            if len(losses) < most + 2 and (line["loss"] or 0) >= 0.005 and not any(related):
                 losses.append(line)
         expected, others = losses[:before_gaps], losses[before_gaps:]
         gaps = [line for line in met if line["gap"] and line not in expected]
         gaps.sort(key=lambda line: (-line["chance"], line["play"]))
-        gaps = gaps[: min(2, most - len(expected))]
+        gaps = gaps[: min(2 - len(likely), most - len(expected))]
         expected += [line for line in others if line not in gaps][: most - len(expected) - len(gaps)]
-        expected += [line | {"loss": None} for line in gaps]
+        expected = [line | {"loss": None} for line in likely] + expected + [line | {"loss": None} for line in gaps]
         assert [line["play"] for line in shown] == [line["play"] for line in expected], (shown, expected)
         for line, wanted in zip(shown, expected):
             for name in ("games", "white", "draws", "black", "gap"):

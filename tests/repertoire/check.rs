@@ -41,7 +41,28 @@ fn the_side_that_leaves_the_repertoire_is_reported_with_the_move() {
     // The game without moves is not counted.
     assert_eq!(summary["stayed"]["games"], 2);
     assert_eq!(summary["left_by_player"]["games"], 2);
-    assert_eq!(summary["left_by_opponent"]["games"], 5);
+    assert_eq!(summary["left_by_opponent"]["games"], 2);
+    // Games 4, 5 and 8 went on after the end of a line.
+    assert_eq!(summary["line_ended"]["games"], 3);
+    let line_ends = games.iter().map(|game| game["is_line_end"] == true);
+    let line_ends: Vec<bool> = line_ends.collect();
+    assert_eq!(
+        line_ends.iter().filter(|is_end| **is_end).count(),
+        3,
+        "{games:?}"
+    );
+    assert!(line_ends[5], "{games:?}");
+    let text = ok(
+        dir,
+        "repertoire check checked-repertoire.pgn checked-games.pgn --color white",
+    );
+    for part in [
+        "\nfollowed to the end of a line: 3 games\n",
+        " followed until 4... Nf6 (the line ends)\n",
+        "  -         4... Nf6     (the line ends)  ",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
     assert_eq!(summary["elsewhere"]["games"], 0);
     assert_eq!(summary["contradictions"], 0);
     let mut deviations = summary["deviations"].as_array().unwrap().iter();

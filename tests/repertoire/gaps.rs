@@ -179,7 +179,15 @@ fn gaps_are_answered_as_build_would() {
         "{text}"
     );
     let all = "repertoire gaps mine.pgn --against games.pgn --color white --add 100 --out all.pgn";
-    ok(dir, all);
+    let output = run(dir, all);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("all.pgn: 1 answer added\n"), "{said}");
+    write(dir, "one.pgn", "1. e4 c5 2. Nf3 1-0\n\n1. e4 e5 *\n");
+    let one =
+        "repertoire gaps mine.pgn --against one.pgn --color white --add 9 --out one-added.pgn";
+    let said = String::from_utf8(run(dir, one).stderr).unwrap();
+    let expected = "one-added.pgn: 1 answer added; 1 answer played in a single game\n";
+    assert!(said.contains(expected), "{said}");
     // Gaps after which the source contains no games get no answer.
     let left = reported(&gaps(dir, "all.pgn", "games.pgn", "white"));
     assert_eq!(

@@ -448,7 +448,7 @@ fn positions_with_the_same_legal_moves_are_one() {
         );
         // The first move order ends with a reply that the repertoire does not answer.
         let expected = match games {
-            "a" | "b" => "left by the opponent at 5... g5",
+            "a" | "b" => "followed until 5... g5 (the line ends)",
             _ => "in the repertoire: 1 game",
         };
         assert!(check.contains(expected), "{games}: {check}");

@@ -34,9 +34,9 @@ use crate::cli::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 A game that left the repertoire is in it again when it reaches a position in which the repertoire has a move for the player;
-check then reports only the last departure. If the repertoire has several moves in a position, all of them are in the
-repertoire. Scores are those of the player. Games have the numbers that polybook games
-shows for the same files; polybook game --index GAMES NUMBER prints a game.
+check then reports only the last departure. A game that followed a line to its end was left by neither side. If the repertoire
+has several moves in a position, all of them are in the repertoire. Scores are those of the player. Games have the numbers that
+polybook games shows for the same files; polybook game --index GAMES NUMBER prints a game.
 
 Examples:
   polybook repertoire check white.pgn mine.pgn --color white --player \"my name\"
@@ -366,6 +366,12 @@ fn checked_line(game: &CheckedGame) -> String {
         _ if game.is_elsewhere => "never in the repertoire".to_owned(),
         (None, _) if !game.is_checked => "not checked".to_owned(),
         (None, _) => "in the repertoire".to_owned(),
+        (Some(_), _) if game.departure.is_line_end => {
+            format!(
+                "followed until {} (the line ends)",
+                numbered(&game.departure)
+            )
+        }
         (Some(side), _) => {
             let at = numbered(&game.departure);
             let known = known_moves(side, &game.departure.repertoire);
@@ -411,8 +417,9 @@ fn summary_text(summary: &CheckSummary) -> String {
         format!("{}{score}", counted(results.games, "game"))
     };
     let mut text = format!(
-        "in the repertoire: {}\nleft by the player: {}\nleft by the opponent: {}\n{}own moves in the repertoire: {:.1} on average\n",
+        "in the repertoire: {}\nfollowed to the end of a line: {}\nleft by the player: {}\nleft by the opponent: {}\n{}own moves in the repertoire: {:.1} on average\n",
         results(&summary.stayed),
+        results(&summary.line_ended),
         results(&summary.left_by_player),
         results(&summary.left_by_opponent),
         match summary.elsewhere.games {
@@ -432,17 +439,21 @@ fn summary_text(summary: &CheckSummary) -> String {
     }
     for deviation in &summary.deviations {
         let moves = match &deviation.departure.repertoire[..] {
+            [] if deviation.departure.is_line_end => "(the line ends)".to_owned(),
             [] => "-".to_owned(),
             moves => moves.join(", "),
+        };
+        let left_by = match deviation.departure.is_line_end {
+            true => "-",
+            false => name_of(deviation.left_by),
         };
         let score = deviation
             .results
             .score
             .map_or("-".to_owned(), |score| format!("{score:.1}%"));
         text += &format!(
-            "{:>7} {score:>7}  {:<8}  {:<11}  {moves:<18}  {}\n",
+            "{:>7} {score:>7}  {left_by:<8}  {:<11}  {moves:<18}  {}\n",
             deviation.results.games,
-            name_of(deviation.left_by),
             numbered(&deviation.departure),
             match &*deviation.line {
                 "" => "the start",

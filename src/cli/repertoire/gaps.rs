@@ -174,6 +174,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     say_contradictions(found.contradictions, context);
     say_ends(&found, args.add, context);
+    if let Some(out) = &args.out {
+        let (out, added) = (out.display(), added_text(&found, source.has_results()));
+        context.say(&format!("{out}: {added}\n"));
+    }
     let all = found.gaps.len();
     found.gaps.retain(|gap| gap.one_in <= args.reach);
     let rare = match all - found.gaps.len() {
@@ -273,6 +277,19 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
             "{gaps} without an answer, because no game of the source continues after the move\n"
         ));
     }
+}
+
+/// Returns the number of added answers as text, and how many of them were played in a single game. `has_results` is
+/// `false` if the source contains only weights, and no numbers of games.
+fn added_text(found: &Gaps, has_results: bool) -> String {
+    let games = found.gaps.iter().filter_map(|gap| gap.answer_games);
+    let added = games.clone().count() as u64;
+    let single = games.filter(|games| *games == 1).count() as u64;
+    let mut text = format!("{} added", counted(added, "answer"));
+    if has_results && single > 0 {
+        text += &format!("; {} played in a single game", counted(single, "answer"));
+    }
+    text
 }
 
 /// Formats the report on the gaps of a repertoire. A gap is an opponent's move that the repertoire does not answer. The
