@@ -520,6 +520,7 @@ mod tests {
             games: 0,
             half_points: [30, 10],
             finished: [20, 20],
+            ..Average::default()
         };
         assert_eq!(average.expected([10, 0]), 7.5);
         assert_eq!(average.expected([0, 10]), 2.5);
