@@ -264,7 +264,11 @@ mod tests {
         }
         let matched = names.matched();
         assert_eq!(matched.len(), 2);
-        assert!(matched[0].starts_with("Tal\u{1b} Tal\u{1b} "), "{}", matched[0]);
+        assert!(
+            matched[0].starts_with("Tal\u{1b} Tal\u{1b} "),
+            "{}",
+            matched[0]
+        );
         assert!(matched.iter().all(|name| name.len() <= MAX_NAME_BYTES));
         let mut nearest = NearestNames::new("tal tal");
         nearest.offer(&long(""));

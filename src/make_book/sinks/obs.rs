@@ -103,7 +103,8 @@ impl Sink for ObsSink<'_> {
         };
         if written.strays > 0 {
             report.warnings.push(format!(
-                "{}: {} positions or moves are missing from the database, because two positions have the same key",
+                "{}: {} positions or moves are missing from the database, because two positions have the same key or, \
+                 with incomplete counts, because no counted moves lead to them",
                 self.path.display(),
                 written.strays
             ));
