@@ -113,11 +113,11 @@ pub(super) mod tests {
     use super::*;
 
     /// A request body that fails with a connection error if `is_broken` is `true`, and otherwise never arrives.
-    struct Unfinished {
+    struct IncompleteBody {
         is_broken: bool,
     }
 
-    impl HttpBody for Unfinished {
+    impl HttpBody for IncompleteBody {
         type Data = Bytes;
         type Error = io::Error;
 
@@ -132,11 +132,11 @@ pub(super) mod tests {
         }
     }
 
-    /// Returns a request whose form does not arrive completely, because its body is [`Unfinished`].
+    /// Returns a request whose form does not arrive completely, because its body is [incomplete](IncompleteBody).
     pub(in super::super) fn unfinished(is_broken: bool) -> Request {
         Request::post("/")
             .header(header::CONTENT_TYPE, FORM)
-            .body(Body::new(Unfinished { is_broken }))
+            .body(Body::new(IncompleteBody { is_broken }))
             .unwrap()
     }
 

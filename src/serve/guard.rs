@@ -241,7 +241,7 @@ pub fn host_name(text: &str) -> Result<String, HostError> {
 
 /// Returns the host name or the IP address in `text`, which is a URL or the value of a `Host` header. Returns `None` if
 /// `text` contains neither.
-pub(super) fn name_in(text: &str) -> Option<&str> {
+fn name_in(text: &str) -> Option<&str> {
     if bare_address(text).is_some() {
         return Some(text);
     }
@@ -262,7 +262,7 @@ impl Hosts {
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
-            return Err(Refusal::misdirected(""));
+            return Err(Refusal::misdirected("", None));
         };
         let host = String::from_utf8_lossy(host.as_bytes());
         for named in [Some(&*host), uri.authority().map(Authority::as_str)]
@@ -278,7 +278,7 @@ impl Hosts {
                 is_plain && self.accepts(authority.host())
             });
             if !is_ours {
-                return Err(Refusal::misdirected(named));
+                return Err(Refusal::misdirected(named, name_in(named)));
             }
         }
         Ok(())

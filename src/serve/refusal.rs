@@ -7,7 +7,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::guard::name_in;
 use crate::error::{self, Error};
 
 /// The error message if the server needs more than ten seconds for reading the texts of games.
@@ -80,8 +79,9 @@ impl Refusal {
     }
 
     /// Creates a refusal with status 421, for a request that names `host`, which is not a host name of this server.
-    pub(super) fn misdirected(host: &str) -> Refusal {
-        let name = name_in(host).unwrap_or("NAME");
+    /// `name` is the host name in `host`, if there is one.
+    pub(super) fn misdirected(host: &str, name: Option<&str>) -> Refusal {
+        let name = name.unwrap_or("NAME");
         let text = format!(
             "this server does not accept the host name \"{host}\": start the server with --allow-host {name}"
         );

@@ -525,12 +525,12 @@ fn advice_about_the_start_of_the_server_works() {
         }
         Served::start(dir, format!("-q {served}").as_str());
     }
-    let behind = |option: &str| Served::start(dir, format!("-q en.pgn{option}").as_str());
+    let serve_with = |option: &str| Served::start(dir, format!("-q en.pgn{option}").as_str());
     let request = b"GET /about HTTP/1.1\r\nHost: chess.example:81\r\nConnection: close\r\n\r\n";
-    let refused = behind("").send(request).unwrap();
+    let refused = serve_with("").send(request).unwrap();
     let advice = "start the server with --allow-host chess.example";
     assert!(refused.text().contains(advice), "{}", refused.text());
-    let served = behind(" --allow-host chess.example");
+    let served = serve_with(" --allow-host chess.example");
     assert_eq!(served.send(request).unwrap().status, 200);
     let page = |origin: &str| format!("Sec-Fetch-Site: cross-site\r\nOrigin: {origin}\r\n");
     let old_page = "Origin: http://a.example\r\n".to_owned();
@@ -579,14 +579,14 @@ fn advice_about_the_start_of_the_server_works() {
                 false => "Host: localhost\r\n",
             };
             let request = format!("GET /book.bin?minGame=1 HTTP/1.1\r\n{host}{headers}Connection: close\r\n\r\n");
-            behind(option).send(request.as_bytes()).unwrap()
+            serve_with(option).send(request.as_bytes()).unwrap()
         };
         let refused = ask(option, &headers);
         assert_eq!(refused.status, 403, "{headers}");
         assert!(refused.text().contains(advice), "{}", refused.text());
         assert_eq!(ask(new_option, &new_headers).status, 200, "{new_headers}");
     }
-    let served = behind(" --book-games 0");
+    let served = serve_with(" --book-games 0");
     let refused = served.ask("GET", "/book.bin?minGame=1", "X-Polybook: 1\r\n");
     let advice = "start the server without --book-games 0";
     assert!(refused.text().contains(advice), "{}", refused.text());
