@@ -295,3 +295,38 @@ proptest! {
         }
     }
 }
+
+/// The key of a position does not contain the number of checks. The third check ends a game, but the moves of the
+/// position with fewer checks stay in the book.
+#[test]
+fn moves_of_positions_that_a_third_check_may_end_stay_in_the_book() {
+    let dir = temp();
+    let dir = dir.path();
+    let lines = ["Nd7 3. Bf1 Nb8 4. a3", "Nc6", "c6"];
+    let games = lines.map(|line| {
+        format!(
+            "[Variant \"Three-check\"]\n[Result \"1/2-1/2\"]\n\n1. e4 d5 2. Bb5+ {line} 1/2-1/2\n\n"
+        )
+    });
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --variant 3check --min-game 1 --bin all.bin",
+    );
+    // The search for positions goes on to repeated positions until it has found those of all records. It never finds this one.
+    let unreachable = [
+        "edit",
+        "-q",
+        "all.bin",
+        "--in-place",
+        "1. a4 a5 2. h4",
+        "--set",
+        "h5=10",
+    ];
+    ok(dir, &unreachable[..]);
+    let report = ok_json(dir, "filter all.bin --min-weight 1 --out same.bin --json");
+    assert_eq!(report["entries"], 10);
+    let args = ["show", "same.bin", "--json", "--moves", "e4 d5 Bb5+"];
+    let replies = ok_json(dir, &args[..]);
+    assert_eq!(replies["moves"].as_array().unwrap().len(), 3);
+}

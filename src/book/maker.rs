@@ -12,7 +12,7 @@ use std::{
 
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use shakmaty::{Color, Move, variant::VariantPosition};
+use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
@@ -518,7 +518,7 @@ impl DroppedMoves {
         let mut reached = SpillingSet::new(memory.share(4));
         let start = [Ok(variant.start())];
         each_position(&legal, start, memory.share(4), meter, &mut |pos| {
-            if !reached.insert_key(pos.key())? {
+            if has_third_check(pos.position()) || !reached.insert_key(pos.key())? {
                 return Ok(legal.unseen.get() > 0);
             }
             let (entries, to_judge): (Vec<_>, Vec<_>) = legal.of(pos)?.into_iter().unzip();
@@ -599,6 +599,12 @@ impl DroppedMoves {
     }
 }
 
+/// Returns `true` if three checks have ended the game. The key of such a position is also the key of positions in which
+/// the game continues, because keys do not contain the number of checks.
+fn has_third_check(pos: &VariantPosition) -> bool {
+    matches!(pos, VariantPosition::ThreeCheck(_)) && pos.is_variant_end()
+}
+
 /// Returns `part` in percent of `whole`, or 0 if `whole` is 0.
 fn percent_of(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole.max(1) as f64
@@ -618,6 +624,9 @@ impl LegalMoves<'_> {
     /// moves of the position to `illegal`.
     fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
         let mut legal = Vec::new();
+        if has_third_check(pos.position()) {
+            return Ok(legal);
+        }
         for entry in self.moves.records(pos.key())? {
             match entry.mv.to_move(pos.position()) {
                 Some(mv) => legal.push((entry, mv)),
