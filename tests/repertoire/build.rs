@@ -30,7 +30,21 @@ fn the_owner_of_a_collection_is_advised_to_give_a_name() {
         text.contains(advice) && text.contains("--player \"Lee, Ann\""),
         "{text}"
     );
-    for line in ["few.pgn", "white.pgn", "other.pgn", "mine.pgn --player ann"] {
+    let both_colors =
+        |white: &str, black: &str| (game(white, black) + &game(black, white)).repeat(6);
+    write(dir, "match.pgn", &both_colors("Ann", "Bo"));
+    write(dir, "itself.pgn", &game("Ann", "Ann").repeat(12));
+    write(dir, "unknown.pgn", &both_colors("?", ""));
+    write(
+        dir,
+        "long.pgn",
+        &both_colors(&"A".repeat(300), &"B".repeat(300)),
+    );
+    let others = ["match.pgn", "itself.pgn", "unknown.pgn", "long.pgn"];
+    for line in ["few.pgn", "white.pgn", "other.pgn", "mine.pgn --player ann"]
+        .into_iter()
+        .chain(others)
+    {
         assert!(!said(line).contains("nearly all games"), "{line}");
     }
 }

@@ -116,9 +116,12 @@ const EXAMINED_GAMES: usize = 1000;
 /// The minimum number of games that a file must contain for [`owner_of`] to return a name.
 const MIN_EXAMINED_GAMES: usize = 10;
 
+/// The maximum length of a name that [`owner_of`] returns.
+const MAX_OWNER_BYTES: usize = 100;
+
 /// Returns the name of the player whose own games the PGN file `path` contains: a player of at least nine in ten of the
 /// first games, who has White in at least one of them and Black in at least one. Returns `None` if there is no such
-/// player, if the file contains fewer than [`MIN_EXAMINED_GAMES`] games, or if `path` is not a PGN file that can be
+/// player or if there are two, as in a match, if the file contains fewer than [`MIN_EXAMINED_GAMES`] games, or if `path` is not a PGN file that can be
 /// read twice.
 fn owner_of(path: &Path) -> anyhow::Result<Option<String>> {
     if !is_regular_file(path)? || FileKind::of(path)? != FileKind::Other || is_book_or_empty(path)?
@@ -135,9 +138,13 @@ fn owner_of(path: &Path) -> anyhow::Result<Option<String>> {
         let mut reader = GameReader::new(&batch.text);
         while reader.next_game() {
             examined += 1;
-            for color in Color::ALL {
-                let tag: &[u8] = color.fold_wb(b"White", b"Black");
-                if let Some(name) = reader.tags().get(tag) {
+            let tags: [&[u8]; 2] = [b"White", b"Black"];
+            let [white, black] = tags.map(|tag| reader.tags().get(tag));
+            for (color, name) in [(Color::White, white), (Color::Black, black)] {
+                let is_known = |name: &&[u8]| {
+                    !matches!(*name, [] | [b'?']) && name.len() <= MAX_OWNER_BYTES && white != black
+                };
+                if let Some(name) = name.filter(is_known) {
                     let name = String::from_utf8_lossy(name).into_owned();
                     *games.entry(name).or_default().get_mut(color) += 1;
                 }
@@ -145,13 +152,14 @@ fn owner_of(path: &Path) -> anyhow::Result<Option<String>> {
             reader.skip_moves();
         }
     }
-    let owner = games.into_iter().find(|(_, games)| {
+    let mut owners = games.into_iter().filter(|(_, games)| {
         let ByColor { white, black } = *games;
         white > 0 && black > 0 && (white + black) * 10 >= examined * 9
     });
-    Ok(owner
-        .filter(|_| examined >= MIN_EXAMINED_GAMES)
-        .map(|(name, _)| name))
+    Ok(match (owners.next(), owners.next()) {
+        (Some((name, _)), None) if examined >= MIN_EXAMINED_GAMES => Some(name),
+        _ => None,
+    })
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
