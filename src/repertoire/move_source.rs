@@ -174,12 +174,16 @@ impl MoveSource {
             Some(known) => Ok(known),
             None => {
                 let pgn = RepertoirePgn::new(options.input(path))?;
-                let lines = MoveSource::count_moves(path, MakeBook::variations, options)?;
-                let quietly = OpenOptions {
-                    memory: options.memory.clone(),
+                // Both counts are in memory at the same time.
+                let half = OpenOptions {
+                    memory: options.memory.share(2),
                     stop: Arc::clone(&options.stop),
-                    counting: &|_| Box::new(()),
                     ..*options
+                };
+                let lines = MoveSource::count_moves(path, MakeBook::variations, &half)?;
+                let quietly = OpenOptions {
+                    counting: &|_| Box::new(()),
+                    ..half
                 };
                 let main_lines = MoveSource::count_moves(path, |run, _| run, &quietly)?;
                 let kind = match (lines.kind, main_lines.kind) {
