@@ -652,7 +652,8 @@ fn moves_that_lose_too_much_are_left_out() {
     );
     let output = crate::common::run(dir, &*format!("filter all.bin --out said.bin {options}"));
     let said = String::from_utf8(output.stderr).unwrap();
-    let line = "9 moves kept without an evaluation: polybook evals --positions BOOK evaluates the positions of a book\n";
+    let line = "9 moves not judged by --max-loss without an evaluation: polybook evals --engine PROGRAM --positions BOOK --out STORE \
+                evaluates the positions of a book\n";
     assert!(said.contains(line), "{said}");
     refused(
         dir,

@@ -263,7 +263,8 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
     if unevaluated > 0 {
         let moves = counted(unevaluated, "move");
         text += &format!(
-            "{moves} kept without an evaluation: polybook evals --positions BOOK evaluates the positions of a book\n"
+            "{moves} not judged by --max-loss without an evaluation: polybook evals --engine PROGRAM --positions BOOK --out \
+             STORE evaluates the positions of a book\n"
         );
     }
     if losses.unreached > 0 {

@@ -76,7 +76,7 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
-    /// Keeps only the first game of each group of duplicate games. Removes the games of which an earlier duplicate also
+    /// Keeps only the first game of each group of duplicate games. Removes each game that has an earlier duplicate which also
     /// passes the filters, moves the remaining games to the front of `games`, and returns this part of the slice.
     /// Returns all of `games` if the query counts every duplicate.
     ///

@@ -942,8 +942,8 @@ mod tests {
         Ok(entries)
     }
 
-    /// Checks that reading all entries of a table fails with an error that contains `problem` or, if `problem` is
-    /// `None`, that there are `entries` entries.
+    /// Reads all entries of a table. Checks that the reader finds the number `entries` if `problem` is `None`, and
+    /// otherwise that it fails with an error whose message contains `problem`.
     fn check_entries(table: Arc<Table>, entries: usize, problem: Option<&str>) {
         match (read_all(table), problem) {
             (Ok(found), None) => assert_eq!(found, entries),
