@@ -227,9 +227,9 @@ impl Fold for AddGames {
         }
     }
 
-    /// Ends the current group of records, which differ only in their numbers of games and their ratings, and passes the
-    /// sum of the group to `out`. A record can count at most 16 games, so a larger sum is split into several records in
-    /// ascending order. Each of these records gets a share of the ratings in proportion to its games.
+    /// Ends the current group of records: passes their sum to `out`. The records of a group differ only in their
+    /// numbers of games and their ratings. A record can count at most 16 games, so a larger sum is split into several
+    /// records in ascending order. Each of these records gets a share of the ratings in proportion to its games.
     #[inline]
     fn finish(&mut self, out: &mut impl FnMut(ClassRecord)) {
         let Some((shared, games, sum)) = self.open.take() else {
@@ -294,7 +294,7 @@ impl ClassTally {
         self.records.spilled_bytes() + self.keys.as_ref().map_or(0, Shards::spilled_bytes)
     }
 
-    /// Ends counting, and returns the sorted records. Uses all threads of the current rayon pool.
+    /// Finishes counting and returns the sorted records. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///

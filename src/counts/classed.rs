@@ -36,9 +36,9 @@ const MAX_BUFFERED_ROWS: usize = 1 << 16;
 /// bounds the memory. The games of fifty years have fewer than 80,000 classes.
 const MAX_CLASSES_PER_MOVE: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
-/// The maximum number of rows in a counts directory that may lack rows for the ends of games although other inputs have
-/// such rows. A small directory may lack them by chance. A larger directory without them was written by a program that
-/// does not count the ends of games, so its counts cannot be merged with the others.
+/// The largest counts directory, in rows, that may lack rows for the ends of games if other inputs contain such rows. A
+/// small directory may lack them by chance. A larger directory without them was written by a program that does not
+/// count the ends of games, so it must not be merged with the other inputs.
 const MAX_ROWS_WITHOUT_ENDS: u64 = 10_000;
 
 /// Several counts directories, which are merged while they are read. Each contains Parquet files with the results of
@@ -217,8 +217,8 @@ impl ClassedCounts {
         rows.drain(..).try_for_each(|row| f(&row))
     }
 
-    /// Returns the path that an error names if it concerns several inputs: the path of the first directory, or `counts`
-    /// if there is no directory.
+    /// Returns the path for errors that concern several counts directories: the path of the first one, or `counts` if
+    /// there is none.
     fn path(&self) -> &Path {
         let directory = self.directories.first();
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
@@ -257,7 +257,7 @@ impl ClassedCounts {
         }))
     }
 
-    /// Reads the next rows of one directory into `batch`, and adds their games and ratings to the totals of all
+    /// Reads the next rows of one counts directory into `batch`, and adds their games and ratings to the totals of all
     /// directories. Returns `false` if there are no more rows.
     ///
     /// # Errors
@@ -297,22 +297,22 @@ impl ClassedCounts {
         parts.try_for_each(OrderedParts::check_bytes)
     }
 
-    /// Returns the total number of rows in the directories, before equal rows are added up.
+    /// Returns the total number of rows in the counts directories, before rows of the same move are added up.
     pub(crate) fn row_count(&self) -> u64 {
         let parts = self.directories.iter().map(|(.., parts)| parts);
         parts.map(OrderedParts::rows).sum()
     }
 
-    /// Checks that each row of the directories was read exactly once. Also resets the totals of games and ratings to 0,
-    /// so that the rows can be read again.
+    /// Checks that each row of the counts directories was read exactly once. Also resets the totals of games and
+    /// ratings to 0, so that the rows can be read again.
     ///
     /// # Errors
     ///
     /// Returns an error if the number of rows that were read from a file differs from the number in its metadata or
     /// in `counts.json`.
     ///
-    /// Also returns an error if other inputs have rows without a move, but a directory of more than 10,000 rows has
-    /// none. A row without a move counts games that ended in its position.
+    /// Also returns an error if a directory of more than 10,000 rows contains no row without a move, but other inputs
+    /// do. A row without a move counts games that ended in its position.
     pub(crate) fn check_read(&self) -> Result<()> {
         self.games.store(0, Relaxed);
         self.ratings.store(0, Relaxed);

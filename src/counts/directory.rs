@@ -51,8 +51,8 @@ impl CountsDirectory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory cannot be read or contains no counts, if `counts.json` is malformed or has
-    /// another version, or if `counts.json` does not match the Parquet files that exist.
+    /// Returns an error if the directory cannot be read or contains no counts, if `counts.json` is malformed or has an
+    /// unsupported version, or if `counts.json` does not match the Parquet files that exist.
     pub fn open(path: impl Into<PathBuf>) -> Result<CountsDirectory> {
         let path = path.into();
         open_again_if_replaced(&path, || CountsDirectory::open_once(&path))
@@ -86,8 +86,8 @@ impl CountsDirectory {
         })
     }
 
-    /// Makes one attempt to open the directory. [`CountsDirectory::open`] calls this function again if another program
-    /// replaced the directory in the meantime.
+    /// Makes one attempt to open a counts directory. [`CountsDirectory::open`] calls this function again if another
+    /// program replaced the directory in the meantime.
     fn open_once(path: &Path) -> Result<CountsDirectory> {
         let path = path.to_owned();
         let directory = FileId::of(&path).at(&path, "open")?;
@@ -385,7 +385,7 @@ impl Part {
     }
 
     /// Opens the file, passes it to `read`, and checks that it matches its entry in `counts.json`. `read` must return
-    /// the number of rows, and the number of half-moves or, for the file of starting positions, of games. These two
+    /// two numbers: the rows and the half-moves, or the rows and the games for the file of starting positions. These
     /// numbers and the checksum are compared with the entry. Returns the second number. If `read` returns an inner
     /// error, returns this error unchanged.
     fn read_file(
@@ -399,7 +399,7 @@ impl Part {
         Ok(games)
     }
 
-    /// Opens the file and parses its metadata.
+    /// Opens the Parquet file and parses its metadata.
     ///
     /// # Errors
     ///

@@ -185,9 +185,9 @@ impl Finder<'_> {
         self.to_records(self.bucket_range(key))
     }
 
-    /// Returns the number of the bucket that contains all records of `key`, if there are any, as a range with one
-    /// element. A bucket contains the records of a shard whose keys have the same leading bits.
-    /// [`to_records`](Finder::to_records) converts the returned range to the range of the records in the bucket.
+    /// Returns the number of the bucket in which the records of `key` are, if there are any. The number is returned as
+    /// a range with one element, which [`to_records`](Finder::to_records) converts to the range of the records in the
+    /// bucket. A bucket contains the records of a shard whose keys have the same leading bits.
     #[inline]
     pub(super) fn bucket_range(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;

@@ -58,8 +58,8 @@ impl MoveFilter {
             && (self.min_score <= 0.0 || stats.score() >= self.min_score / 100.0)
     }
 
-    /// Restricts the filter to moves that `other` selects too. If `self` selects only the moves of one side and `other`
-    /// only those of the other side, this filter keeps its own side, although then no move meets both conditions.
+    /// Restricts the filter to moves that `other` selects too. If the two filters select moves of different sides, no
+    /// move meets both conditions; the filter then keeps its own side.
     pub fn narrow(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.max(other.min_game);
         self.min_score = self.min_score.max(other.min_score);

@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{error::Result, storage::sort::SHARDS};
 
-/// The maximum number of rows in a Parquet row group of a file that is read by ranges of keys. Such a reader keeps one
-/// row group of each directory in memory, so the limit bounds the memory.
+/// The maximum number of rows in a row group of a Parquet file that is read by ranges of position keys. The reader
+/// keeps one row group of each counts directory in memory, so the limit bounds the memory.
 const MAX_ROWS_PER_GROUP: u64 = 1 << 17;
 
 /// The Parquet files of a counts directory, in ascending order of position keys. The rows of each file are sorted, and
@@ -130,7 +130,8 @@ impl OrderedPart {
         Ok(OrderedPart::new(part, groups?))
     }
 
-    /// Creates the state of a file from which no rows have been read yet. `groups` contains the row groups of the file.
+    /// Creates an `OrderedPart` for the Parquet file `part`, with 0 rows read. `groups` contains the row groups of the
+    /// file.
     fn new(part: &Part, groups: Vec<Group>) -> OrderedPart {
         OrderedPart {
             part: part.clone(),
@@ -140,7 +141,7 @@ impl OrderedPart {
         }
     }
 
-    /// Records that `rows` rows, which count `games` half-moves, have been read from the file.
+    /// Adds `rows` rows and `games` half-moves to the numbers that have been read from the file.
     ///
     /// # Errors
     ///
@@ -197,8 +198,9 @@ impl OrderedParts {
         OrderedParts(parts)
     }
 
-    /// Returns the first file with a row group that is out of order: its first key is less than the last key of the
-    /// previous row group, which may be in another file. Returns `None` if all row groups are in order.
+    /// Returns the first file that contains a row group out of order. The first key of such a row group is less than
+    /// the last key of the previous row group, which may be in another file. Returns `None` if all row groups are in
+    /// order.
     fn first_out_of_order<'a>(&'a self) -> Option<&'a OrderedPart> {
         let of_part =
             |part: &'a OrderedPart| part.groups.iter().map(move |group| (part, &group.keys));
@@ -308,7 +310,8 @@ struct OpenGroup<'a> {
     reader: GroupReader,
 }
 
-/// The path of the file from which [`OrderedRows`] has read a batch, and the numbers of games and bytes in this batch.
+/// Information for reporting the progress of [`OrderedRows`]: the path of the file from which the last batch was read,
+/// and the numbers of games and bytes in this batch.
 pub(crate) struct ReadProgress<'a> {
     /// The path of the file that was read.
     pub path: &'a Path,
@@ -357,9 +360,10 @@ impl<'a> OrderedRows<'a> {
         })
     }
 
-    /// Reads batches until one contains rows in the range of keys. Calls `take` with each batch and the indices of its
-    /// rows in the range. `take` must return the number of half-moves that these rows count. Returns the path of the
-    /// file and the numbers of games and bytes that were read, or `None` at the end of the range.
+    /// Reads batches until one contains rows in this reader's range of position keys. Calls `take` with each of these
+    /// batches and the indices of its rows in the range. `take` must return the number of half-moves that these rows
+    /// count. Returns the path of the file and the numbers of games and bytes that were read, or `None` at the end of
+    /// the range.
     fn next_with(
         &mut self,
         mut take: impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,
@@ -380,7 +384,7 @@ impl<'a> OrderedRows<'a> {
         }
     }
 
-    /// Opens the next row group that may contain keys in the range. Returns `false` if there is none.
+    /// Opens the next row group that may contain keys in this reader's range. Returns `false` if there is none.
     fn open_next(&mut self) -> Result<bool> {
         let Some((part, number, row)) = self.groups.pop_front() else {
             return Ok(false);
@@ -399,8 +403,9 @@ impl<'a> OrderedRows<'a> {
     }
 
     /// Reads a batch of rows from the open row group, and checks that the rows are in order. Calls `take` with the
-    /// batch and the indices of its rows in the range of keys. `take` must return the number of half-moves that these
-    /// rows count. Returns the number of rows in the range, and the number of half-moves that they count.
+    /// batch and the indices of its rows in this reader's range of position keys. `take` must return the number of
+    /// half-moves that these rows count. Returns the number of rows in the range, and the number of half-moves that
+    /// they count.
     fn read(
         &mut self,
         take: &mut impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,

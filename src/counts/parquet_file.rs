@@ -322,7 +322,7 @@ impl Column {
     ///
     /// # Errors
     ///
-    /// Returns an error if several columns have the name, or if the column has another type.
+    /// Returns an error if several columns have the name, or if the column has a different type.
     pub(super) fn find(
         schema: &SchemaDescriptor,
         name: &'static str,
@@ -366,7 +366,7 @@ impl Column {
     ///
     /// # Errors
     ///
-    /// Returns an error if no column or several columns have the name, or if the column has another type.
+    /// Returns an error if no column or several columns have the name, or if the column has a different type.
     pub(super) fn required(
         schema: &SchemaDescriptor,
         name: &'static str,

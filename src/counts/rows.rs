@@ -22,16 +22,16 @@ use crate::{
 /// The number of rows that are decoded in one batch.
 const ROWS_PER_BATCH: usize = 1 << 11;
 
-/// The maximum number of games that a sum over many rows may reach. It is less than 2^63, so the games of one more row
-/// can be added to the sum without overflowing 64 bits.
+/// The maximum number of games in a sum over many rows. It is less than 2^63, so the games of one more row can be added
+/// to the sum without overflowing 64 bits.
 pub(super) const MAX_TOTAL_GAMES: u64 = i64::MAX as u64;
 
 /// The maximum number of wins, of draws and of losses in one row. Adding all three to a sum of up to
 /// [`MAX_TOTAL_GAMES`] does not overflow 64 bits.
 pub(super) const MAX_PER_RESULT: u64 = MAX_TOTAL_GAMES / 4;
 
-/// A bound on the numbers of wins, draws and losses of a row. If all three are smaller, they are certainly valid. This
-/// is the case for nearly all rows, which therefore need no exact checks.
+/// A bound below which the wins, draws and losses of a row are certainly valid. Nearly all rows are below it, so only a
+/// few rows need the exact checks.
 const SMALL_RESULT_BOUND: u64 = 1 << 15;
 
 /// The smallest number that is too large to be a move. All moves, including promotions, are encoded as smaller numbers.

@@ -91,8 +91,7 @@ pub struct CountsOrigin {
     pub rejected: Vec<Rejection>,
 }
 
-/// Returns `true` if counts are not grouped by any property of games. In this case, serde does not write the field
-/// `by`.
+/// Returns `true` if counts are not grouped by any property of games. serde then omits the field `by`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_none(by: &Grouping) -> bool {
     by.is_none()
@@ -339,8 +338,9 @@ impl Sidecar {
     }
 }
 
-/// Checks that new counts may replace the file or directory at `path`. Returns the names of the old files to remove. An
-/// empty directory may always be replaced. A counts directory may be replaced only if `force` is `true`.
+/// Checks that new counts may replace the file or directory at `path`. Returns the names of the old files, which are
+/// removed together with the old directory. An empty directory may always be replaced. A counts directory may be
+/// replaced only if `force` is `true`.
 ///
 /// # Errors
 ///

@@ -92,8 +92,8 @@ impl Tally {
         self.shards.spilled_bytes()
     }
 
-    /// Ends counting. Sorts the results, and adds up the results of each move in each position. Uses all threads of
-    /// the current rayon pool.
+    /// Finishes counting: sorts the results, and adds up those of the same move in the same position. Uses all threads
+    /// of the current rayon pool.
     ///
     /// # Errors
     ///

@@ -182,8 +182,9 @@ impl CountsWriter {
         self.finish(written, counts)
     }
 
-    /// Creates the Parquet file with the number `number` in the temporary directory. `has_identities` adds a column of
-    /// identities, and `by` adds columns for properties of games. Setting `stop` interrupts the writing.
+    /// Creates the Parquet file with the number `number` in the writer's temporary directory. `has_identities` adds a
+    /// column of identities (hashes that distinguish positions with equal keys), and `by` adds columns for properties
+    /// of games. Setting `stop` interrupts the writing.
     fn create_part<'s>(
         &'s self,
         number: usize,
@@ -197,9 +198,9 @@ impl CountsWriter {
         PartWriter::create(path, part_name(number), target, (has_identities, by), stop)
     }
 
-    /// Writes the file of starting positions and `counts.json`. `parts` contains the entry of each Parquet file for
-    /// `counts.json`, and the filter that dropped the rare positions of the file. Returns the finished directory, and
-    /// the numbers of rows, files, positions and half-moves in it.
+    /// Writes the file of starting positions and `counts.json`. For each Parquet file, `parts` contains its entry for
+    /// `counts.json` and the filter that dropped its rare positions. Returns the numbers of rows, files, positions and
+    /// half-moves in the finished directory, and the directory itself.
     fn finish(
         self,
         parts: Vec<(ListedFile, Pruner)>,
