@@ -29,9 +29,9 @@ impl PositionDifference {
     /// Returns the moves of this position that differ between the two books. Treats the two spellings of castling as
     /// one move, unlike [`moves`](PositionDifference::moves).
     ///
-    /// Castling is spelled as king takes rook, as the book format prescribes, or as a move of the king to its target
-    /// square. It can be recognized only if the position is known. `pos` must be the position whose key is
-    /// [`key`](PositionDifference::key).
+    /// `pos` must be the position whose key is [`key`](PositionDifference::key). It is needed to recognize castling,
+    /// which a book may spell as king takes rook (as the format prescribes) or as a move of the king to its target
+    /// square.
     pub fn moves_in<P: Rules>(&self, pos: &P) -> Vec<MoveDifference> {
         let spelled = |sums: &Vec<(Entry, u64)>| {
             let mut moves: Vec<(Entry, u64)> = Vec::new();
@@ -60,7 +60,8 @@ pub struct MoveDifference {
     pub second: Option<MoveRecords>,
 }
 
-/// The total weight of a move in one book, and its field `learn` (a number that polyglot stored for learning).
+/// The records of a move in one book: the sum of their weights, and the field `learn` of the first record. `learn` is a
+/// number that polyglot stored for learning.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecords {
     /// The sum of the weights of the records. The sum may exceed 65535.
@@ -78,8 +79,8 @@ impl MoveDifference {
     }
 }
 
-/// A sorter for texts that describe the differences between two books. It returns the texts of the largest differences
-/// first. Texts that exceed the memory budget are written to a temporary file.
+/// A sorter for texts, each of which describes a difference between two books. It returns the texts in descending order
+/// of the sizes of the differences. Texts that exceed the memory budget are written to a temporary file.
 #[derive(Debug)]
 pub struct LargestFirst {
     texts: TextSorter,
@@ -96,8 +97,8 @@ impl LargestFirst {
         }
     }
 
-    /// Adds `text`, which describes a difference. `size` says how large the difference is. Texts with the same `size`
-    /// keep their order.
+    /// Adds `text`, which describes a difference. Texts are sorted by `size`, the size of the difference. Texts with
+    /// the same `size` are returned in the order in which they were added.
     ///
     /// # Errors
     ///
@@ -162,8 +163,8 @@ pub fn differences<'a>(
 }
 
 /// Compares the next position of two books, which is the one with the smallest key among the positions not yet read
-/// from `books`. If its moves are the same in both books, the list of differing moves in the result is empty. Returns
-/// `None` at the end of both books.
+/// from `books`. If the moves of the position are the same in both books, the result contains no moves. Returns `None`
+/// at the end of both books.
 fn next_position(
     books: &mut [Peekable<BookPositions<'_>>; 2],
 ) -> Result<Option<PositionDifference>> {

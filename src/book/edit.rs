@@ -64,8 +64,8 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 /// opening the book, so that no other process replaces the file in between.
 ///
 /// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are removed,
-/// too. A position is kept if it can still be reached from the starting position of `variant`, by moves of the book and
-/// by any other legal moves after which the book has a move.
+/// too. A position is kept if it can still be reached from the starting position of `variant`. It is reached by moves
+/// of the book, and by other legal moves if the book has a move in the position after them.
 ///
 /// # Errors
 ///
@@ -176,17 +176,17 @@ fn rewrite(
     Ok(records)
 }
 
-/// The keys by which orphans are found. An orphan is a position that the removed positions lead to, but that can no
-/// longer be reached from the starting position. Orphans are removed, too.
+/// Sets of position keys by which orphans are found. An orphan is a position that can be reached from a removed
+/// position, but no longer from the starting position. An edit removes orphans, too.
 struct Orphans {
     from_removed: SpillingSet,
     still_reached: Vec<SpillingSet>,
 }
 
 impl Orphans {
-    /// Finds the positions that the positions in `removed` lead to in `before`, the book before the removal. Also finds
-    /// the positions that can be reached from the starting position of `variant` in `after`, the book without the
-    /// positions in `removed`.
+    /// Finds the positions that lines of `before`, the book before the removal, reach from the positions in `removed`.
+    /// Also finds the positions that lines of `after`, the book without the positions in `removed`, reach from the
+    /// starting position of `variant`.
     fn new(
         before: &Book,
         after: &Book,
@@ -223,8 +223,8 @@ impl Orphans {
         })
     }
 
-    /// Returns `true` if the position with the key `key` is an orphan: a removed position leads to it, but it can no
-    /// longer be reached from the starting position.
+    /// Returns `true` if the position with the key `key` is an orphan: it can be reached from a removed position, but
+    /// no longer from the starting position.
     fn contains(&self, key: u64) -> Result<bool> {
         Ok(contains(slice::from_ref(&self.from_removed), key)?
             && !contains(&self.still_reached, key)?)
@@ -251,7 +251,8 @@ impl<S: Source> Source for HidingSource<'_, S> {
     }
 }
 
-/// The start of the comment line which says that a book was edited.
+/// The start of a line in the comment of a book's header. The line says that the book was edited, and ends with the
+/// version of polybook.
 const EDITED: &str = "Edited by polybook ";
 
 /// Returns the header text of an edited book. The new text ends with two more lines: one says that the book was edited,
@@ -356,8 +357,8 @@ fn removable(pos: &VariantPosition, entries: &[Entry], text: &str) -> Result<Boo
     Err(format!("the book does not contain the move \"{text}\""))
 }
 
-/// Sets the weight of the move `mv` in `entries`, the records of the position `pos`. Replaces all records of the move,
-/// in either spelling of castling, by a single record. If the move has no record, adds one.
+/// Sets the weight of the move `mv` to `weight` in `entries`, the records of the position `pos`. Replaces all records
+/// of the move, in either spelling of castling, by a single record. If the move has no record, adds one.
 fn set(entries: &mut Vec<Entry>, pos: &VariantPosition, mv: BookMove, weight: u16) {
     let is_it = |entry: &Entry| with_format_castling(pos, entry.mv) == mv;
     let old = entries.iter().find(|entry| is_it(entry));
@@ -598,11 +599,12 @@ impl Script {
 /// rounding causes a larger error, all weights are scaled up to make them more exact.
 const MAX_SHARE_ERROR: f64 = 0.005;
 
-/// The maximum rounding error of a move's share that the user requested, relative to the requested share: 1 %.
+/// The maximum rounding error of a share of the total weight that the user requested for a move: 1 % of the requested
+/// share.
 const MAX_RELATIVE_ERROR: f64 = 0.01;
 
 /// Sets the weights of `entries`, the records of one position. `shares` lists moves with their new shares of the total
-/// weight, in percent. The other moves divide the rest in their old proportions.
+/// weight, in percent. The rest of the total weight is divided among the other moves in their old proportions.
 ///
 /// Returns how many of the requested shares could not be met closely enough, because weights are integers up to 65535.
 ///
@@ -679,9 +681,10 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
     exact.iter().map(weight).collect()
 }
 
-/// Returns the moves whose share of the total weight changed too much when their weights were rounded. `exact` contains
-/// the weights before rounding, and `weights` contains the rounded weights of the same moves. The limit for the error
-/// is [`MAX_SHARE_ERROR`] or, if the user requested the share, [`MAX_RELATIVE_ERROR`] times the share if that is less.
+/// Returns the moves whose share of the total weight changed too much when the weights were rounded. `exact` contains
+/// the weights before rounding, and `weights` contains the rounded weights of the same moves in the same order. The
+/// limit for the error is [`MAX_SHARE_ERROR`] or, if the user requested the share, [`MAX_RELATIVE_ERROR`] times the
+/// share if that is less.
 fn misses_of_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();

@@ -49,8 +49,8 @@ pub struct BookMaker<'a> {
     kept: Vec<Option<Vec<WeighedMove>>>,
 }
 
-/// The changes that the options `--max-loss` and `--minimax` make to a book. They are computed from the book before
-/// these changes.
+/// The changes that the options `--max-loss` and `--minimax` make to a book: `--max-loss` drops moves, and `--minimax`
+/// lowers weights. Both are computed from the book without these changes.
 #[derive(Clone, Default, Debug)]
 struct Adjustments {
     /// The moves that are left out because they lose too much, and the text of the option that requests this.
@@ -423,8 +423,8 @@ impl<'a> BookMaker<'a> {
 }
 
 impl Adjustments {
-    /// Returns the weight of the move `mv` in the position with the key `key` after the adjustments, or 0 if they drop
-    /// the move. `weight` is the weight before the adjustments.
+    /// Applies the options `--max-loss` and `--minimax` to the weight of the move `mv` in the position with the key
+    /// `key`. `weight` is the weight without these options. Returns the new weight, or 0 if the move is dropped.
     #[cold]
     fn adjusted(&self, key: u64, mv: BookMove, weight: u64) -> u64 {
         let dropped = self.dropped.as_ref();
@@ -456,7 +456,7 @@ pub struct LossSummary {
 }
 
 impl LossSummary {
-    /// The maximum length of [`heaviest`](LossSummary::heaviest).
+    /// The maximum number of moves in the list [`heaviest`](LossSummary::heaviest).
     pub const MAX_HEAVIEST: usize = 5;
 }
 
@@ -620,8 +620,8 @@ struct LegalMoves<'a> {
 }
 
 impl LegalMoves<'_> {
-    /// Returns the book's records of the position `pos` whose moves are legal, each with the move. Adds the illegal
-    /// moves of the position to `illegal`.
+    /// Returns the book's records of the position `pos` that contain a legal move, each with this move. Adds the
+    /// illegal moves in the other records of the position to the collected illegal moves.
     fn of(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(Entry, Move)>> {
         let mut legal = Vec::new();
         if has_third_check(pos.position()) {

@@ -335,9 +335,9 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns the keys of the positions that White can reach, and the keys of those that Black can reach. The side
-    /// itself plays moves of `book`, and its opponent plays any move after which the book has a move. Lines begin in
-    /// the starting position of `variant`. A position is included if it is reached in fewer than
+    /// Returns the keys of the positions on the lines of White in which White is to move, and the same for Black. On
+    /// the lines of a side, this side plays moves of `book`, and its opponent plays any move after which the book has a
+    /// move. Lines begin in the starting position of `variant`. A position is included if it is reached in fewer than
     /// [`max_ply`](Filter::max_ply) half-moves.
     fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[SpillingSet; 2]> {
         let mut done = [

@@ -80,7 +80,7 @@ impl MinimaxFactors {
         };
         for (number, node) in graph.nodes.iter().enumerate() {
             for edge in graph.edges(number) {
-                let score = edge.stats.score().min(edge.score_left(&values));
+                let score = edge.stats.score().min(edge.score_bound(&values));
                 let share = 1.0 - (values[number] - score) * 100.0 / f64::from(percent);
                 if share < 1.0 {
                     shares.push((key_and_move(node.key, edge.mv), share.max(0.0)));
@@ -96,9 +96,9 @@ impl MinimaxFactors {
         Ok(lowered)
     }
 
-    /// Returns the share of the total weight of the starting position's moves that remains after all factors have been
-    /// applied, in percent. The starting position is the first node of `graph`. `filter` and `weights` determine the
-    /// weights before the factors.
+    /// Compares the total weight of all moves in the starting position after and before the factors are applied, and
+    /// returns the rest in percent. The starting position is the first node of `graph`. `filter` and `weights`
+    /// determine the weights before the factors are applied.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
@@ -167,7 +167,7 @@ impl MinimaxEdge {
     /// Returns an upper bound on the score of this move for the side that plays it: 1 minus the value of the position
     /// after the move. `values` contains the values of the graph's positions. If the graph does not contain the
     /// position after the move, returns 1.
-    fn score_left(&self, values: &[f64]) -> f64 {
+    fn score_bound(&self, values: &[f64]) -> f64 {
         let after = usize::try_from(self.after).ok();
         let value = after.and_then(|after| values.get(after));
         1.0 - value.unwrap_or(&0.0)
@@ -253,14 +253,14 @@ impl Graph {
         &self.edges[first..self.nodes[node].end]
     }
 
-    /// Computes the value of each position in the graph: the score, from 0 to 1, that its side to move can count on.
-    /// Returns the values in the order of `nodes`.
+    /// Computes the value of each position in the graph: the score, from 0 to 1, that the side to move can expect if it
+    /// plays well. Returns the values in the order of the graph's nodes.
     fn values(&self) -> Vec<f64> {
         let mut values = vec![0.0; self.nodes.len()];
         for _ in 0..MAX_LOOKAHEAD {
             let best = |number| {
                 let moves = self.edges(number).iter();
-                let scores = moves.map(|edge| edge.sure.min(edge.score_left(&values)));
+                let scores = moves.map(|edge| edge.sure.min(edge.score_bound(&values)));
                 scores.fold(0.0, f64::max)
             };
             let next: Vec<f64> = (0..self.nodes.len()).map(best).collect();
@@ -286,8 +286,8 @@ impl KeptMoves<'_> {
         stats.games() >= self.min_game
     }
 
-    /// Returns the size that the graph of all `counts` would have: the number of positions with a move that was played
-    /// in enough games, and the number of such moves.
+    /// Returns the maximum size of a graph of `counts`, which a graph of all counted positions would have: the number
+    /// of positions with a move that was played in at least `min_game` games, and the number of such moves.
     fn sizes(&self, counts: &Counts) -> Result<(usize, usize)> {
         let (mut positions, mut moves) = (0, 0);
         for shard in 0..counts.shard_count() {

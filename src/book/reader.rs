@@ -83,8 +83,8 @@ impl Book {
         Ok((book, (metadata.len() % size) as usize))
     }
 
-    /// Opens a book for an operation that reads all or most of it, and verifies its checksum. If the book has at most
-    /// `memory` bytes, it is loaded into memory, where look-ups are fastest.
+    /// Opens a book for an operation that reads most of its records, and verifies the checksum of the book. If the book
+    /// has at most `memory` bytes, it is loaded into memory, where look-ups are fastest.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ impl Book {
     }
 
     /// Returns an iterator over all records that also checks them. It yields an error if keys do not ascend and, at the
-    /// end, if the checksum in the header does not match. Commands that copy records to a new book use it, because the
-    /// new checksum would hide damage. `meter` advances by one for each record.
+    /// end, if the checksum in the header does not match. It is intended for commands that copy records to a new book:
+    /// the checksum of the new book would hide damage of the old one. `meter` advances by one for each record.
     pub(super) fn checked_records<'a>(&'a self, meter: &'a Meter) -> Result<CheckedRecords<'a>> {
         let null = self.null_records()?;
         Ok(CheckedRecords {
@@ -284,8 +284,8 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read. Also returns an error if the book is damaged and has far more
-    /// records of the position than there are moves.
+    /// Returns an error if the file cannot be read. Also returns an error if the book is damaged, and has far more
+    /// records of the position than the 65,536 different moves that records can contain.
     #[inline]
     pub fn moves(&self, key: u64) -> Result<Vec<Entry>> {
         let records = records_of_key(&self.storage, key).at(&self.path, "read")?;
@@ -366,8 +366,8 @@ const MAX_MOVES_PER_POSITION: u64 = 1 << 16;
 ///
 /// # Errors
 ///
-/// Returns an error if the book cannot be read, or if it is damaged and has far more records with this key than there
-/// are moves.
+/// Returns an error if the book cannot be read. Also returns an error if the book is damaged, and has far more records
+/// with this key than the 65,536 different moves that records can contain.
 #[inline]
 pub(super) fn records_of_key(book: &BookStorage, key: u64) -> io::Result<Cow<'_, [u8]>> {
     let start = match key {

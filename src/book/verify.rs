@@ -74,8 +74,9 @@ impl FaultyRecords {
         self.count += 1;
     }
 
-    /// Returns a message about the faulty records. It names the first of them, and ends with `of_one` or `of_more`.
-    /// These texts describe the fault of a single record ("repeats a move") and of several ("repeat moves").
+    /// Returns a message about the faulty records. The message names the first of these records, and ends with `of_one`
+    /// if there is one record, or with `of_more` if there are several. Examples are "repeats a move" for `of_one`, and
+    /// "repeat moves" for `of_more`.
     fn text(&self, of_one: &str, of_more: &str) -> String {
         let first = self.first;
         match self.count {
@@ -149,8 +150,9 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<VerifiedBook> {
 /// Writes a copy of a book without its faults. `memory` is the memory budget for sorting.
 ///
 /// Records are sorted, and records without a valid move are dropped. If several records have the same key and move,
-/// only the one with the greatest weight is kept; the greatest `learn` breaks ties. A well-formed header is copied. A
-/// checksum that matches is renewed. Any other checksum is dropped, because a new one would hide the damage.
+/// only the one with the greatest weight is kept; the greatest `learn` breaks ties. A well-formed header is copied. If
+/// its checksum matches the old book, it is replaced with the checksum of the new book. Otherwise, it is dropped,
+/// because a new checksum would hide the damage.
 ///
 /// # Errors
 ///
@@ -333,8 +335,8 @@ fn number(bytes: &[u8]) -> u128 {
 /// and are enough for a book of 4 petabytes.
 const INDEX_MASK: u64 = (1 << 48) - 1;
 
-/// Encodes a record as a number for sorting. The order of the numbers is by key, then by move, then by descending
-/// weight, then by descending `learn`.
+/// Encodes a record as a number. Sorting these numbers sorts the records by key, then by move, then by descending
+/// weight, and then by descending `learn`.
 fn heaviest_first(entry: Entry) -> u128 {
     u128::from_be_bytes(entry.to_bytes()) ^ u128::from(BELOW_MOVE_MASK)
 }
@@ -344,7 +346,8 @@ fn from_heaviest_first(record: u128) -> Entry {
     Entry::from_bytes((record ^ u128::from(BELOW_MOVE_MASK)).to_be_bytes())
 }
 
-/// A mask of the low 48 bits of a record, below the move. They contain the weight and the field `learn`.
+/// A mask of the low 48 bits of a record that is encoded as a number. They contain the weight and the field `learn`.
+/// The higher bits contain the key and the move.
 const BELOW_MOVE_MASK: u64 = (1 << 48) - 1;
 
 /// Writes the records of one position to `out`, sorted by weight in descending order, and clears `entries`.

@@ -75,8 +75,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Returns the weight, before scaling, of a move with the results `stats`. A book does not keep moves of weight 0.
-    /// If weights are uniform, every weight above 0 becomes 1.
+    /// Returns the weight, before scaling, of a move with the results `stats`. A book does not contain moves whose
+    /// weight is 0. If the settings request uniform weights, returns 1 for every weight above 0.
     #[inline]
     pub fn weight(&self, stats: Wdl) -> u64 {
         let weight = self.factors.weight(stats);

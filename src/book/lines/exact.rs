@@ -22,8 +22,8 @@ use crate::{
     walk::{LinesOf, Source},
 };
 
-/// The number of book positions that White can reach with any legal moves, and the number that Black can reach. The
-/// opponent plays only moves after which the book has a move.
+/// The number of positions of a book that White can reach, and the number that Black can reach. The side itself plays
+/// any legal moves. Its opponent plays only moves after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Reachable {
     /// The number of positions that can be reached if White plays any legal moves. Includes the positions on White's
@@ -34,9 +34,10 @@ pub struct Reachable {
     pub black: u64,
 }
 
-/// Counts the positions of a book that White can reach with any legal moves, and those that Black can reach. The
-/// opponent plays only moves after which the book has a move. The numbers equal the output of `polyglot info-book
-/// -exact`. Keys of positions that exceed `memory` are written to temporary files. `meter` shows the progress.
+/// Counts the positions of a book that White can reach, and those that Black can reach. The side itself plays any legal
+/// moves. Its opponent plays only moves after which the book has a move. The numbers equal the output of `polyglot
+/// info-book -exact`. Keys of positions that exceed `memory` are written to temporary files. `meter` shows the
+/// progress.
 ///
 /// # Errors
 ///
@@ -66,7 +67,7 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     })
 }
 
-/// The choice of moves in a search for the lines of one side, when that side is to move: only moves of the book, or all
+/// The moves that a search for the lines of one side follows when this side is to move: only moves of the book, or all
 /// legal moves. When the opponent is to move, every search follows the legal moves after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum FollowedMoves {
@@ -269,8 +270,8 @@ impl LineWalk<'_> {
         Ok(moves)
     }
 
-    /// Returns the legal moves of the opponent after which the book has a move. The moves are in the order in which the
-    /// program polyglot generates them.
+    /// Returns the legal moves in the position `at` after which the book has a move. The opponent of the searched side
+    /// is to move. The moves are in the order in which the program polyglot generates them.
     fn replies(&self, at: &ListedPosition) -> Result<Vec<Move>> {
         let ours = !at.pos.position().turn();
         let replies = LinesOf(&self.moves, ours).moves(&at.pos)?;

@@ -72,10 +72,10 @@ pub fn count(book: &Book, memory: &Memory, meter: &Meter) -> Result<Lines> {
     })
 }
 
-/// Counts the lines of `side`, on which `side` plays moves of the book, and the opponent plays any move after which the
-/// book has a move. Returns the number of lines, and the number of positions on them in which `side` is to move and the
-/// book has moves. Keys of positions that exceed `memory` are written to temporary files. `progress` advances while the
-/// search runs.
+/// Counts the lines of `side` in the book from which `moves` reads. On these lines, `side` plays moves of the book, and
+/// the opponent plays any move after which the book has a move. Returns the number of lines, and the number of
+/// positions on them in which `side` is to move and the book has moves. Keys of positions that exceed `memory` are
+/// written to temporary files. `progress` advances while the search runs.
 fn count_lines(
     moves: &PlayableMoves<'_>,
     side: Color,
@@ -105,8 +105,8 @@ fn count_lines(
     Ok((lines, positions))
 }
 
-/// Returns the keys of the positions that fewer than `plies` half-moves of `source` reach from the positions `starts`.
-/// The result includes the keys of `starts`.
+/// Follows the moves of `source` from the positions `starts`. Returns the keys of all positions that are reached in
+/// fewer than `plies` half-moves, including `starts`.
 ///
 /// If `side` is given, returns only positions in which this side is to move. Keys that exceed `memory` are written to
 /// temporary files. `progress` advances while the search runs.
@@ -161,14 +161,14 @@ pub(super) struct PlayableMoves<'a> {
 }
 
 impl<'a> PlayableMoves<'a> {
-    /// Creates a source of the moves of `book`. Calls [`within`](PlayableMoves::within) with the largest useful memory
-    /// for the filter of keys, [`KeyFilter::MAX_BYTES`].
+    /// Creates a source of the moves of `book`, like [`within`](PlayableMoves::within). The filter of position keys may
+    /// have its maximum size, [`KeyFilter::MAX_BYTES`].
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
         PlayableMoves::within(book, meter, KeyFilter::MAX_BYTES)
     }
 
-    /// Creates a source of the moves of `book`. Reads all records once to build a filter of their position keys. Most
-    /// look-ups of a key that the book does not contain are answered by this filter, without reading the book.
+    /// Creates a source of the moves of `book`. Reads all records once to build a filter of their position keys. For
+    /// most keys that the book does not contain, the filter shows that a look-up need not read the book.
     ///
     /// The filter takes at most `memory` bytes, but at least 512. A smaller filter lets more of these look-ups read the
     /// book.
@@ -317,7 +317,8 @@ pub fn write(
     .write(start)
 }
 
-/// A position on the current line, with its moves that the walk still has to follow.
+/// A position on the current line of a walk through the lines of a book, with the moves of the position that the walk
+/// still has to follow.
 struct PathNode {
     pos: Keyed<VariantPosition>,
     /// The moves that have not been followed yet; the next move is the last element. Each has the probability that it
@@ -407,9 +408,8 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Writes the current line to the output, followed by `note`, which says why the line ends here or is empty.
-    /// `portion` is the estimated fraction of the whole output that this line completes, by which the progress
-    /// advances.
+    /// Writes the current line to the output, followed by `note`, which says why the line ends here or is empty. Then
+    /// advances the progress by `portion`, the estimated share of this line in the whole output.
     fn write_line(&mut self, note: &str, portion: f64) -> Result<()> {
         self.done.add(portion);
         let written = self.try_write_line(note);
