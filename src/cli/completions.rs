@@ -61,8 +61,9 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     terminal::print(&script)
 }
 
-/// Returns a changed copy of a bash completion script from clap. With the copy, bash completes file names after a
-/// command that takes files. With the script from clap, it would complete only the options of the command.
+/// Changes `script`, a bash completion script that clap generated, and returns the changed script. With it, bash
+/// completes file names for the commands that take files. With clap's script, bash would complete only the options of
+/// these commands.
 fn with_files(script: &str) -> String {
     const FIRST_WORD: &str = "|| ${COMP_CWORD} -eq 2 ]]";
     const NO_OPTION: &str = "            COMPREPLY=( $(compgen -W \"${opts}\" -- \"${cur}\") )";
@@ -82,8 +83,8 @@ fn with_files(script: &str) -> String {
     lines.collect()
 }
 
-/// Adds a second spelling of each long option to the definition of a command: `-name`, as polyglot spells it, in
-/// addition to `--name`. The changed definition is used to generate the completion script.
+/// Adds a second spelling of each long option to `command`, the definition of a command: `-name`, as polyglot spells
+/// it, in addition to `--name`. The changed definition is used only to generate the completion script.
 ///
 /// clap cannot define long options with a single dash, so the names of these options get a prefix.
 /// [`single_dashes`](legacy::single_dashes) later removes the prefix from the script.
@@ -133,7 +134,7 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Writes the manual pages of a command and its subcommands to the directory `dir`, and adds the finished files to
+/// Writes the manual pages of `command` and its subcommands to the directory `dir`, and adds the finished files to
 /// `written`. Each page begins with a comment that contains a checksum of the page. An existing page is replaced only
 /// if its checksum is correct, because then nobody has changed the page, or if `force` is `true`.
 fn write_pages(

@@ -152,12 +152,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// The differences between two books in one position, and the position itself. A book stores only a hash of each
-/// position, so the position is `None` if no line of the books leads to it.
+/// position, so the position is known only if a line of one of the books leads to it. Otherwise it is `None`.
 type Difference = (PositionDifference, Option<VariantPosition>);
 
 /// The differences between two books in one position, prepared for printing: the moves that differ, the position, and
-/// the evaluation after each of these moves. The position is `None` if no line of the books leads to it. An evaluation
-/// is `None` if it is unknown.
+/// the evaluation after each of these moves. The position is `None` if no line of one of the books leads to it. An
+/// evaluation is `None` if it is unknown.
 type ShownDifference = (
     PositionDifference,
     Option<VariantPosition>,
@@ -178,9 +178,9 @@ fn evaluated(
     mv.to_move(pos).map_or(Ok(None), |mv| evals.after(pos, mv))
 }
 
-/// Pairs each difference with the position in which it occurs, which `positions` finds by its key. If the position is
-/// found, ignores moves that differ only in the notation of castling, and leaves out a difference that contains no
-/// other moves.
+/// Pairs each difference with the position in which it occurs. `positions` finds the position by its key. If it is
+/// found, removes moves from the difference that differ only in the notation of castling, and omits the difference if
+/// no move is left.
 fn locate_differences<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,

@@ -49,7 +49,7 @@ pub struct Args {
     force: bool,
 }
 
-/// The text with which a dump of a book begins. The name of the book follows it.
+/// The text with which the output of `dump-book` begins, before the name of the book.
 const TITLE: &str = "Dump of \"";
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {

@@ -134,9 +134,9 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 
 /// Opens `argument` as a source of moves for the engine. The argument is a repertoire with its side (`FILE:white`), an
 /// index, a counts directory, a PGN file, a book or an OOBS database. For a PGN file, opens the file's index in the
-/// user's cache, and builds this index first if it does not exist. `filters` selects the games of an index. Also returns
-/// `true` if the source contains results of games. Returns an error if a name in `filters` occurs in no game of the
-/// index.
+/// user's cache, and builds this index first if it does not exist. `filters` selects the games of an index, and
+/// `opener` contains the settings for opening the source. Also returns `true` if the source contains results of games.
+/// Returns an error if a name in `filters` occurs in no game of the index.
 fn opened(
     argument: &Path,
     opener: &Opener,

@@ -25,9 +25,9 @@ use super::{
     usage::{EXPLORER_DIR, Usage},
 };
 
-/// Handles an error of clap for the command line `args`. clap also reports a request for the help or the version as an
-/// error. In this case, prints the requested text and returns `Ok`. Otherwise, returns a [`Usage`] error that describes
-/// the mistake in one line.
+/// Handles `err`, which clap returned for the command line `args`. clap also returns an error if the user requested the
+/// help or the version. In this case, prints the requested text and returns `Ok`. Otherwise, returns a [`Usage`] error
+/// that describes the user's mistake in one line.
 pub fn command_line(err: &clap::Error, args: &[OsString]) -> anyhow::Result<()> {
     match err.kind() {
         ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => {
@@ -85,9 +85,9 @@ fn last_panic() -> MutexGuard<'static, String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the message that reports a panic to the user. `message` is the text of the panic, or empty for the last
-/// panic. The returned message contains the source location only if the panic was the last one, because only its
-/// location is known.
+/// Returns the message that reports a panic to the user. `message` is the text of the panic, or empty for the panic in
+/// [`LAST_PANIC`]. The returned message contains the source location only if `message` is the text of this last panic,
+/// because no other location is known.
 fn internal_error(message: &str) -> String {
     let last = last_panic();
     let panic = if last.starts_with(message) {
@@ -120,8 +120,8 @@ pub struct ExitOne;
 struct NoOutput;
 
 /// Adds [`NoOutput`] to an error if the error says that standard output was closed. Returns other errors unchanged.
-/// Commands that also write files call this function. Without it, closed standard output would end them silently, and
-/// the user would not know that the files are missing.
+/// Commands that also write files call this function, so that the user learns that the files are missing. By default, a
+/// command ends without a message if standard output was closed.
 pub fn explain_closed_output(err: anyhow::Error) -> anyhow::Error {
     match is_broken_pipe(&err) {
         true => err.context(NoOutput),
@@ -177,8 +177,8 @@ fn say(text: &str) {
     let _ = terminal::stderr().write_all(format!("polybook: {line}\n").as_bytes());
 }
 
-/// Formats an error and its causes as one line, without repetitions. Paths of temporary copies of inputs are replaced
-/// with the names that the user gave.
+/// Formats an error and its causes as one line. Omits a cause if the line already ends with its text. Replaces the
+/// paths of temporary copies of inputs with the names that the user gave.
 fn one_line(err: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in err.chain() {
@@ -197,8 +197,8 @@ fn one_line(err: &anyhow::Error) -> String {
     input::with_given_names(&line)
 }
 
-/// Returns the message for the user if `cause` is an error about the file name `-`, which means standard input or
-/// output. Returns `None` for other errors.
+/// Returns a message such as `cannot read standard input` if `cause` is an error about the file name `-`, which means
+/// standard input or output. Returns `None` for other errors.
 fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     match cause.downcast_ref()? {
         Error::Io { path, doing, .. } if path == Path::new("-") => Some(match *doing {
@@ -303,8 +303,8 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str); 9] = [
     ("serve", &["--port"], "--listen 127.0.0.1:PORT"),
 ];
 
-/// Shortens clap's error message to one line. The line ends with a reference to the command's help, such as `see
-/// polybook diff --help`. `args` are the arguments of the program.
+/// Returns the message of `err`, an error of clap, shortened to one line. The line ends with a reference to the
+/// command's help, such as `see polybook diff --help`. `args` are the arguments of the program.
 fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     let cli = Cli::command();
     let command = legacy::command(args, &cli);
@@ -357,8 +357,8 @@ fn a_file(file: &str) -> String {
     }
 }
 
-/// Returns an error message if the user seems to have forgotten the option `--index`. This is assumed if the command
-/// requires this option, the user did not give it, and the first argument is a file. Otherwise returns `None`.
+/// Returns an error message if the user seems to have forgotten the option `--index`: `command` requires this option,
+/// `args` does not contain it, and the first argument of the command is a file. Otherwise returns `None`.
 fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     let needs_index = |arg: &Arg| arg.get_long() == Some("index") && arg.is_required_set();
     let is_given = |arg: &OsString| {
@@ -381,8 +381,9 @@ fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
     Some(err.to_string())
 }
 
-/// Finds the option of polybook that the user probably meant by `option`, the name of an option in another program such
-/// as polyglot. Returns both names. Returns `None` if [`FOREIGN_OPTIONS`] does not contain `option` for `command`.
+/// Finds the option of polybook that the user probably meant by `option`, an option of another program that does not
+/// exist in polybook. Returns `option` and the name of the option in polybook. Returns `None` if [`FOREIGN_OPTIONS`]
+/// does not contain `option` for `command`.
 fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a str, &'static str)> {
     let has = |long: &str| {
         let mut options = command.get_arguments();

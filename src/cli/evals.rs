@@ -192,14 +192,14 @@ pub struct MaxLossArgs {
 }
 
 impl MaxLossArgs {
-    /// Returns `Some("--max-loss")` if the user gave this option, otherwise `None`.
+    /// Returns the name `--max-loss` if the user gave this option, otherwise `None`. The name is used in error
+    /// messages.
     pub fn given(&self) -> Option<&'static str> {
         self.max_loss.map(|_| "--max-loss")
     }
 
-    /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. `is_needed` is `true` if an
-    /// option other than `--max-loss` needs the store. Returns an error if `--evals` is given, but neither `--max-loss`
-    /// nor another option needs the store.
+    /// Returns the path of the store of evaluations, or `None` if `--evals` is not given. Returns an error if `--evals`
+    /// is given, but no option needs the store. `is_needed` is `true` if an option other than `--max-loss` needs it.
     pub fn store(&self, is_needed: bool) -> Result<Option<&Path>, Usage> {
         if self.evals.is_some() && self.max_loss.is_none() && !is_needed {
             let usage = "--evals is given, but no option uses evaluations: also give --max-loss or, for a suite, \

@@ -24,8 +24,8 @@ use super::{
 /// together with one of these options.
 const NAMES: &str = "names";
 
-/// The ids of the options that filter games by event or opening. Commands that accept each of them only once use this
-/// list: for these options, they report a repetition as an error. In other commands, these options can be repeated.
+/// The ids of the options that filter games by event or opening. Some commands accept each of these options only once,
+/// and use this list to report a repeated option as an error. Other commands accept repeated options.
 pub const ONE_NAME: [&str; 3] = ["event", "eco", "opening"];
 
 /// The heading above the options that filter games, in the help of a command.
@@ -394,9 +394,9 @@ impl ExplorerFilterArgs {
 /// Reports the names in `filters` that occur in no game of `explorer`. `has_games` is `true` if at least one game
 /// passes the filters.
 ///
-/// If no game passes, and all names of a player, opponent or event are unknown, returns an error that lists
-/// all unknown names. Otherwise, if the
-/// filters contain several names of a player or opponent, prints a warning for each unknown name.
+/// If no game passes, and all names that one filter contains (of a player, an opponent or an event) are unknown,
+/// returns an error that lists all unknown names. Otherwise, if the filter for players or for opponents contains
+/// several names, prints a warning for each unknown name.
 ///
 /// Prints a note if a name matches several players. Returns the names that the filters match.
 pub fn check_names(
@@ -480,8 +480,8 @@ pub fn explorer_of(indexes: &[impl AsRef<Path>], context: Context) -> anyhow::Re
     Ok(Explorer::open(sources?)?)
 }
 
-/// Returns the only index in `indexes` if it was made with `make-book --leveldb`. Returns `None` if there are several
-/// indexes, or if the only one is an explorer's index or a PGN file.
+/// Opens the index in `indexes` if it is the only one and was made with `make-book --leveldb`. Returns `None` if there
+/// are several indexes, or if the only one is an explorer's index or a PGN file.
 ///
 /// Returns an error if the index was made with `--leveldb` and the user gave filters. Only explorer's indexes can be
 /// filtered.
@@ -505,8 +505,8 @@ pub fn plain_index(
     Ok(Some(index))
 }
 
-/// Returns the error for a query that `index` cannot answer, because the query requires an explorer's index. Such an
-/// index is made with `make-book --explorer`.
+/// Returns the error for a query that the index at the path `index` cannot answer, because it is not an explorer's
+/// index. An explorer's index is made with `make-book --explorer`.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
         "the command needs an explorer's index, but {} is an index for front-ends: make an explorer's index from the \

@@ -159,8 +159,8 @@ struct FoundGame<'a> {
     file: &'a Path,
 }
 
-/// Returns the error to report if a query failed with `err`. If an index in `args` was made with `make-book --leveldb`,
-/// this is an error which says that the command needs an explorer's index. Otherwise, it is `err` itself.
+/// Returns a clearer error than `err`, with which a query failed, if an index in `args` was made with `make-book
+/// --leveldb`: the error says that the command needs an explorer's index. Otherwise, returns `err`.
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);
@@ -172,7 +172,7 @@ fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Prints the PGN texts of games without changes.
+/// Prints the PGN of games as the PGN files contain it. Each item of `texts` is the text of one game.
 fn print_texts(mut texts: impl Iterator<Item = polybook::Result<Vec<u8>>>) -> anyhow::Result<()> {
     texts.try_for_each(|text| print_bytes(&text?))
 }

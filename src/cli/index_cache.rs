@@ -29,8 +29,9 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 #[cfg(feature = "serve")]
 pub type RunningBuild = Mutex<Option<Arc<Progress>>>;
 
-/// Returns the path of the index to open for an argument. For a PGN file, this is its index in the user's cache, which
-/// is first built if it does not exist. Returns an error if the argument is a pipe, a device or an empty file.
+/// Returns the path of the index to open for `argument`, the path of an index or of a PGN file. The index of a PGN file
+/// is in the user's cache, and is first built if it does not exist. Returns an error if the argument is a pipe, a
+/// device or an empty file.
 pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
     match may_have_games(argument)? {
         true => cached_index(argument, Variant::Standard, context),
@@ -38,8 +39,8 @@ pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the path of the index of a PGN file in the user's cache. First builds the index if it is missing or damaged.
-/// `untagged` is the variant of games without a `Variant` tag.
+/// Returns the path of the index of the PGN file `pgn` in the user's cache. First builds the index if it is missing or
+/// damaged. `untagged` is the variant of games without a `Variant` tag.
 #[cfg(feature = "serve")]
 pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
@@ -61,8 +62,8 @@ pub fn cached_index(pgn: &Path, _untagged: Variant, _context: Context) -> anyhow
     Err(Error::file(pgn, problem).into())
 }
 
-/// Rebuilds the index of a PGN file if it is damaged. Stores the progress in `running`, so that another thread can read
-/// it.
+/// Rebuilds `index`, the index of the PGN file `pgn` in the cache, if it is damaged. Stores the progress in `running`,
+/// so that another thread can read it.
 #[cfg(feature = "serve")]
 pub fn rebuild_if_damaged(
     pgn: &Path,
@@ -82,9 +83,9 @@ pub fn rebuild_if_damaged(
     ensure_built(pgn, index, threads, context, running)
 }
 
-/// Builds the index of a PGN file, unless a complete index of the file's current content exists. If another process is
-/// building the index, prints a message and waits for that process. Stores the progress in `running`, so that another
-/// thread can read it.
+/// Builds `index`, the index of the PGN file `pgn` in the cache, unless it is complete and describes the current
+/// content of the file. If another process is building the index, prints a message and waits for that process. Stores
+/// the progress in `running`, so that another thread can read it.
 #[cfg(feature = "serve")]
 pub fn ensure_built(
     pgn: &Path,
@@ -117,8 +118,8 @@ pub fn ensure_built(
     Ok(())
 }
 
-/// Builds the index of a PGN file. Shows a progress bar while it works, and prints a message when it begins and when it
-/// ends. Stores the progress in `running`, so that another thread can read it.
+/// Builds `index`, the index of the PGN file `pgn` in the cache. Shows a progress bar while it works, and prints a
+/// message when it begins and when it ends. Stores the progress in `running`, so that another thread can read it.
 #[cfg(feature = "serve")]
 fn build(
     pgn: &Path,

@@ -25,7 +25,8 @@ use polybook::{
 
 use super::usage::Usage;
 
-/// The argument that names a book, in the commands that polybook and the program `polyglot` have in common.
+/// The command-line argument that names a book. It is used by the commands that exist in both polybook and the program
+/// `polyglot`.
 #[derive(clap::Args, Debug)]
 pub struct BookArg {
     /// The book; - is standard input [default: book.bin]
@@ -176,8 +177,8 @@ pub fn file_or_index(argument: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Returns the path of the temporary copy of the input `argument`, if the input was already copied. Otherwise returns
-/// `None`. Standard input and pipes are copied so that they can be read several times.
+/// Returns the path of the temporary copy of the input `argument` if this process has already copied the input,
+/// otherwise `None`. Standard input and pipes are copied so that they can be read several times.
 fn known_copy(argument: &Path) -> Option<PathBuf> {
     let copies = copies();
     let mut known = copies.iter();
@@ -250,8 +251,9 @@ pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     Ok(())
 }
 
-/// Returns an error if one of the paths of `indexes` is a counts directory. For commands that need an index of games:
-/// an index made from the counts would not help, because it contains no games.
+/// Returns an error if one of the paths in `indexes` is a counts directory. It is called by commands that need games,
+/// which neither a counts directory nor an index made from it contains. The error therefore advises an index of PGN
+/// files.
 pub fn refuse_counts_for_games(indexes: &[PathBuf]) -> polybook::Result<()> {
     match indexes.iter().find(|path| refuse_counts(path).is_err()) {
         Some(path) => Err(Error::file(
@@ -377,7 +379,7 @@ pub fn refuse_replaced_inputs(matches: &ArgMatches) -> polybook::Result<()> {
 /// The file that `make-book` writes if the command line names no output.
 pub const DEFAULT_BOOK: &str = "book.bin";
 
-/// The role of an argument that is a path. The path names an input, an output, or neither.
+/// The role of a command-line argument that is a path: the path names an input, an output, or neither.
 enum Role {
     Input,
     Output,
@@ -420,8 +422,8 @@ pub fn check_output(
     Ok(refuse_document_beside(has_document, out)?)
 }
 
-/// Returns an error if the file name of the output `book` has the ending of another format (`.pgn`, `.epd` or `.db3`),
-/// because other programs would expect this format. `option` is the option that names the output.
+/// Returns an error if `book`, the path of a book to write, has the ending of another format (`.pgn`, `.epd` or
+/// `.db3`), because other programs would expect this format. `option` is the option that names the output.
 pub fn refuse_foreign_name(option: &str, book: &Path) -> Result<(), Usage> {
     let format = match &*ending(book) {
         "pgn" => "PGN",

@@ -10,7 +10,8 @@ use clap::{Arg, Command};
 /// The commands that exist in both polybook and polyglot. They accept long options with a single dash.
 pub const POLYGLOT_COMMANDS: [&str; 4] = ["make-book", "merge-book", "info-book", "dump-book"];
 
-/// The arguments that combine two short options. They have a single dash, but are not long options.
+/// The arguments that combine the short options `-q` and `-h`. They have a single dash and several letters, like
+/// polyglot's long options, but are not long options.
 const SHORT_BUNDLES: [&str; 2] = ["-qh", "-hq"];
 
 /// The prefix for the names of options in polyglot's spelling, such as `-pgn`. It is needed to generate a completion
@@ -88,14 +89,14 @@ pub fn with_positional_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<Os
     args
 }
 
-/// Returns the command that `args`, the arguments of the program, name. Returns `None` if they do not name a command.
-/// `cli` is the definition of the command line.
+/// Returns the definition of the command that `args`, the arguments of the program, name. Returns `None` if they do not
+/// name a command. `cli` is the definition of the whole command line.
 pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
     cli.find_subcommand(words(args).next()?)
 }
 
-/// Returns the subcommand of `command` that `args`, the arguments of the program, name, such as `build` of the command
-/// `repertoire`. Returns `None` if they do not name a subcommand.
+/// Returns the definition of the subcommand of `command` that `args`, the arguments of the program, name. An example is
+/// `build` in `repertoire build`. Returns `None` if they do not name a subcommand.
 pub fn inner_command<'a>(args: &[OsString], command: &'a Command) -> Option<&'a Command> {
     command.find_subcommand(words(args).nth(1)?)
 }
@@ -106,8 +107,8 @@ fn words(args: &[OsString]) -> impl Iterator<Item = &str> {
     words.filter(|word| !word.starts_with('-'))
 }
 
-/// Rewrites a long option `-name` as `--name`. Returns other arguments unchanged: short options such as `-q`, and
-/// negative numbers such as `-1`. A value after `=` need not be UTF-8.
+/// Rewrites the argument `arg` as `--name` if it is a long option with a single dash, `-name`. Returns other arguments
+/// unchanged, such as the short option `-q` and the number `-1`. A value after `=` need not be UTF-8.
 fn with_two_dashes(arg: OsString) -> OsString {
     let is_old = match arg.as_encoded_bytes() {
         [b'-', first, second, ..] => first.is_ascii_alphabetic() && *second != b'=',

@@ -195,7 +195,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns the paths of all outputs that the user requested.
+    /// Returns the paths of all outputs that the user requested with options.
     fn outputs(&self) -> Vec<&Path> {
         let outputs = [
             &self.bin,
@@ -393,9 +393,9 @@ fn refuse_unused(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns `true` if `--min-game` removes rare moves from the counts. It does so if the user requested counts, but no
-/// book, database or suite. Otherwise, it removes rare moves only from these other outputs, and the counts contain
-/// every move.
+/// Returns `true` if `--min-game` removes rare moves from the counts. It does so only if the user requested counts, but
+/// no book, database or suite. If one of these is requested too, `--min-game` removes rare moves from it, and the
+/// counts contain every move.
 fn prunes_counts(args: &Args) -> bool {
     args.counts.is_some() && args.bin.is_none() && args.obs.is_none() && args.suite.is_none()
 }
@@ -415,9 +415,9 @@ fn suite_format(path: &Path) -> Result<SuiteFormat, Usage> {
     }
 }
 
-/// Returns the inputs that the user named in options and in arguments. If the user named none, returns `book.pgn`,
-/// which is also polyglot's default, or an error if this file does not exist. `untagged` is the variant of games
-/// without a `Variant` tag.
+/// Returns the inputs that the user named with the option `--pgn` (`options`) and with positional arguments
+/// (`arguments`). If the user named none, returns `book.pgn`, which is also polyglot's default, or an error if this
+/// file does not exist. `untagged` is the variant of games without a `Variant` tag.
 fn inputs(
     options: Vec<PathBuf>,
     arguments: Vec<PathBuf>,
@@ -596,9 +596,9 @@ fn outputs(text: &mut String, report: &Report) {
     }
 }
 
-/// Formats the number of entries of a suite. If the suite has fewer entries than `--limit` allows, the result also says
-/// how many entries other options removed. `thing` is the noun for an entry, such as `line`, and `suffix` is the text
-/// after this noun, such as ` of 8 half-moves`.
+/// Formats the number of entries of a suite, such as `100 lines of 8 half-moves`. `thing` is the noun for an entry,
+/// such as `line`, and `suffix` is the text after this noun, such as ` of 8 half-moves`. If the suite has fewer entries
+/// than `--limit` allows, the result also says how many entries other options removed.
 fn entries(suite: &SuiteReport, thing: &str, suffix: &str) -> String {
     let Some(limit) = suite.limit.filter(|limit| suite.lines < *limit as u64) else {
         return counted(suite.lines, thing) + suffix;

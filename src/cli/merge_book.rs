@@ -138,7 +138,8 @@ fn are_databases(paths: &[impl AsRef<Path>]) -> anyhow::Result<bool> {
     Ok(databases > 0)
 }
 
-/// Prints `name`, the name of the default output, if the user gave no `--out`.
+/// Prints the name of the output if the user gave no `--out`. In this case, the command writes to `name`, the default
+/// output.
 fn say_default_output(args: &Args, name: &str, context: Context) {
     if args.out.is_none() {
         context.say(&format!("--out is not given, so the output is {name}\n"));
