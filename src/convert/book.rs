@@ -34,8 +34,9 @@ pub struct ConvertBook<'a> {
     pub meter: Arc<Meter>,
 }
 
-/// A row of the table that [`ConvertBook::to_table`] writes: one record of the book. If the conversion reached the
-/// position of the record by playing moves of the book, the row also describes this position.
+/// A row of the table that [`ConvertBook::to_table`] writes. It describes one record of the book. If the conversion
+/// reached the position of the record by playing moves of the book, the row also contains the FEN of this position and
+/// the move in SAN.
 #[derive(Serialize)]
 struct BookRow {
     key: String,

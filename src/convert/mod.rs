@@ -55,7 +55,8 @@ pub use self::{book::ConvertBook, table::TableFormat};
 pub use crate::suite::{EvalRange, Suite, SuiteFormat, read_starts};
 
 /// A conversion of an OOBS database to a Polyglot book, an opening suite or a table. The default options are those of
-/// [`MakeBook`](crate::MakeBook). Inactive rows are skipped, because their moves must not be played.
+/// [`MakeBook`](crate::MakeBook). Rows that the database marks as inactive are skipped, because their moves must not be
+/// played.
 #[derive(Debug)]
 pub struct Convert {
     /// The database.
@@ -301,7 +302,7 @@ impl Convert {
         })
     }
 
-    /// Returns a filter for moves that is as strict as two filters together: the filter of this conversion (or
+    /// Returns a filter that keeps only the moves that two other filters both keep: the filter of this conversion (or
     /// `default` if `self.move_filter` is `None`), and the filter with which the database was made.
     fn combined_filter(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
@@ -510,20 +511,20 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
 /// The number of positions that [`add_uncertain`] adds to the tally at a time.
 const POSITIONS_PER_BATCH: u64 = 1 << 14;
 
-/// Returns the en passant square of a position if a pawn attacks the square, but every capture there is illegal,
-/// because the capturing pawn is pinned. Returns `None` if a capture is legal, or if no pawn attacks the square.
+/// Returns the en passant square of a position if a pawn attacks this square, but every en passant capture is illegal,
+/// because the capturing pawn is pinned. Otherwise, returns `None`.
 pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
     let is_legal = pos.ep_square(EnPassantMode::Legal).is_some();
     (!is_legal && pos.pockets().is_none()).then_some(square)
 }
 
-/// Adds a note to `notes` if `mv` is a double step of a pawn in `pos`, and pins make every en passant capture of this
-/// pawn illegal. Does nothing for any other move.
+/// Records in `notes` that `mv` is a double step of a pawn in `pos`, and that pins make every en passant capture of
+/// this pawn illegal. Does nothing for any other move.
 ///
 /// After such a move, the Polyglot key includes the en passant file, but the EPD in the database may lack the en
-/// passant square. A key that is computed from the EPD then lacks the file. [`add_uncertain`] finds the note by this
-/// incomplete key, and adds the file. The move in the note encodes the square.
+/// passant square. A key that is computed from the EPD then lacks the file. [`add_uncertain`] finds the recorded note by
+/// this incomplete key, and adds the file. The note contains a move, which encodes the square.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -547,15 +548,15 @@ pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBa
     }
 }
 
-/// Encodes the en passant square of a note by [`note_step`] as a move from this square to itself. No real move has this
-/// form, so notes cannot be mistaken for counts of moves.
+/// Encodes the en passant square that [`note_step`] records as a move from this square to itself. No real move has this
+/// form, so the recorded notes cannot be mistaken for counts of moves.
 fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
-/// Corrects the keys in `uncertain`, and adds the counts to `tally`. The keys were computed from EPDs that may lack an
-/// en passant square. If `uncertain` contains a note by [`note_step`] for a key, the en passant file is added to the
-/// key. The notes themselves are not added to `tally`.
+/// Corrects the position keys in `uncertain`, and adds the counts to `tally`. The keys were computed from EPDs that may
+/// lack an en passant square. If [`note_step`] has recorded a double step of a pawn for a key, the en passant file is
+/// added to this key. The notes that it has recorded are not added to `tally`.
 ///
 /// If `exact` is `true`, no key is changed, because the EPDs of this database contain all en passant squares.
 pub(super) fn add_uncertain(uncertain: &Counts, exact: bool, tally: &Tally) -> Result<()> {

@@ -47,7 +47,7 @@ pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// The UCI command for which the result of a search must wait, such as `stop`, even if the search has already ended.
+/// A UCI command, such as `stop`, for which the result of a search must wait even if the search has already ended.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) enum Wait {
     /// No command; the result may be sent at once.

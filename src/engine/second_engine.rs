@@ -25,20 +25,19 @@ pub(super) enum Event {
     EngineEnd,
 }
 
-/// How long the second engine may take to answer `uciok` after its start. The second engine plays in positions outside
-/// the book.
+/// How long the second engine, which plays in positions outside the book, may take to answer `uciok` after its start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the second engine may take to exit after `quit`. An engine that takes longer is killed. The second engine
-/// plays in positions outside the book.
+/// How long the second engine, which plays in positions outside the book, may take to exit after `quit`. An engine that
+/// takes longer is killed.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The maximum number of lines that wait to be sent to the second engine, which plays in positions outside the book.
 /// The number is large because some user interfaces set a hundred options at once.
 const MAX_QUEUED_LINES: usize = 1 << 10;
 
-/// The maximum number of lines that the second engine may write before `uciok`, which limits the memory for these
-/// lines. The second engine plays in positions outside the book.
+/// The maximum number of lines that the second engine, which plays in positions outside the book, may write before
+/// `uciok`. This limits the memory for these lines.
 const MAX_LINES_BEFORE_UCIOK: usize = 1 << 12;
 
 /// A running UCI engine that has answered `uci`. It plays in positions that no source contains.

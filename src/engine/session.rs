@@ -100,7 +100,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Handles the events of the session until the command `quit` or the end of the input. Then ends the second engine,
-    /// if there is one. The second engine plays in positions outside the book.
+    /// which plays in positions outside the book, if there is one.
     ///
     /// # Errors
     ///
@@ -380,8 +380,7 @@ impl<W: Write> Session<W> {
     }
 
     /// Ends the search and sends its result to the user interface. Does nothing if the result must still wait for a
-    /// command such as `stop`, or if the second engine is still searching. The second engine plays in positions outside
-    /// the book.
+    /// command such as `stop`, or if the second engine, which plays in positions outside the book, is still searching.
     fn conclude(&mut self) -> Result<()> {
         let is_over = |search: &mut Search| search.wait == Wait::None && search.shown.is_none();
         match self.search.take_if(is_over) {
@@ -421,8 +420,8 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Continues the session without a second engine, because this engine has ended. From now on, the fallback is used
-    /// in positions outside the book.
+    /// Continues the session without a second engine, because the second engine has ended. From now on, the fallback
+    /// move is played in positions outside the book.
     fn lose_second_engine(&mut self) -> Result<()> {
         let Some(mut second_engine) = self.second_engine.take() else {
             return Ok(());
@@ -498,9 +497,9 @@ impl<W: Write> Session<W> {
         Ok(Vec::new())
     }
 
-    /// Returns the moves that the second engine should search: the moves that `go` allows, except those in `refused`.
-    /// Each move is in UCI notation. Spaces separate the moves, as the UCI argument `searchmoves` requires. The second
-    /// engine plays in positions outside the book.
+    /// Returns the moves that the second engine, which plays in positions outside the book, should search: the moves
+    /// that `go` allows, except those in `refused`. The moves are in UCI notation and separated by spaces, as the UCI
+    /// argument `searchmoves` requires.
     ///
     /// Returns `None` if the search need not or cannot be restricted, because `refused` is empty or contains all
     /// allowed moves.

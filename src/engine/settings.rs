@@ -64,8 +64,8 @@ const VARIANTS: [(&str, Variant); 10] = [
     ("racingkings", Variant::RacingKings),
 ];
 
-/// The values of the UCI option `Color`. If a color is set, only the games count in which the player of the option
-/// `Player` had this color. `None` admits both colors.
+/// The values of the UCI option `Color`. If a color is set, a game counts only if the player whom the option `Player`
+/// names had this color. `None` admits both colors.
 const COLORS: [(&str, Option<Color>); 3] = [
     ("any", None),
     ("white", Some(Color::White)),
@@ -330,15 +330,15 @@ static OPTIONS: [Definition; 24] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// The prefix that distinguishes a UCI option of polybook from an option of the second engine with the same name and a
-/// different meaning. The second engine plays outside the book.
+/// The prefix for the name of a UCI option of polybook if the second engine, which plays outside the book, has an
+/// option with the same name but a different meaning.
 const PREFIX: &str = "Book ";
 
 /// The string by which UCI represents an empty string as the value of an option.
 const EMPTY: &str = "<empty>";
 
-/// A UCI option of polybook in a session. Its name has the prefix [`PREFIX`] if the second engine has a different
-/// option with the same name. The second engine plays in positions outside the book.
+/// A UCI option of polybook in a session. Its name has the prefix [`PREFIX`] if the second engine, which plays in
+/// positions outside the book, has a different option with the same name.
 pub(super) struct SessionOption {
     pub name: String,
     definition: &'static Definition,

@@ -70,8 +70,8 @@ impl ClassFilter {
         self.dates.contains(date_of(period))
     }
 
-    /// Returns periods whose stored sums add up to the results in the filter's range of dates. `years` lists the years
-    /// with games, each with its months with games.
+    /// Returns periods (years and months) whose stored sums add up to the results in the filter's range of dates.
+    /// `years` contains each year that has games, with the months in which these games were played.
     ///
     /// If the range contains all months of a year that have games, returns the whole year. Otherwise returns the single
     /// months of the year that are in the range. If `split` is [`Split::ByMonth`], the periods are always months.

@@ -84,7 +84,7 @@ pub(super) fn date_of_number(number: u32) -> Date {
     )
 }
 
-/// Returns a number whose bits are all 1 if `is_true`, otherwise 0.
+/// Returns a bit mask, which the caller uses to avoid branches: all bits are 1 if `is_true`, otherwise all bits are 0.
 #[inline]
 fn mask(is_true: bool) -> u32 {
     u32::from(is_true).wrapping_neg()

@@ -15,8 +15,8 @@ use rustc_hash::FxHashMap;
 use super::open_index::OpenIndex;
 use crate::{error::Result, index::store::ListKey, pgn::folded, position::Variant};
 
-/// The number of games that are searched for duplicates in one pass. It limits the memory that a pass takes to about 16
-/// MiB.
+/// The approximate number of games that one pass of [`DuplicateGroups::find`] compares. It limits the memory that a
+/// pass takes to about 16 MiB.
 const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 20 };
 
 /// The groups of duplicate games in all indexes of an explorer. Games are identified by their numbers, which are

@@ -25,9 +25,9 @@ use crate::{
     position::{BookMove, Variant},
 };
 
-/// The number of games for each value of the filters by speed, rating group, color, year and variant. The number of a
-/// value, such as blitz, is the number of games that would pass if the filter by speed were set to this value and all
-/// other filters were unchanged.
+/// The number of games for each value of the filters by speed, rating group, color, year and variant. For example, the
+/// number for blitz is the number of games that would pass if the filter by speed admitted only blitz and all other
+/// filters were unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facets {

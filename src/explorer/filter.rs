@@ -23,15 +23,16 @@ use crate::{
     pgn::{GameResult, NameMatch, folded},
 };
 
-/// The divisor that decides how the games in a range of ids are filtered. If at most one in `SPARSE_PLAYER_DIVISOR` of
-/// them is a game of the player, only the player's games are tested, one by one. Otherwise, whole columns are scanned.
+/// The divisor that decides how the games in a range of ids are filtered. If at most one in `SPARSE_PLAYER_DIVISOR`
+/// games of the range is a game of the player whom the filters name, only this player's games are tested, one by one.
+/// Otherwise, whole columns are scanned.
 const SPARSE_PLAYER_DIVISOR: usize = 32;
 
 /// The number of games in each range of ids that a thread filters as one task.
 const GAMES_PER_RANGE: usize = 1 << 16;
 
-/// The divisor that decides whether a list of games is long. A list is long if it contains more than one in
-/// `LONG_LIST_DIVISOR` games of its index.
+/// The divisor that decides whether a list of games is long: it is long if it contains more than `1 /
+/// LONG_LIST_DIVISOR` of all games in its index.
 const LONG_LIST_DIVISOR: u64 = 4;
 
 /// The filters of a query, prepared for the games of each index of an explorer. Indexes in which no game can pass the
@@ -65,9 +66,10 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
-    /// Makes the filters admit a game in which both names match the filter by player if the game passes with the player
-    /// as White or with the player as Black. Without this change, the player of such a game is White. The change is
-    /// needed to count the games of each color.
+    /// Changes how the filters treat a game in which the names of both players match the filter by player. Such a game
+    /// then passes if it passes with either of them as the player. Before this change, only White counts as the player
+    /// of such a game. The change is needed to count the games of each color. It has no effect if the filters contain a
+    /// color.
     pub(super) fn of_either_color(mut self) -> SourceFilters<'a> {
         let filters = self.of_sources.iter_mut();
         for players in filters.filter_map(|(_, filter)| filter.players.as_mut()) {
@@ -129,9 +131,9 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Prepares for filtering several lists of games that mostly contain the same games. If the list with the key
-    /// `subject` is long in an index (see [`LONG_LIST_DIVISOR`]), filters all games of that index in advance, so that
-    /// each of them is tested only once.
+    /// Prepares for filtering the list with the key `subject` and further lists of mostly the same games. If the list
+    /// is long in an index (see [`LONG_LIST_DIVISOR`]), filters all games of that index in advance, so that each game
+    /// is tested only once for all lists.
     ///
     /// Returns `true` if an index has such a long list. Does nothing and returns `false` if stored sums of results can
     /// answer the query.

@@ -102,12 +102,13 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Calls `new` for each of `probes` whose position no game has reached. If `before` is given, it is called with a
-    /// probe and returns a day as a date number. Games that may have been played on this day or later are then ignored
-    /// for this probe.
+    /// Calls `new` for each probe in `probes` whose position is new, which means that no game has reached it. If
+    /// `before` is given, it is called with a probe and returns a day as a date number. For this probe, only games
+    /// count that were certainly played before this day.
     ///
-    /// `probes` must be sorted by `subject`, so that each page of the index is read only once. A page is an entry of
-    /// the index that contains the lists of several positions. Only the first index of the explorer is searched.
+    /// `probes` must be sorted by `subject`, so that each page of the index (an entry that contains the lists of
+    /// several positions) is read only once. Only the first index of the explorer is searched, because an explorer that
+    /// is opened for this lookup has only one.
     ///
     /// # Errors
     ///

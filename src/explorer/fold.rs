@@ -62,9 +62,10 @@ pub(super) trait Collector: Send {
         AcceptedRows::None
     }
 
-    /// Adds a row to the result that this collector builds. A row is a stored sum of results in the period `period`. It
-    /// covers either the games with one move or the games that end in the position. Only called for rows of the kind
-    /// that [`accepted_rows`](Self::accepted_rows) returns.
+    /// Adds a row, which is a stored sum of results in the period `period`, to the result that this collector builds.
+    /// The row covers the games in which one move was played in the position of the query, or the games that ended in
+    /// this position. The function is called only for rows of the kind that [`accepted_rows`](Self::accepted_rows)
+    /// returns.
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, _row: &ResultRow) {}
 
     /// Offers a game that may be one of the newest or highest-rated games of the position. The collector must not count
@@ -80,15 +81,15 @@ pub(super) trait Collector: Send {
         games: &PassingGames<'_>,
     );
 
-    /// Records that the index `_source`, which contains counts, does not contain the position. By default, does
-    /// nothing.
+    /// Records that the position of the query is missing in the index `_source`, which contains counts. By default,
+    /// does nothing.
     fn note_missing(&mut self, _source: &OpenIndex) {}
 
     /// Adds the results of `other`, a collector that ran on another thread, to this collector.
     fn join(&mut self, other: Self);
 }
 
-/// The games that pass the filters in one part of a position's list of games. Includes games that end in the
+/// The games in one part of a position's list of games that pass the filters. They include games that end in this
 /// position.
 pub(super) struct PassingGames<'a> {
     /// The distinct moves that were played in the position in the games of this part.
@@ -103,15 +104,15 @@ impl PassingGames<'_> {
         self.games.len() as u64
     }
 
-    /// Returns an iterator over pairs of a game's id and the move that was played in the position. The move is
-    /// [`BookMove::NONE`] if the game ends there.
+    /// Returns an iterator over the games. An item is the id of a game and the move that was played in the position to
+    /// which the list belongs. The move is [`BookMove::NONE`] if the game ends in this position.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (u32, BookMove)> {
         let games = self.games.iter();
         games.map(|(id, number)| (*id, self.moves[*number as usize]))
     }
 
-    /// Returns an iterator over pairs of a game's id and its data. Skips games that end in the position. `source` is
-    /// the index that contains the games.
+    /// Returns an iterator over those games that do not end in the position to which the list belongs. An item is the
+    /// id of a game and its data. `source` is the index that contains the games.
     pub(super) fn continuing(
         &self,
         source: &OpenIndex,

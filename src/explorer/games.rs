@@ -42,7 +42,7 @@ pub(super) struct TraitValues {
 pub(super) struct Traits(u16);
 
 impl Traits {
-    /// The number of values that the low 10 bits can have. Filters test only these bits.
+    /// The number of values that the low 10 bits of traits can have. Filters test only these bits.
     pub(super) const COUNT: usize = 1 << 10;
 
     fn new(row: &GameRow) -> Traits {
@@ -173,8 +173,8 @@ impl GameSummary {
         Month::new(self.year(), (self.date >> 5 & 15) as u8).unwrap_or_default()
     }
 
-    /// Returns the sum of the players' ratings, or twice the known rating if only one is known. This is twice the mean
-    /// rating, which itself may be a fraction. Returns 0 if both ratings are unknown.
+    /// Returns twice the mean of the players' known ratings. The mean itself may be a fraction. Returns 0 if both
+    /// ratings are unknown.
     #[inline]
     pub(super) fn doubled_rating(&self) -> u32 {
         doubled_mean(self.elo)

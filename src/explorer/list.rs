@@ -18,9 +18,9 @@ use super::{
 };
 use crate::{error::Result, index::store::Best, position::BookMove};
 
-/// The maximum number of games of a list that are in memory at a time. A longer page of the list is collected in
-/// several passes. Each pass goes through all games of the position, and finds the next `MAX_GAMES_IN_MEMORY` games of
-/// the page.
+/// The maximum number of games that are in memory at a time while one page of a list of games is collected. A page with
+/// more games is collected in several passes. Each pass goes through all games of the position, and finds the next
+/// `MAX_GAMES_IN_MEMORY` games of the page.
 const MAX_GAMES_IN_MEMORY: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
 /// An entry in a list of games that shows one game of each match: the number of this game, the move that was played in

@@ -88,8 +88,9 @@ impl OpenIndex {
         ids.filter(|id| !self.game(*id).traits.is_indexed()).count() as u64
     }
 
-    /// Returns the minimum number of moves that must be counted in a position. Positions with fewer counted moves were
-    /// removed from the counts. Returns `None` if no positions were removed.
+    /// Returns the minimum number of counted moves that each position in this index of counts has. Positions in which
+    /// fewer moves were counted were removed from the counts. Returns `None` if no positions were removed, or if this
+    /// is an index of games.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)
@@ -149,8 +150,8 @@ impl OpenIndex {
         self.index.for_each_name(f)
     }
 
-    /// Returns the counts of the position with the key `subject`: the results of its moves. Returns `None` if the
-    /// index does not contain the position, or if it contains games instead of counts.
+    /// Returns the counts of the position with the key `subject`: the results of its games, counted for each move.
+    /// Returns `None` if the index does not contain the position, or if it contains games instead of counts.
     pub(super) fn counts(&self, subject: ListKey) -> Result<Option<CountedList>> {
         match &self.counted {
             Some(counted) => self.index.counted_list(counted.paging(), subject),

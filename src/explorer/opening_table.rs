@@ -168,7 +168,7 @@ impl AddAssign for OpeningTally {
 }
 
 /// The totals from which a player's average score with each color is calculated: the score in half points and the
-/// number of finished games. Both are indexed by the player's color (`Color as usize`).
+/// number of finished games. Each total has one value for each color of the player, indexed by `Color as usize`.
 #[derive(Copy, Clone, Default)]
 struct Average {
     /// The number of games of both colors, including unfinished games.
@@ -304,7 +304,7 @@ pub(super) fn opening_table(
     })
 }
 
-/// Adds up the player's scores in all games that pass the filters and follow the rules of `line`, whatever positions
+/// Adds up the player's scores in all games that pass the filters and have the same rules as `line`, whatever positions
 /// these games reached. If the query names no player (`of_player` is `false`), adds up the scores of White.
 fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
     let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
@@ -376,8 +376,8 @@ impl OpeningRows<'_> {
         *most.expect("a row has at least one number")
     }
 
-    /// Sorts the rows by the number of points that the player lost, in descending order. If the query names no player,
-    /// sorts them by the number of games.
+    /// Sorts the rows by the number of points that the player lost compared with the average, in descending order. If
+    /// the query names no player, sorts them by the number of games, in descending order.
     fn sort(&self, rows: &mut [OpeningRow]) {
         rows.sort_by(|a, b| {
             let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));

@@ -28,21 +28,24 @@ use crate::{
 /// year of the opponent's last game is at most `RECENT_YEARS`.
 const RECENT_YEARS: u16 = 2;
 
-/// The minimum number of games for an answer that is chosen from the player's games. A move that the player played in
-/// fewer games is not used as an answer.
+/// The minimum number of games in which the player must have played a move, so that the move can be used as an answer.
+/// Moves of the player's repertoire can be used even if the player has not played them.
 const MIN_ANSWER_GAMES: u64 = 5;
 
-/// The minimum number of the player's games in a line from which a score is calculated. A line with fewer games is
-/// listed as a line to prepare only if the player has no answer to it.
+/// The minimum number of the player's games in a line for calculating an expected loss of points. A line with fewer
+/// games is listed as a line to prepare only if the player has no answer to it.
 const MIN_SCORED_GAMES: u64 = 10;
 
-/// The minimum expected loss of points of a line that is listed for its loss.
+/// The minimum expected loss of points. A line with a smaller loss is listed as a line to prepare only if the player
+/// has no answer to it.
 const MIN_LISTED_LOSS: f64 = 0.005;
 
-/// The minimum probability of a likely gap. Likely gaps come first in the list of lines to prepare.
+/// The minimum probability of a likely gap. A gap is a line to which the player has no answer. Likely gaps come first
+/// in the list of lines to prepare.
 const LIKELY_GAP_CHANCE: f64 = 0.1;
 
-/// The maximum number of gaps in the list of lines to prepare. A gap is a line to which the player has no answer.
+/// The maximum number of lines that the list of lines to prepare contains because they are gaps. A gap is a line to
+/// which the player has no answer.
 const MAX_LISTED_GAPS: usize = 2;
 
 /// The reciprocal of the minimum probability of a position. The search for lines to prepare does not examine positions
@@ -75,7 +78,8 @@ pub struct PrepareQuery<'a> {
 /// The preparation of a player for an opponent. It lists the moves that were played in a position, with the results of
 /// both players.
 ///
-/// Only games in which the player has one given color count, and only games in which the opponent has the other color.
+/// The player has one given color in a preparation, and the opponent has the other color. Games in which they had the
+/// opposite colors do not count.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Preparation {
     /// All games of the opponent that pass the filters, whatever positions they reached.
@@ -317,8 +321,8 @@ impl AllGames {
     }
 }
 
-/// Sums up the results of all games that pass the filters and follow the rules of `line`, whatever positions they
-/// reached. `color` is the color of the player in these games.
+/// Sums up the results of all games that pass the filters and have the same rules as `line`, whatever positions they
+/// reached. `color` is the color that the player has in these games.
 fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGames {
     let add = |sum: &mut AllGames, source: &OpenIndex, _: &SourceFilter<'_>, id, variant| {
         if line.variant().is_played_like(variant) {
@@ -330,8 +334,8 @@ fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGa
     fold_games(filters, add, AllGames::joined)
 }
 
-/// The results of some games, and how many of these games are recent. A game is recent if it was played at most two
-/// years before the opponent's last game.
+/// The results of a set of games, and the number of recent games in this set. A game is recent if it was played at most
+/// two years before the opponent's last game.
 #[derive(Copy, Clone, Default)]
 struct RecentTally {
     results: ResultSum,
@@ -407,8 +411,8 @@ impl PositionGames {
     }
 }
 
-/// The player's answers in a position, and the source of all of them: the repertoire or the player's games. The
-/// preferred answer comes first.
+/// The moves with which the player answers in a position, and their common source: the repertoire or the player's
+/// games. The preferred move comes first.
 struct Answers {
     moves: Vec<Move>,
     source: AnswerSource,
@@ -426,8 +430,8 @@ struct SearchNode {
     opening: Option<Opening>,
 }
 
-/// The data that the functions of a preparation share: the query, the filters for the games of both players, the
-/// player's average score, and the first recent year.
+/// The data from which a [`Preparation`] is built: the query, the filters for the games of both players, the player's
+/// average score, and the first year whose games count as recent.
 struct Preparing<'a> {
     query: &'a PrepareQuery<'a>,
     theirs: &'a SourceFilters<'a>,
@@ -531,9 +535,10 @@ impl Preparing<'_> {
         moves.into_iter().map(prepared).collect()
     }
 
-    /// Returns the lines that the player should prepare first. Gaps, lines to which the player has no answer, come first
-    /// if their probability is at least [`LIKELY_GAP_CHANCE`]. The lines with the largest expected loss of points follow,
-    /// and then other gaps, the likeliest first. All in all, the list contains at most [`MAX_LISTED_GAPS`] gaps.
+    /// Returns the lines that the player should prepare first. The list begins with likely gaps: lines to which the
+    /// player has no answer, and whose probability is at least [`LIKELY_GAP_CHANCE`]. The lines with the largest
+    /// expected loss of points follow, and then other gaps, the likeliest first. At most [`MAX_LISTED_GAPS`] lines are
+    /// listed because they are gaps.
     fn lines(&self) -> Result<Vec<PreparedLine>> {
         let mut met = self.candidate_lines()?;
         let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
@@ -599,8 +604,9 @@ impl Preparing<'_> {
         Ok(self.position(self.theirs, &pos)?.all.games())
     }
 
-    /// Searches for candidates for the lines to prepare. A candidate ends with a move of the opponent, after which the
-    /// player has no answer, or has played enough games for a score.
+    /// Searches for candidates for the list of lines to prepare. A candidate ends with a move of the opponent. After
+    /// this move, the player either has no answer, or has played at least [`MIN_SCORED_GAMES`] games, from which a
+    /// score is calculated.
     fn candidate_lines(&self) -> Result<Vec<PreparedLine>> {
         let mut lines: Vec<PreparedLine> = Vec::new();
         let mut level = vec![SearchNode {
@@ -634,8 +640,8 @@ impl Preparing<'_> {
     /// Examines one node of the search for lines to prepare. Returns the line that leads to the node if it is a
     /// candidate for the list, and the nodes that are reached from it by one move.
     ///
-    /// A line is a candidate if it ends with a move of the opponent, after which the player has no answer, or has
-    /// played enough games for a score.
+    /// A line is a candidate if it ends with a move of the opponent, and if the player then either has no answer or has
+    /// played at least [`MIN_SCORED_GAMES`] games, from which a score is calculated.
     fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {

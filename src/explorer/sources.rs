@@ -21,7 +21,7 @@ pub(super) struct Sources {
 
 impl Sources {
     /// Creates the sources of an explorer from open indexes, which must be in the order in which their games are
-    /// numbered. Answers include unfinished games.
+    /// numbered. Unfinished games count in answers unless the caller sets `skip_unfinished`.
     pub(super) fn new(indexes: Vec<OpenIndex>) -> Sources {
         Sources {
             indexes,
@@ -36,9 +36,10 @@ impl Sources {
         last.map_or(0, |last| last.first + last.games())
     }
 
-    /// Returns the minimum number of moves that must be counted in a position: positions with fewer counted moves were
-    /// removed from the counts of the selected sources. If the sources have different minimums, returns the largest
-    /// one. Implements [`Explorer::min_game`](super::Explorer::min_game).
+    /// Returns the minimum number of counted moves that each position in the selected sources has. Positions in which
+    /// fewer moves were counted were removed from the counts. If the sources have different minimums, returns the
+    /// largest one. Returns `None` if no positions were removed. Implements
+    /// [`Explorer::min_game`](super::Explorer::min_game).
     pub(super) fn min_game(&self, filters: &Filters) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()
@@ -50,9 +51,9 @@ impl Sources {
         self.needs_all_games(filters.source.as_deref(), filters.game_only_filter()?)
     }
 
-    /// Checks whether all selected sources contain single games, which the operation `what` needs. Returns `None` if
-    /// they do. Otherwise, returns an explanation that names the operation and the first source that contains only
-    /// counts. `wanted` is the name of the selected source, or `None` for all sources. Implements
+    /// Checks whether all selected sources contain single games. Returns `None` if they do. Otherwise, returns an
+    /// explanation that names the first source that contains only counts, and `what`, the operation or filter that
+    /// needs single games. `wanted` is the name of the selected source, or `None` for all sources. Implements
     /// [`Explorer::needs_all_games`](super::Explorer::needs_all_games).
     pub(super) fn needs_all_games(
         &self,
@@ -64,9 +65,9 @@ impl Sources {
         Some(NeedsGames::new(what, source))
     }
 
-    /// Checks whether at least one selected source contains single games, which the operation `what` needs. Returns
-    /// `None` if one does, or if no source has the name `wanted`. Otherwise, returns an explanation that names the
-    /// operation and the first selected source. `wanted` is the name of the selected source, or `None` for all sources.
+    /// Checks whether at least one selected source contains single games. Returns `None` if one does, or if no source
+    /// has the name `wanted`. Otherwise, returns an explanation that names the first selected source, and `what`, the
+    /// operation that needs single games. `wanted` is the name of the selected source, or `None` for all sources.
     /// Implements [`Explorer::lacks_games`](super::Explorer::lacks_games).
     pub(super) fn lacks_games(
         &self,
@@ -233,7 +234,8 @@ impl NeedsGames {
         }
     }
 
-    /// Returns an error with the same reason. It names the path of the index instead of its name.
+    /// Converts this reason to an error. The error names the path of the index, where the displayed reason contains the
+    /// name of the source.
     fn error(&self) -> Error {
         let problem = format!(
             "this index contains only counts, but games are needed for {}: use an index that make-book --explorer \

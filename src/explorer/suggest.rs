@@ -29,7 +29,7 @@ use crate::{
 /// The maximum number of suggestions that a search returns.
 const MAX_SUGGESTED: usize = 50;
 
-/// The maximum number of words of a search text that are looked up. No name has more words.
+/// The maximum number of words of a search text that are looked up. Further words are ignored.
 const MAX_WORDS: usize = 24;
 
 /// A suggested name of a player, an event or an opening. It comes with the number of its games, and the dates of its
@@ -315,7 +315,8 @@ fn name_table(sources: &[OpenIndex], field: SuggestField) -> Result<NameTable> {
 /// these games. The result is indexed by name number.
 ///
 /// `field` selects names of players or of events. `number` is the index of `source` in the explorer's list of sources.
-/// `folded` contains a hash of each name, indexed by name number.
+/// `folded` contains the hash of each name from [`hash_names`], indexed by name number. If the two players of a game
+/// have names with equal hashes, the game is counted for only one of them.
 fn facts_by_number(
     source: &OpenIndex,
     number: u32,

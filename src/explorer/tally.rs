@@ -171,7 +171,7 @@ pub(super) struct MoveTally {
     pub game: Option<u64>,
 }
 
-/// The sums of the results and ratings of the player whom a query names, in some games.
+/// The sums of the results and ratings of the player whom a query names, in a set of games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct PlayerTally {
     pub wins: u64,

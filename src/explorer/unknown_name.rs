@@ -33,7 +33,8 @@ enum NameRole {
     Event,
 }
 
-/// The names of players that the names in [`Filters`] match, the names with the most games first.
+/// The names of players in the games that the filters by player and by opponent in [`Filters`] match. The names with
+/// the most games come first.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MatchedNames {
     /// The names that the filter by player matches, at most 100. Empty if there is no such filter.
@@ -61,8 +62,8 @@ impl fmt::Display for UnknownName {
     }
 }
 
-/// Looks for a filter by player, opponent or event of which no name occurs in any game. Returns the first name of the
-/// first such filter, or `None` if there is no such filter. Implements
+/// Looks for a filter by player, opponent or event that no game can pass, because none of its names occurs in any game.
+/// Returns a description of the first name in the first such filter, or `None` if there is no such filter. Implements
 /// [`Explorer::unknown_name_while`](super::Explorer::unknown_name_while).
 pub(super) fn unknown_name(
     sources: &Sources,
