@@ -145,11 +145,12 @@ pub(crate) trait Fold: Default {
     /// The type of the records.
     type Record;
 
-    /// Takes the next record. The records must be passed in ascending order. Folded records are passed to `out` as soon
-    /// as no later record can change them. Never passes more records to `out` than it has taken.
+    /// Takes the next record. The caller must pass the records in ascending order. Passes each folded record to `out`
+    /// as soon as no later record can change it. Never passes more records to `out` than it has taken.
     fn take(&mut self, record: Self::Record, out: &mut impl FnMut(Self::Record));
 
-    /// Passes the remaining folded records to `out`. Must be called after the last record.
+    /// Passes the folded records that [`take`](Fold::take) has not passed yet to `out`. Must be called after the last
+    /// record.
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 

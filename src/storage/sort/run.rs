@@ -46,8 +46,8 @@ fn checksum(block: &[u8], offset: u64) -> [u8; CHECKSUM_SIZE] {
     crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
-/// A temporary file that contains one or more runs, which are byte sequences that are written once. Runs must be
-/// written one after the other. The first write creates the file.
+/// A temporary file that contains one or more runs, which are byte sequences that are written once. Each run must be
+/// complete before the next one begins. The first write creates the file.
 #[derive(Debug)]
 pub(super) struct RunFile {
     file: OnceLock<File>,
@@ -79,9 +79,9 @@ impl RunFile {
         Ok(self.file.get_or_init(|| made))
     }
 
-    /// Appends bytes to a run in the file, with a checksum after each block. `start` is the offset of the run in the
-    /// file. `before` is the number of bytes that have already been written to the run, not counting checksums. It must
-    /// be a multiple of [`BLOCK_SIZE`].
+    /// Appends bytes to a run (a byte sequence) in the file, with a checksum after each block. `start` is the offset of
+    /// the run in the file. `before` is the number of bytes that have already been written to the run, not counting
+    /// checksums. It must be a multiple of [`BLOCK_SIZE`].
     fn append(&self, start: u64, before: u64, bytes: &[u8]) -> Result<()> {
         let mut offset = start + with_checksums(before);
         let mut stored = Vec::with_capacity(BUFFER_SIZE + BUFFER_SIZE / BLOCK_SIZE * CHECKSUM_SIZE);
@@ -100,9 +100,9 @@ impl RunFile {
         Ok(())
     }
 
-    /// Reads `bytes` bytes of a run, verifies their checksums, and appends them to `out`. `start` is the offset of the
-    /// run in the file. `before` is the number of bytes of the run to skip, not counting checksums. Reading must start
-    /// at the beginning of a block. It must end at the end of a block or of the run.
+    /// Reads `bytes` bytes of a run (a byte sequence), verifies their checksums, and appends them to `out`. `start` is
+    /// the offset of the run in the file. `before` is the number of bytes of the run to skip, not counting checksums.
+    /// Reading must start at the beginning of a block. It must end at the end of a block or of the run.
     ///
     /// # Errors
     ///
@@ -137,11 +137,11 @@ impl RunFile {
     }
 }
 
-/// Returns the length prefix of a text: its length in bytes as four little-endian bytes.
+/// Returns the length prefix of a byte string: its length as four little-endian bytes.
 ///
 /// # Panics
 ///
-/// Panics if the text has 4 GiB or more.
+/// Panics if the string has 4 GiB or more.
 pub(super) fn length_of(text: &[u8]) -> [u8; 4] {
     let length = u32::try_from(text.len()).expect("texts are short");
     length.to_le_bytes()
@@ -267,7 +267,7 @@ impl ByteRun {
         self.append(&record.to_bits().to_le_bytes())
     }
 
-    /// Appends a text with a length prefix, so that [`ByteReader::read_text`] can read it.
+    /// Appends a byte string with a length prefix, so that [`ByteReader::read_text`] can read it.
     ///
     /// # Errors
     ///
@@ -287,7 +287,7 @@ impl ByteRun {
         }
     }
 
-    /// Returns an iterator over the texts of the sequence. Each text must have been appended by
+    /// Returns an iterator over the byte strings in the sequence. Each string must have been appended by
     /// [`append_text`](ByteRun::append_text).
     pub(super) fn texts(&self) -> impl Iterator<Item = Result<Vec<u8>>> + '_ {
         let mut reader = self.reader(0);
@@ -303,10 +303,10 @@ impl ByteRun {
         })
     }
 
-    /// Returns a function that reads the records of the sequence in order, up to `most` records per call.
-    pub(super) fn refill<R: Record>(&self, most: usize) -> Refill<'_, R> {
+    /// Returns a function that reads the records of the sequence in order, up to `max_records` per call.
+    pub(super) fn refill<R: Record>(&self, max_records: usize) -> Refill<'_, R> {
         let mut reader = self.reader(0);
-        Box::new(move |out| reader.read_records(most, out))
+        Box::new(move |out| reader.read_records(max_records, out))
     }
 
     /// Replaces the contents of `out` with the records at the indices `range`. The sequence must be finished.
@@ -388,17 +388,17 @@ impl ByteReader<'_> {
         Ok(bits.map(|bits| u128::from_le_bytes(*bits)))
     }
 
-    /// Reads up to `most` further records, and appends them to `out`. Appends nothing after the last record.
-    fn read_records<R: Record>(&mut self, most: usize, out: &mut Vec<R>) -> Result<()> {
+    /// Reads up to `max_records` further records, and appends them to `out`. Appends nothing after the last record.
+    fn read_records<R: Record>(&mut self, max_records: usize, out: &mut Vec<R>) -> Result<()> {
         if self.at == self.buffer.len() && !self.is_at_end() {
             self.fill()?;
         }
         let (records, rest) = self.buffer[self.at..].as_chunks::<RECORD_SIZE>();
         debug_assert!(rest.is_empty(), "no record is in two buffers");
-        let some = &records[..most.min(records.len())];
+        let some = &records[..max_records.min(records.len())];
         let some = some.iter().map(|bits| u128::from_le_bytes(*bits));
         out.extend(some.map(R::from_bits));
-        self.at += most.min(records.len()) * RECORD_SIZE;
+        self.at += max_records.min(records.len()) * RECORD_SIZE;
         Ok(())
     }
 
@@ -406,7 +406,7 @@ impl ByteReader<'_> {
         self.at == self.buffer.len() && self.next >= self.run.len()
     }
 
-    /// Reads the next text of the sequence. Returns `None` after the last text.
+    /// Reads the next byte string, which [`ByteRun::append_text`] has written. Returns `None` after the last one.
     ///
     /// # Errors
     ///

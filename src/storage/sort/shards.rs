@@ -535,7 +535,8 @@ impl<R: Record, K: Fn(&[R]) -> bool> Groups<'_, R, K> {
         Ok(())
     }
 
-    /// Writes the records of a group if `keeps` returns `true` for the group. Otherwise, counts the group as dropped.
+    /// Writes the records of a group (all records with the same rank) if `keeps` returns `true` for them. Otherwise,
+    /// counts the group as dropped.
     fn write_if_kept(&mut self, group: &[R]) -> Result<()> {
         if !(self.keeps)(group) {
             self.dropped.groups += 1;

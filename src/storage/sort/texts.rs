@@ -12,28 +12,30 @@ use crate::error::Result;
 /// The number of bytes of memory that a sorter of byte strings may always use, even if its memory budget is smaller.
 const MIN_BYTES: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 
-/// The number of sorted runs (sequences of texts in temporary files) that are merged at once. Runs are grouped into
-/// levels. When a level contains this many runs, they are merged into one run of the next level.
+/// The number of sorted runs (sequences of byte strings in temporary files) that are merged at once. Runs are grouped
+/// into levels. When a level contains this many runs, they are merged into one run of the next level.
 const FAN_IN: usize = if cfg!(test) { 4 } else { 128 };
 
-/// The size in bytes of the length prefix that is stored before each text.
+/// The size in bytes of the length prefix that is stored before each byte string.
 const LENGTH_SIZE: usize = 4;
 
-/// The maximum number of texts with the same prefix that are sorted with copies of the 16 bytes after the prefix. The
-/// limit bounds the memory for these copies.
+/// The maximum number of byte strings with the same first 16 bytes for which the sorter copies the next 16 bytes, to
+/// compare the strings faster. The limit bounds the memory for these copies.
 const MAX_COPIED: usize = 1 << 16;
 
-/// The number of consecutive texts that are loaded into the processor's cache together, shortly before they are read.
+/// The number of consecutive byte strings that are loaded into the processor's cache together, shortly before they are
+/// read.
 const TEXTS_PER_PREFETCH: usize = 32;
 
-/// The number of bytes at the beginning of a text that its [`TextRef`] contains. Most comparisons need only these
-/// bytes, and not the text itself.
+/// The number of leading bytes of a byte string that its [`TextRef`] contains. Most comparisons need only these bytes,
+/// and not the string itself.
 const PREFIX_SIZE: usize = size_of::<[u64; 2]>();
 
-/// The number of bytes of a text in the first element of [`TextRef::prefix`].
+/// The number of bytes of a byte string in the first element of [`TextRef::prefix`].
 const KEY_SIZE: usize = size_of::<u64>();
 
-/// A reference to a text in memory. It contains the location of the text, and its first bytes for quick comparisons.
+/// A reference to a byte string in memory. It contains the location of the string, and its first bytes for quick
+/// comparisons.
 #[derive(Copy, Clone, Debug)]
 struct TextRef {
     /// The first bytes of the text, as returned by [`prefix`]. Two `u64` are used instead of a `u128`, whose alignment
@@ -43,8 +45,8 @@ struct TextRef {
     start: usize,
 }
 
-/// Returns the first 16 bytes of a text as two big-endian integers. The integers have the same order as the bytes. A
-/// shorter text is padded with zeros.
+/// Returns the first 16 bytes of a byte string as two big-endian integers, which compare like the bytes. A shorter
+/// string is padded with zeros.
 fn prefix(text: &[u8]) -> [u64; 2] {
     let mut first = [[0; 8]; 2];
     let some = text.len().min(PREFIX_SIZE);
@@ -52,9 +54,9 @@ fn prefix(text: &[u8]) -> [u64; 2] {
     first.map(u64::from_be_bytes)
 }
 
-/// A rule that decides which texts of a sorted sequence are kept. Texts with the same first `key` bytes form a group.
-/// If `rank` is `None`, only the first text of each group is kept. Otherwise, the texts of a group are kept whose first
-/// `rank` bytes equal those of the first text of the group.
+/// A rule that decides which byte strings of a sorted sequence a [`TextSorter`] keeps. Strings with the same first
+/// `key` bytes form a group. If `rank` is `None`, only the first string of each group is kept. Otherwise, a string is
+/// kept if its first `rank` bytes equal those of the first string of its group.
 #[derive(Copy, Clone, Debug)]
 struct KeepRule {
     key: usize,
@@ -62,27 +64,26 @@ struct KeepRule {
 }
 
 impl KeepRule {
-    /// Returns `true` if the rule keeps `text`. The caller must pass the texts in ascending order. `last` is the most
-    /// recent text that the rule kept.
+    /// Returns `true` if a sorter with this rule keeps the byte string `text`. The caller must pass strings in
+    /// ascending order. `last` is the most recent string that was kept.
     fn keeps(self, last: &[u8], text: &[u8]) -> bool {
         let is_equal = |bytes: usize| last[..bytes] == text[..bytes];
         !is_equal(self.key) || self.rank.is_some_and(is_equal)
     }
 }
 
-/// A sorter of byte strings, which are called texts. It keeps duplicates unless it was created by
-/// [`unique`](TextSorter::unique).
+/// A sorter of byte strings (texts). It keeps duplicates unless it was created by [`unique`](TextSorter::unique).
 ///
-/// When the texts exceed the memory budget, they are spilled to a temporary file as a sorted run. Runs are merged when
-/// there are many of them.
+/// When the strings exceed the memory budget, they are spilled to a temporary file as a sorted run. Runs are merged
+/// when there are many of them.
 #[derive(Debug)]
 pub(crate) struct TextSorter {
     memory: Memory,
-    /// The maximum number of texts to keep, counted from the smallest one. `usize::MAX` means no limit.
+    /// The maximum number of byte strings to keep, counted from the smallest one. `usize::MAX` means no limit.
     limit: usize,
-    /// The rule by which texts are dropped, or `None` to keep all.
+    /// The rule that decides which byte strings are kept, or `None` to keep all.
     best: Option<KeepRule>,
-    /// The texts in memory, each after its length prefix.
+    /// The byte strings in memory, each after its length prefix.
     bytes: Vec<u8>,
     refs: Vec<TextRef>,
     /// The sorted runs, by level. Level 0 contains the runs that were spilled from memory. Each run of a higher level
@@ -91,8 +92,8 @@ pub(crate) struct TextSorter {
 }
 
 impl TextSorter {
-    /// Creates an empty sorter with the memory budget `memory`. If `limit` is `Some`, the sorter keeps only that number
-    /// of texts, the smallest ones. Otherwise, it keeps all texts.
+    /// Creates an empty sorter of byte strings with the memory budget `memory`. If `limit` is `Some(n)`, the sorter
+    /// keeps only the `n` smallest strings. Otherwise, it keeps all strings.
     pub(crate) fn new(memory: Memory, limit: Option<usize>) -> TextSorter {
         TextSorter {
             memory,
@@ -104,14 +105,14 @@ impl TextSorter {
         }
     }
 
-    /// Returns the total number of bytes of the texts in temporary files. This includes length prefixes, but no
+    /// Returns the total number of bytes of the strings in temporary files. This includes length prefixes, but no
     /// checksums.
     pub(crate) fn spilled_bytes(&self) -> u64 {
         self.levels.iter().flatten().map(ByteRun::len).sum()
     }
 
-    /// Returns the total number of bytes of the texts in memory and in temporary files, including a length prefix for
-    /// each text.
+    /// Returns the total number of bytes of the strings in memory and in temporary files, including a length prefix for
+    /// each string.
     pub(crate) fn size(&self) -> u64 {
         self.bytes.len() as u64 + self.spilled_bytes()
     }
@@ -136,20 +137,20 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Returns the number of bytes of memory that the texts take, including the [`TextRef`] of each text.
+    /// Returns the number of bytes that the strings in memory take, including the [`TextRef`] of each string.
     fn bytes_in_memory(&self) -> usize {
         self.bytes.len() + size_of::<TextRef>() * self.refs.len()
     }
 
-    /// Returns the text in memory to which `text` refers.
+    /// Returns the byte string in memory to which `text` refers.
     fn at(&self, text: TextRef) -> &[u8] {
         let bytes = &self.bytes[text.start..];
         let (length, text) = bytes.split_first_chunk().expect("a text has a length");
         &text[..u32::from_le_bytes(*length) as usize]
     }
 
-    /// Sorts the texts in memory, and removes texts that the sorter need not keep: those that its [`KeepRule`] rejects,
-    /// and those beyond its limit. Texts in temporary files do not change.
+    /// Sorts the byte strings in memory, and removes those that the sorter need not keep: strings that its [`KeepRule`]
+    /// rejects, and strings beyond its limit. Strings in temporary files do not change.
     pub(crate) fn sort(&mut self) {
         let mut refs = mem::take(&mut self.refs);
         refs.sort_unstable_by_key(|text| text.prefix);
@@ -173,11 +174,11 @@ impl TextSorter {
         self.refs = refs;
     }
 
-    /// Sorts texts whose first 16 bytes are equal. The texts are scattered over memory, so comparing whole texts is
-    /// slow.
+    /// Sorts byte strings whose first 16 bytes are equal. The strings are scattered over memory, so comparing whole
+    /// strings is slow.
     ///
-    /// The function first copies the 16 bytes after the prefix of each text to `after`, and compares the copies. It
-    /// compares whole texts only if these bytes are equal too. `after` is a buffer that is reused between calls.
+    /// The function first copies the second 16 bytes of each string to `after`, and compares the copies. It compares
+    /// whole strings only if these bytes are equal too. `after` is a buffer that is reused between calls.
     fn sort_equal_prefixes(&self, same: &mut [TextRef], after: &mut Vec<([u64; 2], TextRef)>) {
         let is_full = same[0].prefix[1] as u8 != 0;
         if !is_full || same.len() > MAX_COPIED {
@@ -199,14 +200,14 @@ impl TextSorter {
         }
     }
 
-    /// Loads the texts at `refs` into the processor's cache. The loop body is short, so the processor can load many
-    /// texts in parallel.
+    /// Loads the byte strings to which `refs` refer into the processor's cache. The loop body is short, so the
+    /// processor can load many strings in parallel.
     fn prefetch(&self, refs: &[TextRef]) {
         let first = |text: &TextRef| self.at(*text).first().copied().unwrap_or(0);
         black_box(refs.iter().fold(0, |all, text| all ^ first(text)));
     }
 
-    /// Sorts the texts in memory and moves them to a temporary file as a sorted run of level 0. If a level then
+    /// Sorts the byte strings in memory and moves them to a temporary file as a sorted run of level 0. If a level then
     /// contains [`FAN_IN`] runs, merges these into one run of the next level, and repeats this for that level.
     fn spill(&mut self) -> Result<()> {
         self.sort();
@@ -232,8 +233,8 @@ impl TextSorter {
         Ok(())
     }
 
-    /// Writes the texts `sorted` as a run to the temporary file of `level`, and returns the run. All runs of a level
-    /// share a file.
+    /// Writes the byte strings `sorted` as a run to the temporary file of `level`, and returns the run. All runs of a
+    /// level share a file.
     fn run<'a>(
         &self,
         level: usize,
@@ -251,8 +252,8 @@ impl TextSorter {
         writer.finish()
     }
 
-    /// Returns an iterator over `sorted`, without the texts that the sorter's [`KeepRule`] rejects and those beyond the
-    /// sorter's limit. `sorted` must yield texts in ascending order.
+    /// Returns an iterator over the byte strings in `sorted` that the sorter keeps. Skips strings that the sorter's
+    /// [`KeepRule`] rejects and strings beyond its limit. `sorted` must yield the strings in ascending order.
     fn filter_kept<'a>(
         &self,
         sorted: impl Iterator<Item = Result<Cow<'a, [u8]>>>,
@@ -273,8 +274,8 @@ impl TextSorter {
         wanted.take(self.limit)
     }
 
-    /// Sorts the texts, and returns an iterator over them in ascending order. Leaves out the texts that the sorter's
-    /// [`KeepRule`] rejects and those beyond its limit.
+    /// Sorts the byte strings, and returns an iterator over them in ascending order. Skips strings that the sorter's
+    /// [`KeepRule`] rejects and strings beyond its limit.
     pub(crate) fn sorted(&mut self) -> Texts<'_> {
         self.sort();
         if self.levels.is_empty() {
@@ -283,18 +284,18 @@ impl TextSorter {
         Box::new(self.filter_kept(Merge::of_long(self.sequences(), |text| text.len())))
     }
 
-    /// Returns several sorted sequences that together contain all texts: the texts in memory, and each run in a
-    /// temporary file. The caller must have called [`sort`](TextSorter::sort) after it added the last text.
+    /// Returns several sorted sequences that together contain all byte strings: the strings in memory, and each run in
+    /// a temporary file. The caller must have called [`sort`](TextSorter::sort) after it added the last string.
     ///
-    /// Texts that the sorter need not keep are removed from each sequence separately. Several sequences may therefore
-    /// contain the same text, even if the sorter keeps no duplicates.
+    /// Duplicates, and other strings that the sorter need not keep, are removed from each sequence separately. Several
+    /// sequences may therefore contain the same string, even if the sorter keeps no duplicates.
     pub(crate) fn sequences(&self) -> impl Iterator<Item = Texts<'_>> {
         let runs = self.levels.iter().flatten();
         let runs = runs.map(|run| Box::new(of_run(run)) as Texts<'_>);
         iter::once(Box::new(self.in_memory()) as Texts<'_>).chain(runs)
     }
 
-    /// Returns an iterator over the texts in memory, in their current order.
+    /// Returns an iterator over the byte strings in memory, in their current order.
     fn in_memory(&self) -> impl Iterator<Item = Result<Cow<'_, [u8]>>> {
         self.refs.chunks(TEXTS_PER_PREFETCH).flat_map(|refs| {
             self.prefetch(refs);
@@ -303,15 +304,15 @@ impl TextSorter {
         })
     }
 
-    /// Creates a sorter that groups texts by their first `prefix` bytes, and keeps only the smallest text of each
-    /// group. Every text must have at least `prefix` bytes.
+    /// Creates a sorter that groups byte strings by their first `prefix` bytes, and keeps only the smallest string of
+    /// each group. Every string must have at least `prefix` bytes.
     pub(crate) fn unique(memory: Memory, prefix: usize) -> TextSorter {
         TextSorter::of_best(memory, prefix, None)
     }
 
-    /// Creates a sorter that groups texts by their first `key` bytes, and keeps only the best texts of each group. A
-    /// text is among the best if its first `rank` bytes equal those of the smallest text of its group. `rank` must be
-    /// at least `key`, and every text must have at least `rank` bytes.
+    /// Creates a sorter that groups byte strings by their first `key` bytes, and keeps only the best strings of each
+    /// group. A string is among the best if its first `rank` bytes equal those of the smallest string of its group.
+    /// `rank` must be at least `key`, and every string must have at least `rank` bytes.
     pub(crate) fn best(memory: Memory, key: usize, rank: usize) -> TextSorter {
         TextSorter::of_best(memory, key, Some(rank))
     }
@@ -327,7 +328,7 @@ impl TextSorter {
 /// An iterator over byte strings in ascending order.
 pub(crate) type Texts<'a> = Box<dyn Iterator<Item = Result<Cow<'a, [u8]>>> + 'a>;
 
-/// Returns an iterator over the texts of a sorted run.
+/// Returns an iterator over the byte strings of a sorted run, in ascending order.
 fn of_run<'a>(run: &ByteRun) -> impl Iterator<Item = Result<Cow<'a, [u8]>>> + use<'_, 'a> {
     run.texts().map(|text| Ok(Cow::Owned(text?)))
 }
