@@ -138,8 +138,8 @@ pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
     Some(score.zip(depth.map(|depth| depth.min(255) as u8)))
 }
 
-/// Parses a score. The text must be a number of pawns with a decimal point, such as `-0.25`, or a mate, such as `#-3`.
-/// Returns `None` for other texts.
+/// Parses a score: a number of pawns with a decimal point, such as `-0.25`, or a mate, such as `#-3`. Returns `None`
+/// for any other string.
 fn score(text: &str) -> Option<Score> {
     if let Some(moves) = text.strip_prefix('#') {
         return Score::mate(moves.parse().ok()?);

@@ -24,10 +24,10 @@ use crate::{
 /// The approximate size of a batch in bytes. A batch is the amount of text that a thread reads at once.
 const BATCH_SIZE: usize = 1 << 19;
 
-/// The number of bytes at the start of a text that are examined to detect the format of the text.
+/// The number of bytes at the start of a text input that are examined to detect its format.
 const DETECTION_SIZE: u64 = 1 << 16;
 
-/// An input with evaluations: a text, such as a PGN or EPD file, or a store of evaluations.
+/// An input with evaluations: a text file, such as a PGN or EPD file, or a store of evaluations.
 pub(super) enum EvalsSource {
     Text(Input),
     Store(Evals),
@@ -42,8 +42,8 @@ pub(super) enum InputEntries {
 }
 
 impl EvalsSource {
-    /// Opens an input of evaluations, and determines whether it is a text or a store. Verifies all checksums of a
-    /// store.
+    /// Opens an input with evaluations, and determines whether it is a text file or a store. Verifies all checksums of
+    /// a store.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl EvalsSource {
         }
     }
 
-    /// Returns the store of evaluations, or `None` if the input is a text.
+    /// Returns the store of evaluations, or `None` if the input is a text file.
     pub(super) fn store(&self) -> Option<&Evals> {
         match self {
             EvalsSource::Text(_) => None,
@@ -76,7 +76,7 @@ impl EvalsSource {
     }
 
     /// Returns the names of the origins that the input's evaluations may have. An origin is the source of an
-    /// evaluation, such as the name of an engine. Evaluations in a text have the origin `PGN`, `EPD` or `Lichess`.
+    /// evaluation, such as the name of an engine. Evaluations in a text file have the origin `PGN`, `EPD` or `Lichess`.
     pub(super) fn origins(&self) -> Vec<&str> {
         match self {
             EvalsSource::Text(_) => vec![EPD, LICHESS, PGN],
@@ -101,11 +101,11 @@ impl EvalsSource {
 }
 
 impl<'a> SourceBatches<'a> {
-    /// Opens a text for reading in batches, and detects whether it consists of games or lines.
+    /// Opens a text file for reading in batches, and detects whether it contains games or lines.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text cannot be opened or read.
+    /// Returns an error if the file cannot be opened or read.
     pub(super) fn of_text(input: &'a Input, options: &StreamOptions) -> Result<SourceBatches<'a>> {
         let mut stream = input.open(options)?;
         let (taken, unread) = (Arc::clone(&stream.taken), Arc::clone(&stream.left_out));
@@ -148,15 +148,15 @@ pub(super) struct SourceBatches<'a> {
     blocks: u64,
 }
 
-/// The origin of the batches of an input: a text with the [`Cutter`] that divides it into batches, or a store of
-/// evaluations.
+/// The data that a [`SourceBatches`] divides into batches: a text file with the [`Cutter`] that divides it, or a store
+/// of evaluations.
 enum BatchSource<'a> {
     Text(&'a Input, InputEntries, Box<Cutter<Text>>),
     Records(&'a Evals),
 }
 
-/// A reader of the decompressed bytes of a text. It first returns the bytes that were already read from the stream to
-/// detect the format.
+/// A reader of the decompressed bytes of a text file. It first returns the bytes that were already read from the stream
+/// to detect the format.
 type Text = Chain<Cursor<Vec<u8>>, Stream>;
 
 impl<'a> SourceBatches<'a> {

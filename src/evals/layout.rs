@@ -240,7 +240,8 @@ pub(super) fn origin_of(ranked: &RankedBytes) -> u8 {
 /// Scores are ordered: a score that is better for White is greater. A mate by White is greater than any number of
 /// centipawns, and a shorter mate by White is greater than a longer one.
 ///
-/// A score prints as people write it: `+0.35`, `-1.20`, `0.00`, `#3`, `#-3`.
+/// [`Display`](fmt::Display) writes centipawns as pawns with a sign, and mates with `#`: `+0.35`, `-1.20`, `0.00`,
+/// `#3`, `#-3`.
 ///
 /// ```
 /// use polybook::evals::Score;
@@ -301,8 +302,7 @@ impl Score {
         self.0
     }
 
-    /// Returns the score that the integer `code` represents in a store of evaluations, or `None` if it represents no
-    /// score.
+    /// Returns the score that the integer `code` represents in a store of evaluations, or `None` if `code` is invalid.
     pub(super) fn from_code(code: i16) -> Option<Score> {
         (code != i16::MIN).then_some(Score(code))
     }

@@ -17,7 +17,7 @@ use crate::{
     provenance::shortened,
 };
 
-/// The format of a text that has a position with its evaluation on each line.
+/// The format of a text file in which each line contains a position and its evaluation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum LineFormat {
     /// An EPD with the operation `ce` or `dm`, whose score is seen from the side to move. It may also have the
@@ -28,7 +28,7 @@ pub(super) enum LineFormat {
 }
 
 impl LineFormat {
-    /// Detects the format of a text from its first line that is neither empty nor a comment. Returns `None` if the
+    /// Detects the format of `text` from its first line that is neither empty nor a comment. Returns `None` if the
     /// format of this line is unknown.
     pub(super) fn of(text: &[u8]) -> Option<LineFormat> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
@@ -127,7 +127,7 @@ fn number<T: std::str::FromStr>(operations: &str, opcode: &str) -> Result<Option
     number.transpose()
 }
 
-/// Shortens a text for an error message. Returns its first 40 characters, with special characters escaped.
+/// Shortens a string for an error message: returns its first 40 characters, with special characters escaped.
 pub(super) fn quoted(text: &str) -> String {
     text.chars().take(40).flat_map(char::escape_debug).collect()
 }

@@ -10,14 +10,15 @@ use super::{
 };
 use crate::{error::Result, position::Rules};
 
-/// A limit on how much a move may worsen a position, according to a store of evaluations.
+/// A limit on how much worse a move may be than the best alternative, according to a store of evaluations.
 ///
 /// The loss of a move is the value of the best alternative minus the value of the move. Both values are in centipawns
 /// for the side that plays the move. Alternatives are the other evaluated moves, and the evaluation of the position
 /// itself.
 ///
-/// Giving mate is better than any number of centipawns, and being mated is worse. An evaluation in centipawns is an
-/// alternative only if it is deep enough: its depth must be at least half the depth of the move's evaluation.
+/// Giving mate is better than any number of centipawns, and being mated is worse. A value in centipawns is compared
+/// with an alternative in centipawns only if the alternative's depth is at least half the depth of the move's
+/// evaluation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MaxLoss {
     evals: Arc<Evals>,
@@ -124,8 +125,9 @@ impl JudgedMove {
         }
     }
 
-    /// Returns `true` if the value `self` counts as an alternative to the value `other`: if at least one of them is a
-    /// mate, or if the depth of `self` is at least half the depth of `other`.
+    /// Returns `true` if the evaluation `self` is reliable enough to compare a move with the value `other` against it.
+    /// This is the case if at least one of the values is a mate, or if the depth of `self` is at least half the depth
+    /// of `other`.
     fn counts_for(self, other: JudgedMove) -> bool {
         let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
         are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()

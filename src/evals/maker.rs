@@ -94,7 +94,7 @@ pub(super) fn begin_output(
 
 /// An operation that collects evaluations of positions from its inputs and writes them to a store of evaluations. An
 /// input is a PGN file with `[%eval]` comments, a file of EPDs with `ce` or `dm`, Lichess's file
-/// `lichess_db_eval.jsonl`, or another store. Texts may be compressed. The format of an input is detected from its
+/// `lichess_db_eval.jsonl`, or another store. Text files may be compressed. The format of an input is detected from its
 /// first bytes.
 ///
 /// The store contains one evaluation of each position: the deepest one. A search of 2^N nodes counts as at least N

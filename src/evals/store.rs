@@ -43,8 +43,8 @@ impl Evals {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, is not a store, or has another version of the format. Also returns
-    /// an error if the start or the end of the file is damaged.
+    /// Returns an error if the file cannot be read, is not a store, or has an unsupported version of the format. Also
+    /// returns an error if the start or the end of the file is damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Evals> {
         let path = path.as_ref();
         let file = File::open(path).at(path, "open")?;
@@ -244,7 +244,7 @@ impl Evals {
         Ok(bytes)
     }
 
-    /// Returns all positions in the store, in ascending order of their keys.
+    /// Returns all positions in the store of evaluations, in ascending order of their keys.
     pub(super) fn positions(&self) -> Result<Vec<Chess>> {
         let mut positions = Vec::new();
         while (positions.len() as u64) < self.len() {
