@@ -105,7 +105,7 @@ pub enum Error {
 pub enum ErrorKind {
     /// An operation of the operating system failed.
     Io,
-    /// A file has another format than the operation needs.
+    /// A file does not have the format that the operation needs.
     Foreign(ForeignFormat),
     /// A file is truncated, violates its format, or does not match its checksum.
     Damaged,
@@ -129,7 +129,8 @@ pub enum ErrorKind {
     Panicked,
 }
 
-/// The actual format of a file that has another format than an operation needs. Contained in [`ErrorKind::Foreign`].
+/// The actual format of a file that does not have the format that an operation needs. Contained in
+/// [`ErrorKind::Foreign`].
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ForeignFormat {
@@ -171,13 +172,13 @@ impl Error {
         Error::of_file(ErrorKind::Empty, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that has another format than the operation
+    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that does not have the format that the operation
     /// needs. The error contains [`ForeignFormat::Other`]. `problem` says what is wrong and what to do.
     pub fn foreign(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::Foreign(ForeignFormat::Other), path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that has another format than the operation
+    /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that does not have the format that the operation
     /// needs. `format` is the actual format of the file. `problem` says what is wrong and what to do.
     pub fn of_format(
         format: ForeignFormat,
@@ -307,9 +308,9 @@ pub(crate) fn reason(err: &io::Error) -> String {
     }
 }
 
-/// Converts an error of the crate `tempfile` to the error of the operating system that it wraps. The path of the
-/// temporary file, which means nothing to users, is thereby removed from the message. Other errors are returned
-/// unchanged. The error code is parsed from the message, because `tempfile` does not provide it in another way.
+/// Converts an error of the crate `tempfile` to the error of the operating system that it wraps. This removes the path
+/// of the temporary file, which means nothing to users, from the message. Returns other errors unchanged. The error
+/// code is parsed from the message, because `tempfile` does not provide it in any other way.
 fn without_path(err: io::Error) -> io::Error {
     let code = err.get_ref().and_then(|inner| {
         let text = inner.to_string();
@@ -320,8 +321,8 @@ fn without_path(err: io::Error) -> io::Error {
     code.map_or(err, io::Error::from_raw_os_error)
 }
 
-/// Corrects the error of a program that opens a directory as a file. Windows then reports "permission denied", which is
-/// replaced with "is a directory" if `path` is a directory. All other errors are returned unchanged.
+/// Corrects the error that Windows reports if a program opens a directory as a file: if `path` is a directory, replaces
+/// "permission denied" with "is a directory". Returns all other errors unchanged.
 fn of_directory(err: io::Error, path: &Path) -> io::Error {
     if cfg!(windows) && err.kind() == io::ErrorKind::PermissionDenied && path.is_dir() {
         return io::ErrorKind::IsADirectory.into();

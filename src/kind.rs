@@ -65,7 +65,7 @@ pub(crate) struct Format {
     pub(crate) kind: FileKind,
     /// The name of the format, which completes the sentence "this file is ...".
     pub(crate) name: &'static str,
-    /// Advice for the user of a command that needs another format, as an imperative.
+    /// Advice for the user of a command that needs a different format, as an imperative.
     pub(crate) advice: &'static str,
 }
 
@@ -353,10 +353,10 @@ impl FileKind {
         Format::of_start(start).map_or(FileKind::Other, |format| format.kind)
     }
 
-    /// Returns the name of a file's format, and advice on what to do with such a file. Commands that need another
-    /// format show it in their error messages. Returns `None` if the format is not known. `start` contains the first
-    /// bytes of the file, which is not opened. The extension of `path` is used only if `start` is binary data without a
-    /// known signature.
+    /// Returns the name of a file's format, and advice on what to do with such a file. Commands that need a different
+    /// format show this text in their error messages. Returns `None` if the format is not known. `start` contains the
+    /// first bytes of the file, which is not opened. The extension of `path` is used only if `start` is binary data
+    /// without a known signature.
     ///
     /// ```
     /// use polybook::FileKind;
@@ -431,8 +431,8 @@ pub(crate) fn is_windows_device(path: &Path) -> bool {
     is_named || is_numbered("COM") || is_numbered("LPT")
 }
 
-/// Returns `true` if a file with the name `name` occurs only in counts directories: it is `counts.json` or a Parquet
-/// file.
+/// Returns `true` if a directory that contains a file with the name `name` counts as a counts directory. This is the
+/// case for `counts.json` and for Parquet files.
 fn is_of_counts(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == SIDECAR || name.ends_with(ENDING)

@@ -132,7 +132,7 @@ fn shares_names(variant: Variant) -> bool {
     )
 }
 
-/// A condition on the openings of games, parsed from a text:
+/// A condition on the openings of games, parsed from a string:
 ///
 /// - ECO codes, such as `B20-B99`, `B2` or `B`: openings with these codes;
 /// - the name of a family, such as `Sicilian Defense`: all openings of the family;
@@ -177,7 +177,7 @@ impl fmt::Debug for OpeningFilter {
     }
 }
 
-/// The error for a text that matches no opening.
+/// The error for a string that matches no opening.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("no opening is called \"{text}\"{}", advice(.nearest))]
 pub struct UnknownOpening {
@@ -234,12 +234,13 @@ impl FromStr for OpeningFilter {
     }
 }
 
-/// The maximum number of words and the maximum number of letters in a text for which [`nearest`] searches similar
-/// names. These limits bound how long a search takes, because a request to the server can start one.
+/// The maximum numbers of words and of letters in a string for which [`nearest`] searches similar names. These limits
+/// bound how long a search takes, because a request to the server can start one.
 const MAX_SEARCHED: (usize, usize) = (4, 32);
 
-/// Returns the names that are most similar to `wanted`, a text that [`plain`] normalized. Searches the names of opening
-/// families and, if none is similar, the names of all openings. Returns no names if `wanted` exceeds [`MAX_SEARCHED`].
+/// Returns the opening names that are most similar to `wanted`, a string that [`plain`] normalized. Searches the names
+/// of opening families and, if none is similar, the names of all openings. Returns no names if `wanted` exceeds
+/// [`MAX_SEARCHED`].
 fn nearest(wanted: &str) -> Vec<String> {
     let (words, letters) = MAX_SEARCHED;
     if wanted.split(|c: char| !c.is_alphanumeric()).count() > words
@@ -275,7 +276,7 @@ fn plain_names() -> &'static [String] {
     })
 }
 
-/// Normalizes a text so that spellings can be compared: converts it to lower case without accents, and leaves single
+/// Normalizes a string so that spellings can be compared: converts it to lower case, removes accents, and leaves single
 /// blanks between words.
 fn plain(text: &str) -> String {
     let letters = text.nfkd().filter(|letter| !is_combining_mark(*letter));
@@ -346,7 +347,8 @@ struct OpeningNames {
 }
 
 /// The number of low bits of an identity (the hash of a position) that serve as an index into [`OpeningNames::bits`].
-/// The bit set has one bit for each index. An index of 16 bits lets it take 8 KiB, which fit into the fastest cache.
+/// This bit set has one bit for each index. With 16 bits, it takes 8 KiB, which fits into the processor's fastest
+/// cache.
 const INDEX_BITS: u32 = 16;
 
 impl OpeningNames {

@@ -14,13 +14,14 @@ const ROOM_FOR_OPTIONS: usize = 600;
 /// The separator between the names of inputs in the comment of a book's header.
 pub(crate) const INPUT_SEPARATOR: &str = ", ";
 
-/// The origin of counts: the names of the inputs, the numbers of their games, and the options of the run. It does not
-/// depend on the time, the directory or the machine of the run.
+/// A description of how counts were made: the names of the inputs, the numbers of games that were read, counted and
+/// skipped in total, and the options of the run. It does not depend on the time, the directory or the machine of the
+/// run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Provenance {
     /// The names of the inputs, without their directories.
     pub inputs: Vec<String>,
-    /// The numbers of games; `None` if they are not known.
+    /// The numbers of games in all inputs together; `None` if they are not known.
     pub games: Option<GameCounts>,
     /// The options that decided what was counted and that differ from the defaults, written as on the command line.
     /// Book headers and databases store this text, so it is part of their formats.
@@ -102,8 +103,8 @@ pub(crate) fn valued(name: &str, value: Option<impl fmt::Display>) -> Option<Str
     value.map(|value| format!("--{name} {value}"))
 }
 
-/// Returns N if `name` ends with "and N more", otherwise 0. [`Provenance::input_names`] ends a shortened list of inputs
-/// in this way, so N is the number of names that the list leaves out if `name` is its last element.
+/// Returns the number of inputs that a shortened list of inputs leaves out. `name` is the last element of the list.
+/// [`Provenance::input_names`] ends a shortened list with "and N more"; the function then returns N, and otherwise 0.
 fn named_more(name: &str) -> u64 {
     let rest = name.strip_suffix(" more");
     let number = rest.and_then(|rest| rest.rsplit_once(" and "));
@@ -112,7 +113,7 @@ fn named_more(name: &str) -> u64 {
 }
 
 /// The numbers of positions, rows and half-moves that pruning has dropped from counts. Pruning drops each position in
-/// which fewer moves were counted than a minimum.
+/// which fewer half-moves than a minimum were counted.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Pruned {
     /// The minimum number of moves that must have been counted in a position to keep it.
@@ -144,8 +145,8 @@ impl fmt::Display for Pruned {
 }
 
 impl Pruned {
-    /// Adds the numbers of `other`, which describes what was dropped from other counts. The minimum number of moves
-    /// becomes the larger of the two minimums.
+    /// Adds the numbers of `other`, which were dropped from different counts. The minimum number of moves becomes the
+    /// larger of the two minimums.
     pub(crate) fn add(&mut self, other: Pruned) {
         self.min_game = self.min_game.max(other.min_game);
         self.positions += other.positions;

@@ -222,8 +222,8 @@ impl<T> Feeder<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Interrupted`] if the receiver was dropped. The sending thread should then return this error,
-    /// which nobody reports.
+    /// Returns [`Error::Interrupted`] if the receiver was dropped. The sending thread should then end with this error.
+    /// The error is not reported to anyone.
     pub(crate) fn send(&self, item: T) -> Result<()> {
         let sent = self.sender.send(Message::Item(item));
         sent.map_err(|_| Error::Interrupted)
@@ -344,8 +344,8 @@ impl<T> Feed<T> {
     }
 }
 
-/// Marks the stage `_stage` of an operation, at which tests can make a thread panic. Outside of tests, this function
-/// does nothing.
+/// Does nothing. In tests, a different function with this name panics if the test requests a panic at the stage
+/// `_stage` of an operation.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn fault(_stage: &str) {}
