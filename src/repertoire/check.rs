@@ -238,8 +238,8 @@ pub fn check(
     })
 }
 
-/// The outcome of checking one game: the results of the check, or the names of the players if the game was not checked
-/// because it has none of the wanted players.
+/// The outcome of checking one game: the results of the check, or the names of the players if none of them is in
+/// [`Check::players`] and the game was therefore not checked.
 enum Checked {
     /// One result for each repertoire against which the game was checked. Empty if [`Check::filter`] excludes the game,
     /// or if no repertoire is for its variant.
@@ -256,7 +256,8 @@ struct LastDeparture {
     ply: usize,
 }
 
-/// The state of checking a game against one repertoire, after a part of the game's moves.
+/// The state of checking a game against one repertoire. It describes the moves of the game that have been checked so
+/// far.
 struct GameState<'a> {
     known: &'a MoveSource,
     color: Color,

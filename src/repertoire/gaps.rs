@@ -70,7 +70,7 @@ pub struct Gap {
     pub answer_games: Option<u64>,
 }
 
-/// A line of a repertoire at whose end the source of games contains no reply of the opponent.
+/// A line of a repertoire that ends because the source of games contains no reply of the opponent after it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SourceEnd {
     /// The line in SAN with move numbers.
@@ -220,9 +220,9 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     })
 }
 
-/// Returns the most likely line at whose end the source contains no reply of the opponent. `graph` is the graph of the
-/// positions that a walk has visited. Returns `None` if the source contains a reply after every line. If several lines
-/// are equally likely, returns the one whose text sorts first.
+/// Returns the most likely line after which the source of games contains no reply of the opponent. `graph` contains the
+/// positions that a walk through the repertoire has visited. Returns `None` if the source contains a reply after every
+/// line. If several lines are equally likely, returns the one whose text sorts first.
 fn source_end(find: &FindGaps<'_>, graph: &ReachGraph) -> Option<SourceEnd> {
     let ends = (0..).zip(&graph.nodes);
     let ends = ends.filter(|(_, node)| node.is_source_end && node.reach > 0.0);
@@ -235,8 +235,8 @@ fn source_end(find: &FindGaps<'_>, graph: &ReachGraph) -> Option<SourceEnd> {
     })
 }
 
-/// Returns the [`Gap`] that leads to a position without an answer in the repertoire. `id` is the index of this position
-/// in `graph`, the graph of the positions that a walk has visited.
+/// Returns a description of the opponent's move that leads to a position without an answer in the repertoire. `id` is
+/// the index of this position in `graph`, which contains the positions that a walk through the repertoire has visited.
 fn gap(find: &FindGaps<'_>, graph: &ReachGraph, id: u32) -> Result<Gap> {
     let whole = graph.line(id);
     let (last, line) = match whole.split_last() {

@@ -55,8 +55,8 @@ pub struct OpenOptions<'a> {
     pub counting: &'a dyn Fn(Arc<Progress>) -> Box<dyn Any>,
 }
 
-/// A source of the moves that are known in each position. Usually it is a file or directory: a PGN, an index, a
-/// directory of counts, an OOBS database or a book.
+/// A source that returns the known moves of any position. It is usually a file or directory: a PGN, an index, a counts
+/// directory, an OOBS database or a book.
 #[derive(Debug)]
 pub struct MoveSource {
     kind: Kind,
@@ -147,7 +147,7 @@ impl MoveSource {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if it has another format.
+    /// Returns an error if the file cannot be read, or if it has a different format.
     pub fn repertoire(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
         if is_directory(path)? {
             let problem = "this is a directory, but a repertoire is a PGN file, a book (.bin) or an OOBS database: give a file";
@@ -213,8 +213,8 @@ impl MoveSource {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or has another format. Returns an error if `options` contains a
-    /// filter, and the file is not a PGN or contains no game that passes the filter.
+    /// Returns an error if the file cannot be read or has a different format. If `options` contains a filter, also
+    /// returns an error if the file is not a PGN or contains no game that passes the filter.
     pub fn source(path: &Path, keep_prefix: bool, options: &OpenOptions<'_>) -> Result<MoveSource> {
         let is_filtered = options.filter.is_some();
         let stored = match FileKind::of(path)? {
@@ -280,7 +280,7 @@ impl MoveSource {
         Ok(known)
     }
 
-    /// Opens a book or an OOBS database. Returns `None` if the file has another format.
+    /// Opens a book or an OOBS database. Returns `None` if the file has a different format.
     fn stored(path: &Path, options: &OpenOptions<'_>) -> Result<Option<MoveSource>> {
         let with = |kind, own: Option<Variant>| {
             Some(MoveSource {
@@ -316,9 +316,9 @@ impl MoveSource {
         )
     }
 
-    /// Returns this source with its set of variants replaced by that of `other`. Used for a copy of `other` from which
-    /// games or moves were removed: the copy may have no games of a variant left, but must still count as a source of
-    /// this variant.
+    /// Replaces the set of variants of this source by that of `other`. `self` must be a copy of `other` from which
+    /// moves were removed. The copy may have no games of a variant left, but must still count as a source of this
+    /// variant.
     pub(super) fn with_variants_of(self, other: &MoveSource) -> MoveSource {
         MoveSource {
             variants: other.variants.clone(),
@@ -415,9 +415,9 @@ impl MoveSource {
         })
     }
 
-    /// Counts the moves of `path`, a PGN file or a directory of counts, and returns them as a source. `option` is a
-    /// method of [`MakeBook`] that sets a flag, such as [`MakeBook::variations`]. The moves are counted with this flag
-    /// set to `true`.
+    /// Counts the moves of `path`, a PGN file or a counts directory, and returns them as a source. `option` is a method
+    /// of [`MakeBook`] that sets a flag, such as [`MakeBook::variations`]. The moves are counted with this flag set to
+    /// `true`.
     fn count_moves(
         path: &Path,
         option: fn(MakeBook, bool) -> MakeBook,
@@ -637,7 +637,7 @@ impl OpenOptions<'_> {
     }
 
     /// Returns the positions in which the games of the PGN file `path` start, in the order of the games. Leaves out
-    /// the initial position of each variant and repeated positions.
+    /// duplicates and the initial positions of the variants.
     fn starts_of(&self, path: &Path) -> Result<Vec<VariantPosition>> {
         let games = Games {
             inputs: &[self.input(path)],
@@ -666,9 +666,9 @@ impl OpenOptions<'_> {
         Ok(starts)
     }
 
-    /// Loads the moves of the OOBS database `obs` into memory, except those that the database marks as inactive,
-    /// because looking up many positions in the database would be slow. Also returns the number of rows that cannot be
-    /// read and were skipped. The positions belong to the first of `variants`, or to standard chess if the set is
+    /// Loads the moves of the OOBS database `obs`, because looking up many positions in the database would be slow.
+    /// Leaves out moves that the database marks as inactive. Also returns information about the rows that were skipped
+    /// because they cannot be read. The positions belong to the first of `variants`, or to standard chess if the set is
     /// empty.
     fn moves_of(
         &self,

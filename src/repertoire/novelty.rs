@@ -21,8 +21,8 @@ use crate::{
     tree::{Source, TreeMove},
 };
 
-/// The new move of a game, also called novelty: the half-move that leads from the positions of a reference, such as a
-/// database of earlier games, to a position that the reference does not contain.
+/// The novelty (new move) of a game: the half-move that leads to a position that the reference does not contain. A
+/// reference is, for example, a database of earlier games.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct NewMove {
     /// The number of the game among all games, counted from 0, as in an index of the same games.
@@ -55,7 +55,7 @@ pub struct NewMove {
     pub text: Vec<u8>,
 }
 
-/// A reference with which games are compared, such as a database of earlier games, and the options of the comparison.
+/// The reference with which games are compared, such as a database of earlier games, and the options of the comparison.
 pub struct Reference<'a> {
     /// The source of the games, counts or moves.
     pub known: &'a MoveSource,
@@ -82,7 +82,7 @@ pub struct ComparedGames {
     pub warnings: Vec<String>,
 }
 
-/// Finds the new move of each of `games`: the move that leads to a position that the reference does not contain (see
+/// Finds the novelty of each of `games`: the move that leads to a position that the reference does not contain (see
 /// [`Reference::first`]). Calls `take` with each result, in the order of the games.
 ///
 /// # Errors
@@ -133,8 +133,8 @@ pub fn new_moves(
     })
 }
 
-/// A game whose positions have not been looked up in the reference yet. The positions of many games are looked up
-/// together.
+/// A game that waits to be compared with the reference (such as a database of earlier games). If the reference is an
+/// index, the positions of many waiting games are looked up together.
 struct Game {
     found: NewMove,
     start: VariantPosition,
@@ -150,17 +150,17 @@ struct Game {
 }
 
 impl Game {
-    /// Returns an estimate of the memory, in bytes, that the game uses until it has been compared with the reference.
+    /// Estimates how many bytes of memory the game uses until it has been compared with the reference.
     fn bytes(&self) -> usize {
         let of_moves =
             size_of::<Move>() + size_of::<ListKey>() + size_of::<Probe>() + size_of::<bool>();
         size_of::<Game>() + self.moves.len() * of_moves + self.found.text.len() * 2
     }
 
-    /// Returns the index of the new move among the moves of the game, or `None` if the reference contains all
-    /// positions. If `first` is `true`, the new move is the first one that leads to a position that the reference does
-    /// not contain. Otherwise, it is the last one that leads to such a position from a position that the reference
-    /// contains.
+    /// Returns the index of the game's novelty (new move), or `None` if the reference contains all positions of the
+    /// game. If `first` is `true`, the novelty is the first move that leads to a position that the reference does not
+    /// contain. Otherwise, it is the last move that leads from a position that the reference contains to one that it
+    /// does not contain.
     fn new_move(&self, first: bool) -> Option<usize> {
         let known = self.known.iter();
         let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();
@@ -189,8 +189,9 @@ struct Lookup<'a> {
 
 impl Lookup<'_> {
     /// Reads the current game of `reader`. `text` is the whole text that the reader reads. Looks up the positions of
-    /// the game, unless the reference is an index of games, in which they are looked up later for many games together.
-    /// Returns `None` if neither player has a wanted name.
+    /// the game in the reference. If the reference is an index of games, leaves this to [`finish`](Lookup::finish),
+    /// which looks up the positions of many games together. Returns `None` if no name in [`Reference::players`] matches
+    /// a player.
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<Game>> {
         let tags = reader.tags().clone();
         let how = match self.reference.exact {
@@ -284,7 +285,8 @@ impl Lookup<'_> {
         Ok(is_known)
     }
 
-    /// Finds the new moves of `games`, and calls `take` with the result for each game, in the order of the games.
+    /// Finds the novelties (new moves) of `games`, and calls `take` with the result for each game, in the order of the
+    /// games.
     fn finish(
         &self,
         games: Vec<Game>,
@@ -306,8 +308,8 @@ impl Lookup<'_> {
     }
 
     /// Returns the result for a game whose positions have been looked up in the reference. `reached` describes the
-    /// reference games that reached the position before the new move. It is `None` if there is no new move, or if the
-    /// reference contains no games.
+    /// reference games that reached the position before the game's novelty (new move). It is `None` if there is no
+    /// novelty, or if the reference contains no games.
     fn finished(&self, game: Game, reached: Option<Visits>) -> Result<NewMove> {
         let new = game
             .new_move(self.reference.first)
@@ -332,9 +334,9 @@ impl Lookup<'_> {
     }
 }
 
-/// Marks the positions of `games` that the reference does not contain. `first_seen` looks up when games of the
-/// reference first reached a position. If `earlier` is `true`, only reference games that are older than the game in
-/// question count.
+/// Marks the positions of `games` that no game of the reference reached. `first_seen` looks up when games of the
+/// reference first reached a position. If `earlier` is `true`, a game is compared only with reference games that are
+/// older.
 fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
     let mut asked: Vec<Probe> = all
@@ -355,11 +357,11 @@ fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Re
     })
 }
 
-/// Counts the reference games that reached the position before the new move of each game. `first_seen` looks up the
-/// positions, and `first` says which move is the new one, as in [`Reference::first`].
+/// Counts, for each of `games`, the reference games that reached the position before its novelty (new move).
+/// `first_seen` looks up the positions, and `first` says which move is the novelty, as in [`Reference::first`].
 ///
-/// Writes the result for each game to the element of `reached` with the same index. The element of a game without a new
-/// move is not changed.
+/// Writes the result for each game to the element of `reached` with the same index. Does not change the element of a
+/// game without a novelty.
 fn count_games(
     first_seen: &FirstSeen<'_>,
     games: &[Game],

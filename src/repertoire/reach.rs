@@ -27,8 +27,8 @@ use crate::{
 /// An estimate of the memory in bytes for one position of the graph and its moves.
 const BYTES_PER_NODE: usize = 512;
 
-/// The maximum number of positions that one search for a cycle visits. The limit bounds how long the walk takes,
-/// because it makes such a search for each reversible move.
+/// The maximum number of positions that one search for a cycle of moves visits. A walk through a repertoire makes such
+/// a search for each reversible move, so the limit bounds how long the walk takes.
 const MAX_CYCLE_SEARCH: usize = 2000;
 
 /// A walk through the positions of a repertoire that computes how likely a game is to reach each of them. If the side
@@ -51,7 +51,7 @@ pub(super) struct Walk<'a> {
 pub(super) type AnswerOf<'a> =
     &'a mut dyn FnMut(&Keyed<VariantPosition>, f64) -> Result<Option<Vec<TreeMove>>>;
 
-/// A graph of the positions that a walk through a repertoire has visited. Node 0 is the start position.
+/// A graph of the positions that a [`Walk`] through a repertoire has visited. Node 0 is the start position.
 pub(super) struct ReachGraph {
     start: VariantPosition,
     /// Maps the identity of a position to the index of its node.
@@ -66,7 +66,7 @@ pub(super) struct ReachGraph {
     last: usize,
 }
 
-/// A position in the graph of a repertoire, with the probability that a game reaches it.
+/// A position in a [`ReachGraph`], with the probability that a game reaches it.
 pub(super) struct ReachNode {
     /// The sum of the probabilities of all paths to the position. It can exceed 1 if the player has several moves in
     /// a position.
@@ -80,7 +80,7 @@ pub(super) struct ReachNode {
     pub is_source_end: bool,
 }
 
-/// A move between two positions in the graph of a repertoire, with its probability.
+/// A move between two positions in a [`ReachGraph`], with the probability that it is played.
 pub(super) struct Edge {
     pub to: u32,
     pub mv: BookMove,
@@ -99,7 +99,8 @@ pub(super) struct Edge {
     is_reversible: bool,
 }
 
-/// The share of all games that a repertoire still covers after a certain half-move of the opponent.
+/// The share of all games that a repertoire still covers after a certain half-move of the opponent. A repertoire covers
+/// a game as long as it answers every move of the opponent.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
 pub struct Coverage {
     /// The number of the half-move, from 1. It is one of the opponent's.
@@ -305,8 +306,8 @@ impl ReachGraph {
     }
 
     /// Returns the probability that a game reaches each position of the graph, in the order of the nodes. Unlike
-    /// [`ReachNode::reach`], the result also takes into account the last moves of paths that the walk did not follow
-    /// further because they had the maximum length.
+    /// [`ReachNode::reach`], the result includes the probability of the last move of each path that ended because it
+    /// had the maximum length.
     pub(super) fn reach(&self) -> Vec<f64> {
         let mut reach = vec![0.0; self.nodes.len()];
         reach[0] = 1.0;
@@ -377,8 +378,8 @@ impl ReachGraph {
         position_after(&self.start, self.line(id))
     }
 
-    /// Returns, for each half-move of the opponent, the share of all games that the repertoire still covers after it,
-    /// in the order of the half-moves. `color` is the side of the repertoire.
+    /// Returns, for each half-move of the opponent, the share of all games in which the repertoire has answered every
+    /// move up to it. The elements are in the order of the half-moves. `color` is the side of the repertoire.
     pub(super) fn coverage(&self, color: Color) -> Vec<Coverage> {
         let first = usize::from(self.start.turn() == color) + 1;
         let mut share = 1.0 - self.lost.get(&0).copied().unwrap_or(0.0);

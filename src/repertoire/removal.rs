@@ -41,12 +41,12 @@ impl RemovedMoves {
         self.moves.is_empty()
     }
 
-    /// Appends the games in `text` to `out`, without the moves of this set and the moves after them. A move is removed
-    /// wherever its position occurs. Tags, comments, and the order of the remaining moves and variations stay
-    /// unchanged. `games` must be a reader of the whole `text`.
+    /// Copies the games in `text` to `out`, without the moves in this set and the moves that follow them. A move is
+    /// removed in every game that reaches its position. Tags, comments, and the order of the remaining moves and
+    /// variations stay unchanged. `games` must be a reader of the whole `text`.
     ///
-    /// If a removed move has variations, the first variation that still has moves takes the place of the move in the
-    /// line. The other variations become alternatives to the first move of this variation.
+    /// If a removed move has variations, the first variation that still has moves replaces the removed move and its
+    /// continuation. The other variations become alternatives to the first move of this variation.
     pub(super) fn cut(&self, text: &[u8], mut games: GameReader<'_>, out: &mut Vec<u8>) {
         let mut copied = 0;
         while games.next_game() {
