@@ -235,8 +235,8 @@ impl Sidecar {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, is malformed, contradicts itself, or has another version of the
-    /// format.
+    /// Returns an error if the file cannot be read, is malformed, contradicts itself, or has an unsupported version of
+    /// the format.
     pub(super) fn read(directory: &Path) -> Result<Option<Sidecar>> {
         let path = directory.join(SIDECAR);
         if fs::symlink_metadata(&path).is_err_and(|err| is_absent(&err)) {
