@@ -263,10 +263,10 @@ impl BufferedFile {
         }
     }
 
-    /// Creates a buffered writer for a text that will contain its own checksum. The caller must write the placeholder
-    /// [`UNSEALED`] within the first 4 KiB of the text. [`finish`](BufferedFile::finish) replaces the zeros of the
-    /// placeholder with the checksum of the whole text. [`check_text_replaceable`] later uses the checksum to recognize
-    /// an unchanged file. If the output is a pipe or a device, the zeros remain.
+    /// Creates a buffered writer for a text file that will contain its own checksum. The caller must write the
+    /// placeholder [`UNSEALED`] within the first 4 KiB of the text. [`finish`](BufferedFile::finish) replaces the zeros
+    /// of the placeholder with the checksum of the whole text. [`check_text_replaceable`] later uses the checksum to
+    /// recognize an unchanged file. If the output is a pipe or a device, the zeros remain.
     pub fn sealed(file: AtomicFile) -> BufferedFile {
         BufferedFile {
             is_sealed: file.is_seekable(),

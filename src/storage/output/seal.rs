@@ -25,8 +25,8 @@ const SEAL_DIGITS: usize = 16;
 /// writes into a text file.
 const SEARCHED_BYTES: u64 = 4096;
 
-/// Creates an output file for a text at `path`. An existing file is replaced only in three cases: if `force` is `true`,
-/// if the file is empty, or if it has not been changed since polybook wrote it.
+/// Creates a text output file at `path`. An existing file is replaced only in three cases: if `force` is `true`, if the
+/// file is empty, or if it has not been changed since polybook wrote it.
 ///
 /// # Errors
 ///

@@ -416,8 +416,8 @@ fn remove_abandoned(target: &Target, is_own: Option<IsOwnFile>) -> Result<()> {
 }
 
 /// Removes the temporary directories that killed processes with the same target have left. `is_own` decides which files
-/// in them may be removed. Call this function only if `target` will not be written again, because writing it also
-/// removes these directories.
+/// in them may be removed. Needed only if no process will write `target` again, because each process that writes it
+/// removes these directories first.
 ///
 /// # Errors
 ///
@@ -625,8 +625,9 @@ fn remove_left_behind(parent: &Path, own: &Path) {
     }
 }
 
-/// Returns `true` if `found` is the metadata of a directory that belongs to the same user as this process's own
-/// temporary directory, and that only this user can access. `own` is the metadata of the own directory.
+/// Returns `true` if a directory belongs to the user of this process and only this user can access it. `found` is the
+/// metadata of the directory. `own` is the metadata of this process's temporary directory, which belongs to the same
+/// user.
 fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
     #[cfg(unix)]
     {
