@@ -87,15 +87,15 @@ pub struct Args {
     filters: ExplorerFilterArgs,
 }
 
-/// The treatment of games without a result. They are either shown in a column of their own or left out.
+/// The treatment of games without a result: the table of moves shows them in a column of their own, or leaves them out.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum UnfinishedGames {
     List,
     Skip,
 }
 
-/// The value by which the moves of a position are sorted for printing: the number of games, the score, the rating or
-/// the UCI notation.
+/// The value by which the moves of a position are sorted for printing: the number of games, the score, the mean rating
+/// of the players who played the move, or its UCI notation.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
 enum MoveOrder {
     Games,
@@ -250,8 +250,8 @@ fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
     }
 }
 
-/// Returns the numbers of wins, draws and losses in the finished games in which a move was played. If the query names a
-/// player, these are the wins and losses of this player. Otherwise, they are those of the side to move, `turn`.
+/// Returns the numbers of wins, draws and losses in the finished games with the move `played`. If the query names a
+/// player, the results are those of this player. Otherwise, they are those of the side to move, `turn`.
 fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
     let [wins, losses] = match &played.player {
         Some(player) => [player.wins, player.losses],
@@ -273,7 +273,7 @@ fn player_score(results: Wdl) -> Option<f64> {
     (results.games() > 0).then(|| (1000.0 * results.score()).round() / 10.0)
 }
 
-/// Returns the score, in percent, of the player whom the query names, in all games that reached the position. Returns
+/// Returns the score in percent, in all games that reached the position, of the player whom the query names. Returns
 /// `None` if the query names no player or if no game is finished.
 fn total_score(answer: &Answer) -> Option<f64> {
     let player = answer.player.as_ref()?;
@@ -368,8 +368,8 @@ fn document(
     document
 }
 
-/// The values that a table of moves shows in addition to the results: the evaluations and, if the user requested them,
-/// the mean times that players took for the moves.
+/// The position whose moves a table shows, and the values that the table shows in addition to the results: the
+/// evaluations and, if the user requested them, the mean times that players took for the moves.
 struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,

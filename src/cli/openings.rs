@@ -67,7 +67,7 @@ pub struct Args {
     filters: ExplorerFilterArgs,
 }
 
-/// The key by which openings are sorted for printing.
+/// The value by which openings are sorted for printing, such as the number of games.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
 enum OpeningOrder {
     Points,
@@ -78,8 +78,8 @@ enum OpeningOrder {
     Last,
 }
 
-/// The minimum number of finished games that an opening needs to be marked as weaker or stronger than the average. With
-/// fewer games, a difference has little meaning.
+/// The minimum number of finished games that an opening needs to be marked as `weaker` or `stronger`. With fewer games,
+/// the difference between the score and the expected score has little meaning.
 const LIKELY_GAMES: u64 = 10;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -187,8 +187,8 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
 }
 
 /// Returns a table of openings as a JSON document. Each element of `rows` contains a row, and `true` if the row is a
-/// variation of the last family before it. `of_player` is `true` if all games are those of one player. The results are
-/// then the player's.
+/// variation of the opening in the last row that is not a variation. `of_player` is `true` if all games are those of
+/// one player. The results are then the player's.
 fn document(
     table: &OpeningTable,
     rows: &[(&OpeningRow, bool)],
@@ -219,8 +219,9 @@ fn document(
     Ok(document)
 }
 
-/// Formats a table of openings as text. Each element of `rows` contains a row, and `true` if the row is a variation,
-/// which is indented. `of_player` is `true` if all games are those of one player. The results are then the player's.
+/// Formats a table of openings as text. Each element of `rows` contains a row, and `true` if the row is a variation of
+/// an opening. Variations are indented. `of_player` is `true` if all games are those of one player. The results are
+/// then the player's.
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
     let all_games = counted(table.all_games, "game");
     let is_part = table.results.games < table.all_games;

@@ -162,8 +162,8 @@ fn variants(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// Formats the bytes of a header as a table with eight bytes per line. Each byte is right-aligned in a column of five
-/// characters.
+/// Formats the bytes of a header as a table with eight bytes per line. A byte is shown as its ASCII character or as an
+/// escape such as `\n`, right-aligned in a column of five characters.
 fn cells(data: &[u8]) -> String {
     let mut text = String::new();
     for row in data.chunks(8) {

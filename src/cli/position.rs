@@ -48,8 +48,8 @@ pub struct PositionArgs {
     position: Vec<String>,
 }
 
-/// The file in which a position will be looked up, and the variant of the positions in the file. Error messages mention
-/// both.
+/// The file in which a position will be looked up, and the variant of the positions in the file. The error message for
+/// an invalid position mentions both.
 pub struct Searched<'a> {
     pub file: &'a Path,
     /// The variant of all positions in the file, or `None` if the file does not state exactly one variant.
@@ -72,8 +72,8 @@ impl PositionArgs {
         Ok((variant, self.position_in(variant, &searched)?))
     }
 
-    /// Returns the variant that the user named. If the user named none, returns the variant of the file, `of_file`. If
-    /// this is `None` too, returns standard chess.
+    /// Returns the variant that the user named. If the user named none, returns `of_file`, the variant of the file in
+    /// which the position will be looked up. If this is `None` too, returns standard chess.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
         self.variant.or(of_file).unwrap_or_default()
     }
@@ -187,8 +187,8 @@ pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow
 
 /// Returns an error if a file contains positions of other variants, but not of the variant `asked`. Positions of
 /// different variants can have the same key, so a look-up could return wrong moves. `own` contains the names of the
-/// variants in the file. If none of these names is known, the file is accepted for every variant. `argument` is the
-/// path of the file in the error message.
+/// variants in the file. If none of these names is known, returns no error. `argument` is the path of the file in the
+/// error message.
 pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::Result<()> {
     let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
     if known.is_empty() || known.iter().any(|own| own.is_played_like(asked)) {
@@ -203,8 +203,9 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
 }
 
 /// Returns an error if a look-up of positions of the variant `asked` in `index` could find positions of another
-/// variant. The index was made with `make-book --leveldb`. If it contains several variants, it can be used only for
-/// variants whose position keys differ from those of all other variants.
+/// variant. The index was made with `make-book --leveldb`. If it contains several variants, only positions of variants
+/// with a number of their own can be looked up, because the number makes their keys differ from those of all other
+/// variants.
 pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
     match index.variant().only() {
         Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),

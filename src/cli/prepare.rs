@@ -177,7 +177,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The two players as the printed text describes them: the names of the opponent, and the color of the user, who
+/// The descriptions of the two players in the printed text: the names of the opponent, and the color of the user, who
 /// prepares for this opponent.
 struct ShownPlayers {
     theirs: String,
@@ -302,7 +302,7 @@ fn opening(mv: &PreparedMove) -> &'static str {
     mv.opening.map_or("", |opening| opening.name)
 }
 
-/// Formats a line that the user should study as a row of a table. `start` is the first position of the line.
+/// Formats `line`, which the user should study, as a row of a table. `start` is the first position of the line.
 fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
     let opening = line.opening.map(|opening| opening.name);
     let details = opening.into_iter().chain(line.gap.then_some("gap"));

@@ -65,7 +65,8 @@ impl Context {
     }
 }
 
-/// The progress bar on the terminal, or `None`. It is stored here so that a signal handler can remove the bar.
+/// The progress bar that is currently on the terminal, or `None` if there is none. It is stored here so that a signal
+/// handler can remove the bar.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// A progress bar on standard error. A separate thread draws the bar until this value is dropped.
@@ -100,7 +101,8 @@ impl Bar {
         })
     }
 
-    /// Creates the progress bar of `make-book`, which shows the current phase and the number of games.
+    /// Creates the progress bar of `make-book`, which shows the current phase and the number of games that `progress`
+    /// contains.
     pub fn of_make_book(progress: Arc<Progress>, context: Context) -> Bar {
         let start = Instant::now();
         let mut read_for = Duration::ZERO;
@@ -204,8 +206,8 @@ fn draw_target() -> ProgressDrawTarget {
 
 /// Returns the target on which the progress bar is drawn: standard error, without the last column of the window.
 ///
-/// The bar would fill the whole line. On a Windows console, a character in the last column moves the cursor to the next
-/// line. Each update of the bar would then start a new line.
+/// Without this limit, the bar would fill the whole line. On a Windows console, a character in the last column moves
+/// the cursor to the next line, so each update of the bar would start a new line.
 #[cfg(windows)]
 fn draw_target() -> ProgressDrawTarget {
     let console = console::Term::buffered_stderr();
@@ -215,7 +217,7 @@ fn draw_target() -> ProgressDrawTarget {
     )
 }
 
-/// The number of times per second that the progress bar is redrawn on Windows. It equals the default on other
+/// The maximum number of times per second that the progress bar is redrawn on Windows. It equals the default on other
 /// systems.
 #[cfg(windows)]
 const DRAWS_A_SECOND: u8 = 20;

@@ -41,7 +41,7 @@ pub struct MemoryArgs {
 }
 
 impl ResourceArgs {
-    /// Returns the number of threads to use. 0 means one thread per core.
+    /// Returns the number of threads that the user requested, or 0, which means one thread per core.
     pub fn threads(&self) -> usize {
         self.threads.map_or(0, usize::from)
     }

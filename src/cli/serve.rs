@@ -43,12 +43,12 @@ use super::{
     weighting::one_of,
 };
 
-/// The maximum time for which a shutdown waits for requests that are still being answered. Requests that make books are
-/// cancelled instead.
+/// The maximum time for which the server, when it shuts down, waits for requests that are still being processed. It
+/// does not wait for requests that make books, but cancels them.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(3);
 
-/// The time for which the server waits for the indexes before it serves a page that shows their progress. The indexes
-/// of small files are usually complete by then, so no progress needs to be shown.
+/// The time for which the server waits until the indexes of its sources are complete. After this time, it serves a page
+/// that shows their progress. The indexes of small files are usually complete earlier.
 const INDEX_WAIT: Duration = Duration::from_secs(1);
 
 /// Show games in the browser, and answer the requests of Lichess's opening explorer API
@@ -140,7 +140,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns the number of threads to use. 0 means one thread per core.
+    /// Returns the number of threads that the user requested, or 0, which means one thread per core.
     fn threads(&self) -> usize {
         self.threads.map_or(0, usize::from)
     }
@@ -149,8 +149,8 @@ impl Args {
 /// The advice that an error message contains if an index cannot be written to the cache.
 const NOT_KEPT: &str = "the index cannot be kept for the next start: add --no-cache to make the index in a temporary directory";
 
-/// Adds the advice [`NOT_KEPT`] to an error if it concerns a file in the cache. Returns other errors unchanged. `cache`
-/// is `None` if the user gave `--no-cache`.
+/// Adds the advice [`NOT_KEPT`] to an error if it concerns a file in `cache`, the cache of indexes. Returns other
+/// errors unchanged. `cache` is `None` if the user gave `--no-cache`.
 fn explain_cache(err: anyhow::Error, cache: Option<&Cache>) -> anyhow::Error {
     let path = match err.downcast_ref() {
         Some(Error::Io { path, .. }) => path,
@@ -243,8 +243,8 @@ fn warn_of_unknown_names(
     Ok(())
 }
 
-/// Prints a warning for each PGN file that no longer exists at the path from which it was indexed. The server can count
-/// the games of such a file, but cannot return their texts.
+/// Prints a warning for each PGN file of `sources` that no longer exists at the path from which it was indexed. The
+/// server can count the games of such a file, but cannot return their texts.
 fn warn_of_missing_files(sources: &[ServedSource<'_>], explorer: &Explorer, context: Context) {
     for source in sources {
         let of_source = Filters {
@@ -300,8 +300,8 @@ struct ServedSource<'a> {
     cached: Option<CachedIndex>,
 }
 
-/// Returns an error if `path` is a counts directory or an SQLite database, because the server cannot show them as a
-/// source.
+/// Returns an error if `path`, a source that the user named, is a counts directory or an SQLite database. The server
+/// can show only sources that contain games.
 fn refuse_results(path: &Path) -> polybook::Result<()> {
     let name = path.display();
     let problem = match FileKind::of(path) {
@@ -318,8 +318,8 @@ fn refuse_results(path: &Path) -> polybook::Result<()> {
     Err(Error::file(path, problem))
 }
 
-/// Checks the sources that the user named, and locates their indexes in the cache. Returns an error if a source is
-/// neither an index nor a file, or if two sources have the same name.
+/// Checks the sources that the user named, and determines where their indexes are in `cache`. Returns an error if a
+/// source is neither an index nor a file, or if two sources have the same name.
 fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<ServedSource<'a>>> {
     let mut sources: Vec<ServedSource<'a>> = Vec::new();
     for path in &args.sources {
@@ -347,9 +347,9 @@ fn sources<'a>(args: &'a Args, cache: Option<&Cache>) -> anyhow::Result<Vec<Serv
     Ok(sources)
 }
 
-/// Opens the indexes of all sources. If this takes longer than [`INDEX_WAIT`], shows the progress on a page that
-/// `listener` serves until the indexes are open. Returns the explorer, and `true` if the address of the page was
-/// printed.
+/// Opens the indexes of all sources as one explorer. If this takes longer than [`INDEX_WAIT`], prints the address of
+/// `listener`, and serves a page there that shows the progress until the indexes are open. Returns the explorer, and
+/// `true` if the address was printed.
 fn open_while_answering(
     sources: &[ServedSource<'_>],
     args: &Args,
@@ -464,7 +464,7 @@ fn cache(args: &Args) -> anyhow::Result<Cache> {
     Cache::new(directory).context(NOT_KEPT)
 }
 
-/// Prints the address of the page, and opens it in the browser if `--open` is given.
+/// Prints `address`, at which the server listens, and opens it in the browser if `--open` is given.
 fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Result<()> {
     if !address.ip().is_loopback() {
         context.say("warning: anyone who reaches this port can read the games\n");
@@ -504,9 +504,9 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     Ok(())
 }
 
-/// Returns the IP address of this machine in its network, or `None` if it has none. The result is IPv4 or IPv6, like
-/// the server's address `listening`. To find the result, the function connects a UDP socket. Connecting sends no
-/// packets.
+/// Returns the IP address of this machine in its network, or `None` if it has none. The result is an IPv4 or IPv6
+/// address, like `listening`, the address of the server. The function finds the address by connecting a UDP socket,
+/// which sends no packets.
 fn network_address(listening: SocketAddr) -> Option<IpAddr> {
     // These addresses are reserved for documentation, so no machine has them.
     let (any, remote): (IpAddr, IpAddr) = match listening {
@@ -525,8 +525,8 @@ fn network_address(listening: SocketAddr) -> Option<IpAddr> {
     (!found.is_loopback() && !found.is_unspecified()).then_some(found)
 }
 
-/// Serves requests until a signal ends the program. Then waits for requests that are still being answered, but at
-/// most [`SHUTDOWN_WAIT`].
+/// Serves requests until a signal ends the program. Then waits, for at most [`SHUTDOWN_WAIT`], until the requests that
+/// are still being processed have been answered.
 fn until_signal(listening: Listening) -> anyhow::Result<()> {
     let stop = Stop::default();
     let (ended, end) = mpsc::channel();

@@ -52,7 +52,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A position, its moves in a book or database, and `true` if the book or database contains no moves at all.
+/// A position, its moves in a book or database, and `true` if the book or database contains no moves of any position.
 type PositionMoves = (VariantPosition, Vec<ShownMove>, bool);
 
 #[derive(Serialize)]
@@ -72,7 +72,8 @@ struct ShownMove {
     eval: Option<Eval>,
 }
 
-/// The results of the games in which a move was played. Only databases contain results.
+/// The results of the games in which a move was played, and whether a book may play the move. A [`ShownMove`] has this
+/// value only if it comes from an OOBS database, because a book contains no results.
 #[derive(Serialize)]
 struct ShownGames {
     wins: u64,
@@ -159,8 +160,8 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
 }
 
 /// Returns the position that the options describe, and its moves in `file`, an SQLite database of opening moves. The
-/// weight of each move is the weight in a book made from the whole database. Returns no moves if the database does not
-/// contain the position.
+/// weight of each move is the weight that it would have in a book made from the whole database. Returns no moves if the
+/// database does not contain the position.
 fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
     let variant = of_database(&args.book, &obs, args.position.variant)?;

@@ -23,7 +23,7 @@ use polybook::{
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// The function to call when a signal ends the program, or `None`. The server sets a function that waits for requests
-/// that are still being answered.
+/// that are still being processed.
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
 type Farewell = Box<dyn FnOnce() + Send>;

@@ -22,7 +22,7 @@ use super::{
 /// An upper bound on the memory that positions read from a file need, in bytes per byte of the file.
 const MEMORY_PER_BYTE: usize = 16;
 
-/// The option of `make-book` that writes an opening suite. It is named in the error message if the user gives options
+/// The option of `make-book` that writes an opening suite. An error message names it if the user gives other options
 /// for suites without this option.
 pub const ONLY_SUITE: &str = "--suite";
 
@@ -85,8 +85,8 @@ pub struct SuiteArgs {
     opcodes: bool,
 }
 
-/// Returns the text that follows the number of a suite's lines or positions in a summary, such as ` of 8 half-moves`.
-/// `plies` is the length of the lines in half-moves.
+/// Returns the text that states the length of a suite's lines in a summary, such as ` of 8 half-moves` for lines or `
+/// after 8 half-moves` for positions. It follows the number of lines or positions. `plies` is the length in half-moves.
 pub fn length_suffix(format: SuiteFormat, plies: usize) -> String {
     let plies = counted(plies as u64, "half-move");
     match format {

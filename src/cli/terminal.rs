@@ -131,7 +131,7 @@ impl Output {
         Ok(Output(Shown::new(BufferedFile::sealed(file), is_terminal)))
     }
 
-    /// Returns `true` if the output will contain a checksum of its text when it is complete.
+    /// Returns `true` if the output is a file that will contain a checksum of its text when it is complete.
     pub fn is_sealed(&self) -> bool {
         self.0.out.is_sealed()
     }

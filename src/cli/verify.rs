@@ -161,7 +161,7 @@ fn texts(faults: &[impl ToString]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }
 
-/// Returns `true` if an error comes from the operating system.
+/// Returns `true` if an error comes from the operating system, for example because a file cannot be read.
 fn is_system_error(err: &anyhow::Error) -> bool {
     let own = err.downcast_ref().map(polybook::Error::kind);
     err.is::<io::Error>() || own == Some(ErrorKind::Io)
@@ -228,9 +228,9 @@ fn verify_repertoire(
     Ok(())
 }
 
-/// Returns an error that lists `faults`, if there are any. `name` is the name of the file in the message. `thing`
-/// follows the word `this` in the message, such as `suite contains invalid entries`. `advice` says what the user should
-/// do.
+/// Returns an error that lists `faults`, if there are any. The message consists of `name` (the name of the file), the
+/// word `this`, `thing` (such as `suite contains invalid entries`), the faults, and `advice`, which says what the user
+/// should do.
 fn refuse_faults(name: &str, thing: &str, faults: &[String], advice: &str) -> anyhow::Result<()> {
     anyhow::ensure!(
         faults.is_empty(),
@@ -244,9 +244,9 @@ fn refuse_faults(name: &str, thing: &str, faults: &[String], advice: &str) -> an
     Ok(())
 }
 
-/// Checks a file as an opening suite, and prints a report. If the file is not a suite, returns `refusal`, the error
-/// that says why it is not a book. `book` is the path that the user gave, and `file` is the path to open. They differ
-/// if the user named a pipe.
+/// Checks a file that is not a book as an opening suite, and prints a report. If the file is not a suite either,
+/// returns `refusal`, the error that says why it is not a book. `book` is the path that the user gave, and `file` is
+/// the path to open. They differ if the user named a pipe.
 fn verify_suite(
     args: &Args,
     book: &Path,

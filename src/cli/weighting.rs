@@ -93,9 +93,11 @@ fn score_percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A requirement of an option in [`WeightingArgs`]. An option has no effect if its requirement is not met. Each variant
-/// implies the earlier ones: an option that needs weights also needs a book. The discriminant of a variant is the index
-/// of its first option in the list in [`WeightingArgs::given`], which is sorted by requirement.
+/// The input or output that an option in [`WeightingArgs`] requires. Without it, the option has no effect. Each variant
+/// implies the earlier ones: an option that needs weights also needs a book.
+///
+/// [`WeightingArgs::given`] contains a list of all options, sorted by requirement. The discriminant of a variant is the
+/// index of the first option in this list that has the requirement.
 #[derive(Copy, Clone)]
 pub enum Requirement {
     /// The games in which the moves were played, which a Polyglot book does not contain.
@@ -129,7 +131,7 @@ impl WeightingArgs {
         given.map(|option| option.1)
     }
 
-    /// Returns `Some("--minimax")` if the user gave this option, otherwise `None`.
+    /// Returns the name `--minimax` if the user gave this option, otherwise `None`. The name is used in error messages.
     pub fn minimax(&self) -> Option<&'static str> {
         self.minimax.map(|_| "--minimax")
     }
@@ -139,8 +141,8 @@ impl WeightingArgs {
         self.min_game
     }
 
-    /// Returns the filter for moves that the options describe. If `--min-game` is not given, the minimum number of
-    /// games comes from `default`.
+    /// Returns the filter for moves that the options describe. If `--min-game` is not given, takes the minimum number
+    /// of games from `default`.
     pub fn move_filter(&self, default: &MoveFilter) -> MoveFilter {
         MoveFilter {
             min_game: self.min_game.unwrap_or(default.min_game),

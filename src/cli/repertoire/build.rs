@@ -110,19 +110,21 @@ pub struct Args {
 const PLAYER: &str = "Keep games in which the player with the color of the repertoire has a name that contains NAME. \
                       If the option is given several times, games that match any of the names are kept";
 
-/// The number of games at the start of a file that [`owner_of`] examines, rounded up to whole batches.
+/// The approximate number of games at the start of a file that [`owner_of`] examines. It reads whole batches of games
+/// until it has examined at least this number.
 const EXAMINED_GAMES: usize = 1000;
 
 /// The minimum number of games that a file must contain for [`owner_of`] to return a name.
 const MIN_EXAMINED_GAMES: usize = 10;
 
-/// The maximum length of a name that [`owner_of`] returns.
+/// The maximum length of a player's name that [`owner_of`] returns, in bytes.
 const MAX_OWNER_BYTES: usize = 100;
 
-/// Returns the name of the player whose own games the PGN file `path` contains: a player of at least nine in ten of the
-/// first games, who has White in at least one of them and Black in at least one. Returns `None` if there is no such
-/// player or if there are two, as in a match, if the file contains fewer than [`MIN_EXAMINED_GAMES`] games, or if `path` is not a PGN file that can be
-/// read twice.
+/// Returns the name of the player whose own games the PGN file `path` contains. This is a player who played at least
+/// nine in ten of the first [`EXAMINED_GAMES`] games, at least one of them with White and one with Black.
+///
+/// Returns `None` if there is no such player, or if there are two, as in a match. Also returns `None` if the file
+/// contains fewer than [`MIN_EXAMINED_GAMES`] games, or if `path` is not a PGN file that can be read twice.
 fn owner_of(path: &Path) -> anyhow::Result<Option<String>> {
     if !is_regular_file(path)? || FileKind::of(path)? != FileKind::Other || is_book_or_empty(path)?
     {

@@ -331,8 +331,9 @@ fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(out.commit()?)
 }
 
-/// Returns the path of the repertoire for each side, and the paths of the games to check. The path is `None` for a side
-/// without a repertoire. Returns an error if the user named no repertoire, no side of the repertoire, or no games.
+/// Returns the path of the repertoire for each side, and the paths of the files with the games to check. The first path
+/// is `None` for a side without a repertoire. Returns an error if the user named no repertoire, no side of the
+/// repertoire, or no games.
 fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), Usage> {
     let usage = |text: &str| Usage(text.to_owned());
     let mut repertoires = ByColor {
@@ -391,8 +392,8 @@ fn name_of(side: Side) -> &'static str {
     }
 }
 
-/// Formats the move with which a game left the repertoire, with its move number, as in `12. Nf3`. Returns `the start`
-/// if the repertoire has no move in the game's first position.
+/// Formats the move of `departure`, with which a game left the repertoire, with its move number, as in `12. Nf3`.
+/// Returns `the start` if the repertoire has no move in the game's first position.
 fn numbered(departure: &Departure) -> String {
     match (&departure.number, &departure.mv) {
         (Some(number), Some(mv)) => format!("{number} {mv}"),
@@ -400,7 +401,8 @@ fn numbered(departure: &Departure) -> String {
     }
 }
 
-/// Formats `moves`, the moves of the repertoire in the position in which `side` left the repertoire.
+/// Formats `moves`, the moves of the repertoire in the position in which `side` left the repertoire. The result is, for
+/// example, `not Nf3` if the player left the repertoire, and `known: Nf3` if the opponent did.
 fn known_moves(side: Side, moves: &[String]) -> String {
     match (side, moves) {
         (_, []) => "no move is known".to_owned(),

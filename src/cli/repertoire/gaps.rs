@@ -198,8 +198,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the names of the opponent, who has the color `color`, and the number of games that were read. Prints nothing
-/// if `filter` contains no names of this player. `first_moves` are the moves of these games in the first position.
+/// Prints the names of the opponent, who has the color `color`, and the number of the opponent's games. This number is
+/// the sum of the games of `first_moves`, the moves that these games contain in the first position. Prints nothing if
+/// `filter` contains no names of this opponent.
 fn say_opponent(filter: &GameFilter, first_moves: &[TreeMove], color: Color, context: Context) {
     let names = match color {
         Color::White => &filter.white,
@@ -218,8 +219,8 @@ fn say_opponent(filter: &GameFilter, first_moves: &[TreeMove], color: Color, con
 }
 
 /// Writes the repertoire and the new moves in `found` to `out`. The new moves answer gaps (moves of the opponent that
-/// the repertoire does not answer). `start` is the position at which the search for gaps began. `opener` contains the
-/// settings of the command.
+/// the repertoire does not answer). `start` is the position at which the search for gaps began. `opener` contains
+/// settings of the command, such as the memory budget.
 fn write(
     args: &Args,
     out: RepertoireFile,
@@ -256,7 +257,8 @@ fn write(
 
 /// Prints up to two messages about the search for gaps. A gap is an opponent's move that the repertoire does not
 /// answer. The first message names the likeliest line after which the source has no games. It is printed only if this
-/// line is likelier than every gap. The second message says how many of the first `add` gaps got no answer.
+/// line is likelier than every gap. The second message says how many of the first `add` gaps got no answer. `add` is
+/// the number of gaps that the user wanted to answer.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
     if let Some(end) = found
@@ -279,8 +281,9 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     }
 }
 
-/// Returns the number of added answers as text, and how many of them were played in a single game. `has_results` is
-/// `false` if the source contains only weights, and no numbers of games.
+/// Returns a text with the number of answers in `found` that were added to the repertoire, and the number of these
+/// answers that were played in a single game only. `has_results` is `false` if the source contains only weights, and no
+/// numbers of games.
 fn added_text(found: &Gaps, has_results: bool) -> String {
     let games = found.gaps.iter().filter_map(|gap| gap.answer_games);
     let added = games.clone().count() as u64;
@@ -294,7 +297,7 @@ fn added_text(found: &Gaps, has_results: bool) -> String {
 
 /// Formats the report on the gaps of a repertoire. A gap is an opponent's move that the repertoire does not answer. The
 /// first part of the report states the share of games that are still in the repertoire after each half-move. It leaves
-/// out half-moves that do not change this share. The second part lists the gaps.
+/// out half-moves after which this share is the same as before. The second part lists the gaps.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
     let mut last = None;

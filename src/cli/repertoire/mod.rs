@@ -175,15 +175,16 @@ impl Opener {
         Ok(known)
     }
 
-    /// Reads the moves of all games and variations of the repertoire `path`, a PGN file. Returns descriptions of the parts
-    /// that could not be read. Also prints them, unless the opener is quiet.
+    /// Reads the moves of all games and variations of the repertoire `path`, a PGN file. Returns descriptions of the
+    /// parts that could not be read. Also prints them, unless the user gave `--quiet` or the caller created the opener
+    /// with a quiet [`Context`].
     pub fn faults(&self, path: &Path) -> anyhow::Result<Vec<String>> {
         let repertoire = self.open(path, None, MoveSource::repertoire)?;
         Ok(repertoire.warnings().to_vec())
     }
 
-    /// Opens files as one source of moves. A single file can be of any kind, but several files must all be PGN.
-    /// `filter` selects the games to use.
+    /// Opens the files `arguments` together as one source of moves. A single file can be of any kind, but several files
+    /// must all be PGN. `filter` selects the games whose moves are used.
     pub fn sources(
         &self,
         arguments: &[PathBuf],
@@ -198,7 +199,7 @@ impl Opener {
         }
     }
 
-    /// Opens a file or directory as a source of moves. `filter` selects the games to use.
+    /// Opens a file or directory as a source of moves. `filter` selects the games whose moves are used.
     pub fn source(
         &self,
         argument: &Path,
@@ -210,7 +211,7 @@ impl Opener {
     }
 
     /// Opens the file or directory `argument` by calling `open_source` with its path and the settings of this opener.
-    /// `filter` selects the games to use. Prints warnings about games that could not be read.
+    /// `filter` selects the games whose moves are used. Prints warnings about games that could not be read.
     fn open(
         &self,
         argument: &Path,
@@ -276,7 +277,7 @@ fn title_of(color: Color) -> String {
     format!("Repertoire for {color}")
 }
 
-/// Returns an error if `out` is standard output, to which the command already prints its list.
+/// Returns an error if `out`, the value of `--out`, is standard output. The command already prints a list there.
 fn refuse_printed(out: &Path) -> Result<(), Usage> {
     if is_standard_output(out) {
         let usage = "the list and the output of --out would both go to standard output: give a file with --out";
@@ -285,15 +286,15 @@ fn refuse_printed(out: &Path) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Formats a game as an element of a JSON list. The result begins with `comma`, which the caller passes empty for the
-/// first element. Sets `comma` to `,`, so that the next element begins with a comma.
+/// Formats a game as an element of a JSON list. The result begins with the string in `comma`, which must be empty for
+/// the first element. Sets `comma` to `,`, so that the next element begins with a comma.
 fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     let game = json::to_string(game).expect("texts and numbers are JSON");
     std::mem::replace(comma, ",").to_owned() + &game
 }
 
-/// Creates an output for PGN games with comments. An output file begins with a line that contains a checksum of the
-/// file. PGN readers skip this line.
+/// Creates an output for PGN games with comments. If the output is a file, it begins with a line that contains a
+/// checksum of the file. PGN readers skip this line.
 pub fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     let mut out = Output::create(path, force)?;
     if out.is_sealed() {
