@@ -60,9 +60,9 @@ impl Posting {
         Posting(aligned << 55 | u128::from(low))
     }
 
-    /// Returns a copy of this posting whose game id is increased by `first_id`. The ids in the postings of a batch
-    /// count from the first game of the batch. If `first_id` is the id of this game in the index, the returned posting
-    /// contains the id of its game in the index.
+    /// Returns a copy of this posting with `first_id` added to its game id. Before the addition, the id counts from the
+    /// first game of a batch. If `first_id` is the id of this first game in the index, the copy contains the id that
+    /// the game of the posting has in the index.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> Posting {
         Posting(self.0 + (u128::from(first_id) << 18))

@@ -58,9 +58,9 @@ impl TableCutter {
         }
     }
 
-    /// Adds a batch of entries to the tables. The keys of the batch must be greater than the keys of all earlier
-    /// batches, except those of statistics that had to wait. Waiting statistics of earlier batches are inserted between
-    /// the entries, in the order of keys.
+    /// Adds a batch of entries to the tables. The keys of the batch must be greater than all keys of earlier batches.
+    /// Only the statistics of a position may have to wait until a later batch (see [`WaitingStats`]). Waiting
+    /// statistics of earlier batches are inserted between the entries, in the order of keys.
     pub(super) fn push(&mut self, batch: EntryBatch) {
         let entries = Arc::new(batch.entries);
         let mut part = 0..entries.len();
@@ -77,8 +77,8 @@ impl TableCutter {
     }
 
     /// Adds the waiting statistics of one earlier position to the tables, if their keys are less than `next`, the key
-    /// of the entry that the caller will add next. Returns `true` if statistics were added. More may then have to be
-    /// added.
+    /// of the entry that the caller will add next. An empty `next` means that no entry follows. Returns `true` if
+    /// statistics were added. The caller then calls the function again, because further statistics may follow.
     fn release(&mut self, next: &[u8]) -> bool {
         let mut stats = Entries::default();
         let is_due = write_due(&mut self.waiting, next, &mut stats);
@@ -126,7 +126,7 @@ impl TableCutter {
         std::mem::take(&mut self.tables)
     }
 
-    /// Adds all statistics that are still waiting, and ends the last table.
+    /// Adds the statistics of all positions that are still waiting, and ends the last table.
     pub(super) fn finish(&mut self) {
         while self.release(b"") {}
         self.end_table();

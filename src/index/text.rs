@@ -168,7 +168,7 @@ fn is_stop(err: &io::Error) -> bool {
     matches!(inner, Some(Error::Interrupted))
 }
 
-/// Checks that the path of indexed games is still that of a regular file.
+/// Checks that there is still a regular file at `path`, the path of a PGN file from which an index was made.
 ///
 /// # Errors
 ///

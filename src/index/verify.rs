@@ -137,9 +137,9 @@ impl VerifiedIndex {
         }
     }
 
-    /// If `checked` is an error which says that a file is damaged, adds this error to the faults of the index, and
-    /// returns `Ok`. Returns any other value of `checked` unchanged. The description of the fault names the damaged
-    /// file, unless it is the path `index` of the whole index.
+    /// Checks whether `checked` is an error which says that a file is damaged. If it is, adds this error to the faults
+    /// of the index, and returns `Ok`. Otherwise, returns `checked` unchanged. `index` is the path of the index. The
+    /// description of the fault names the damaged file, unless the error is about `index` as a whole.
     fn file_fault(&mut self, index: &Path, checked: Result<()>) -> Result<()> {
         match checked {
             Err(Error::File {
@@ -484,7 +484,7 @@ impl IndexCheck<'_> {
 
     /// Checks the entries that contain the results of one position by period: for all time, for each year and for each
     /// month. `subject` is the key of the position, and `games` is the number of games that the results must add up to.
-    /// `prefix` is the prefix of the LevelDB keys.
+    /// `prefix` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
     ///
     /// Returns the number of these entries, and the total number of rows in the entries for months.
     fn periods(&mut self, prefix: &[u8; 2], subject: ListKey, games: u64) -> Result<(u64, u64)> {
@@ -536,8 +536,8 @@ impl IndexCheck<'_> {
     }
 
     /// Checks and counts the items of a list or of a chunk of a list. Each item contains the id of a game or the number
-    /// of a name, which must exist. The first of these ids or numbers must be at least `least`. Returns the least value
-    /// of `least` for the next chunk, or `None` if an id or a number is invalid.
+    /// of a name, which must exist. The first id or number must be at least `least`, because ids and numbers ascend
+    /// from chunk to chunk. Returns the value of `least` for the next chunk, or `None` if an id or a number is invalid.
     fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {

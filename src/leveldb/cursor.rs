@@ -74,8 +74,8 @@ impl Database {
     /// begin with smaller keys.
     ///
     /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
-    /// counts as 128 KiB. If a block is larger, the cursor does not read the last value of the block, and returns the
-    /// location of this value instead of its bytes.
+    /// counts as 128 KiB. Only the last value of a block can be long. If a block is larger than `longest`, the cursor
+    /// reads all of the block except the last value, and returns the location of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -102,8 +102,8 @@ impl Database {
     /// Call [`advance`](DatabaseCursor::advance) to move it to the first entry.
     ///
     /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
-    /// counts as 128 KiB. If a block is larger, the cursor does not read the last value of the block, and returns the
-    /// location of this value instead of its bytes.
+    /// counts as 128 KiB. Only the last value of a block can be long. If a block is larger than `longest`, the cursor
+    /// reads all of the block except the last value, and returns the location of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -157,8 +157,8 @@ impl TableCursor {
     /// equal to `start`. This block may begin with smaller keys.
     ///
     /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
-    /// counts as 128 KiB. If a block is larger, the cursor does not read the last value of the block, and returns the
-    /// location of this value instead of its bytes.
+    /// counts as 128 KiB. Only the last value of a block can be long. If a block is larger than `longest`, the cursor
+    /// reads all of the block except the last value, and returns the location of this value instead of its bytes.
     ///
     /// # Errors
     ///
@@ -454,7 +454,8 @@ impl DatabaseCursor<'_> {
         }
     }
 
-    /// Returns the total size in bytes of the tables that the cursor has read completely. Used to show progress.
+    /// Returns the total size in bytes of the tables that the cursor has read completely. Callers use it to show
+    /// progress.
     pub(crate) fn passed(&self) -> u64 {
         self.levels.iter().map(|level| level.passed).sum()
     }

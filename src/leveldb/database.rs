@@ -150,8 +150,8 @@ impl Database {
     }
 }
 
-/// The tables of an open database, sorted by file number. The process's limit on open files bounds how many table files
-/// are kept open. Every other file is opened when its table is used.
+/// The tables of an open database, sorted by file number. Only as many table files are kept open as the process's limit
+/// on open files allows. Every other file is opened when its table is used.
 #[derive(Debug)]
 pub(super) struct Tables {
     directory: PathBuf,

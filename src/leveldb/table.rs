@@ -153,8 +153,8 @@ impl<W: Write> TableBuilder<W> {
         Ok(())
     }
 
-    /// Ends the block that was written at `handle`: keeps its last key and its handle until its entry in the table's
-    /// index is written, and clears the buffer for the next block.
+    /// Ends the block that was written at `handle`, and clears the buffer for the next block. Stores the last key and
+    /// the location of the block until the entry for this block is added to the table's index.
     fn end_block(&mut self, handle: Handle) {
         self.written = Some((self.block.last_key().to_vec(), handle));
         self.block.clear();

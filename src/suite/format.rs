@@ -121,7 +121,7 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     epd
 }
 
-/// The results of a number of games from White's point of view, and the number of games without a result.
+/// The results of a set of games from White's point of view, and the number of games without a result.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct GameStats {
     pub stats: Wdl,
@@ -141,13 +141,13 @@ impl AddAssign for GameStats {
     }
 }
 
-/// Returns the comment of an entry about the games that played or reached it: how many there are, how many of them have
-/// no result, and White's score in the others.
+/// Returns the comment of a suite entry about the games that played its line or reached its position: the number of
+/// these games, the number of those without a result, and White's score in all others.
 pub(super) fn note_of_games(results: GameStats) -> String {
     note("game", results)
 }
 
-/// Returns the comment that an entry gets about its last position: how many times games reached this position, and
+/// Returns the comment of a suite entry about its last position: how many times games reached this position, and
 /// White's score in these games. A game that reached the position twice counts twice.
 pub(super) fn note_of_times(stats: Wdl) -> String {
     let without_result = 0;

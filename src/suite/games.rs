@@ -467,8 +467,8 @@ impl<'a> CountedLine<'a> {
         }
     }
 
-    /// Plays the moves of the line from its starting position, and returns the result. Returns `None` if a move is
-    /// illegal. Determines the opening of the line only if `suite` needs it.
+    /// Replays the line: plays its moves from its starting position. Returns `None` if a move is illegal. Determines
+    /// the opening of the line only if `suite` needs it.
     fn replay(&self, suite: &Suite) -> Option<Replayed> {
         let mut pos = Keyed::new(start_of(&self.start_bytes()));
         let mut opening = suite.opening(pos.position(), "");

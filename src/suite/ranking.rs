@@ -105,8 +105,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Checks whether a position can be an entry of the suite, and returns its evaluation as EPD operations. They are
-    /// empty if the suite does not filter by evaluation.
+    /// Checks whether a position can be an entry of the suite, and returns its evaluation as EPD operations. The
+    /// returned string is empty if the suite does not filter by evaluation.
     ///
     /// Returns `None` if the position cannot be an entry, and increments the counter for the reason: `over` if the game
     /// is over, `unevaluated` if the position has no evaluation, or `outside` if the evaluation is out of range.

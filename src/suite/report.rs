@@ -105,7 +105,8 @@ impl SuiteFile {
     /// # Errors
     ///
     /// Returns an error if an entry is not a position or contains an illegal move, if there are no entries, or if the
-    /// text is binary data. The error lists all such entries, at most 11 of them by their numbers.
+    /// text is binary data. The error describes the problem of the first invalid entry, and names the places of up to
+    /// ten others.
     pub fn read(path: &Path, text: String, variant: Variant) -> Result<SuiteFile> {
         if text.contains('\0') {
             let problem = "this is a Polyglot book or other binary data, not a suite: polybook convert makes a suite \
@@ -405,7 +406,7 @@ fn is_of_book(text: &[u8]) -> bool {
     })
 }
 
-/// The lines or games of a suite that cannot be parsed.
+/// The places in the text of a suite whose entries cannot be parsed: lines that are not positions, or invalid games.
 #[derive(Default)]
 struct Unreadable {
     /// The first place with its problem, such as `line 2: FEN ...`.
@@ -429,7 +430,8 @@ impl Unreadable {
         }
     }
 
-    /// Returns an error message that lists the places, or `None` if everything was parsed.
+    /// Returns an error message that contains the first problem and lists further places, or `None` if every entry was
+    /// parsed.
     fn text(self) -> Option<String> {
         let mut text = self.first?;
         if !self.places.is_empty() {
@@ -442,7 +444,8 @@ impl Unreadable {
     }
 }
 
-/// An entry of a suite, or the place of an entry that cannot be parsed, such as `line 2`, and the problem with it.
+/// A parsed entry of a suite. If the entry cannot be parsed, the error contains its place, such as `line 2`, and the
+/// problem.
 type ReadEntry = Result<ParsedEntry, (String, String)>;
 
 /// Parses a suite of positions, which are EPDs or FENs, one in each line of `text`.
@@ -486,7 +489,8 @@ fn lines_of(text: &str) -> Vec<ReadEntry> {
     found
 }
 
-/// Parses the game that `reader` has begun as a line of a suite. If the game cannot be parsed, returns an error message.
+/// Parses the game that `reader` has begun as a line of a suite. If the game cannot be parsed, returns an error
+/// message.
 fn line_of(reader: &mut GameReader<'_>) -> Result<ParsedEntry, String> {
     let begin = reader.game_offset();
     let tags = reader.tags();
@@ -679,7 +683,7 @@ fn paired<K: Hash + Eq>(
     pairs
 }
 
-/// Returns an error if the games and players in `results` need more memory than the budget in `games`.
+/// Returns an error if the games and players in `results` need more memory than the memory budget of `games` allows.
 fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     let budget = games.memory.bytes;
     match games.inputs.first() {
@@ -702,8 +706,8 @@ const BYTES_PER_PAIR: usize = 384;
 /// An upper bound on the memory in bytes for one player, not counting the player's name, which is stored twice.
 const BYTES_PER_PLAYER: usize = 128;
 
-/// The results of one exit in all games that have been read so far. An exit is the position in which an entry of a
-/// suite ends.
+/// The results of the games of one exit, added up over the games that have been read so far. An exit is the position in
+/// which an entry of a suite ends.
 #[derive(Default)]
 struct ExitCounts {
     stats: Wdl,
@@ -712,8 +716,8 @@ struct ExitCounts {
     one_sided_pairs: u64,
 }
 
-/// The results of all games of a match that have been read so far. Players are numbered in the order in which they
-/// first occur.
+/// The results of a match, added up over the games that have been read so far. Players are numbered in the order in
+/// which they first occur.
 struct MatchCounts {
     names: Vec<String>,
     numbers: FxHashMap<String, usize>,

@@ -94,8 +94,8 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// The maximum number of lines that a search extends before it gives up. A search without this limit might never
-/// finish, because transpositions multiply the number of lines.
+/// The maximum number of lines that a search extends before it gives up. To extend a line means to look up the moves
+/// that follow it. A search without this limit might never finish, because transpositions multiply the number of lines.
 const MAX_EXTENDED_LINES: u64 = if cfg!(test) { 8_000 } else { 8_000_000 };
 
 /// A line of moves that a search for the lines of a suite extends, until the line has the length that the suite
@@ -136,8 +136,8 @@ impl SuiteLine {
 }
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Searches for the lines of the suite and ranks them. Returns the ranking, and `true` if the search stopped before
-    /// it had examined all lines, because there are too many. `path` is the file that error messages name.
+    /// Searches for the lines of the suite and ranks them. Returns the ranking, and `true` if the search stopped early
+    /// because it had extended [`MAX_EXTENDED_LINES`] lines. `path` is the file that error messages name.
     pub(super) fn rank_lines(&self, path: &Path) -> Result<(Ranking<'_>, bool)> {
         let mut lines = LineSearch {
             of: self,
@@ -182,9 +182,9 @@ impl<S: Source> SourceSuite<'_, S> {
     }
 }
 
-/// A range of numbers of games. The search for the most played lines makes several passes. Each pass finds only the
-/// lines whose number of games is in one range. The passes begin with the highest range and end when enough lines have
-/// been found, so rare lines need not be examined.
+/// A range for the number of games of a line. The search for the most played lines makes several passes, and each pass
+/// finds only the lines whose number of games is in one range. The passes begin with the highest range and end when
+/// enough lines have been found, so rare lines need not be examined.
 #[derive(Copy, Clone, Debug)]
 struct GamesRange {
     /// The minimum, inclusive.
@@ -203,16 +203,16 @@ impl GamesRange {
         is_one_number: false,
     };
 
-    /// A range that contains no line. It is used in a first pass, which only finds the highest number of games of any
-    /// line.
+    /// A range that contains no number of games. The first pass of a search uses it, because this pass only determines
+    /// the highest number of games of any line.
     const NONE: GamesRange = GamesRange {
         least: u64::MAX,
         ..GamesRange::ALL
     };
 
-    /// Returns the range for the next pass, which ends where this range begins. `next` is the highest number of games
-    /// of any line below this range, and the returned range contains it. To keep the number of passes small, the
-    /// returned range also contains at least the numbers down to seven eighths of the lower end of this range.
+    /// Returns the range for the next pass. It ends where this range begins, and contains `next`, the highest number of
+    /// games of any line below this range. To keep the number of passes small, it also contains at least the numbers
+    /// down to seven eighths of the lower end of this range, unless this range is [`GamesRange::NONE`].
     fn after(self, next: u64) -> GamesRange {
         let least = match self.least {
             u64::MAX => next,
@@ -268,9 +268,9 @@ impl<S: Source> LineSearch<'_, S> {
     }
 
     /// Makes one pass of the search, from all starting positions. Finds the lines whose number of games lies in the
-    /// field `band`, the range of this pass. If all these lines have the same number of games, the pass goes on to the
-    /// next starting position after it has found `wanted` lines from the previous one. Returns `false` if the search
-    /// stopped early because it had extended [`MAX_EXTENDED_LINES`] lines.
+    /// field `band`, the range of this pass. `wanted` is the number of lines that the suite still needs, with which
+    /// [`find_from`](Self::find_from) may end the search from a starting position early. Returns `false` if the pass
+    /// stopped early because the search had extended [`MAX_EXTENDED_LINES`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -282,10 +282,11 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Searches for the lines from one starting position, `start`, in one pass of the search. If all lines of the pass
-    /// have the same number of games, stops when `wanted` lines have been found. `start_bytes` are the bytes that
+    /// Makes one pass of the search from one starting position, `start`. If all lines of the pass have the same number
+    /// of games, stops when `wanted` lines have been found. Further lines would rank below these lines, because such
+    /// lines are ranked by their text, and the search finds them in this order. `start_bytes` are the bytes that
     /// identify `start` in the ranking. `portion` is the share of this starting position in the displayed progress.
-    /// Returns `false` if the search stopped early because it had extended [`MAX_EXTENDED_LINES`] lines.
+    /// Returns `false` if the pass stopped early because the search had extended [`MAX_EXTENDED_LINES`] lines.
     fn find_from(
         &mut self,
         start_bytes: &[u8],

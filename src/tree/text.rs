@@ -58,7 +58,7 @@ impl<S: Source> Tree<'_, S> {
 }
 
 /// Formats a move as a line of the text output, indented by its depth in the tree. The line contains the move, its
-/// evaluation, its weight or results, and the word `transposition` if the tree continues elsewhere.
+/// evaluation, its weight or results, and the word `transposition` if the moves that follow it are written elsewhere.
 fn line(branch: &Branch<'_>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);

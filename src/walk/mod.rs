@@ -94,7 +94,8 @@ pub trait Source {
     }
 
     /// Returns an error if another program has changed the file of the source since it was opened. A walk calls this
-    /// function at its end, because it could have mixed old and new moves. By default, does nothing.
+    /// function at its end, because some of its moves may come from before the change and others from after it. By
+    /// default, does nothing.
     ///
     /// # Errors
     ///
@@ -204,9 +205,9 @@ pub(crate) fn each_position(
     Ok(())
 }
 
-/// Finds a shortest line from `start` to each position whose key is in `keys`. A line consists of moves of `source`,
-/// and of legal moves to which `source` contains an answer. Returns a map from the key of each position to its line.
-/// The map does not contain the keys of positions that no line reaches.
+/// Finds a shortest line from `start` to each position whose Polyglot key is in `keys`. A line consists of moves of
+/// `source`, and of legal moves to which `source` contains an answer. Returns a map from the key of each position to
+/// its line. The map does not contain the keys of positions that no line reaches.
 ///
 /// `memory` is the memory budget.
 ///

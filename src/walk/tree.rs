@@ -196,8 +196,9 @@ struct TreeWalk<'a, S> {
 }
 
 impl<S: Source> TreeWalk<'_, S> {
-    /// Performs `task` and all tasks that result from it, and reports the moves that they visit to the caller of the
-    /// walk as one game. Tasks that exceed the limits of a game are deferred, and become separate games.
+    /// Performs `task` and all tasks that result from it. The moves that these tasks visit are passed to the callback
+    /// of the walk as the moves of one game. Tasks that exceed the limits of a game are deferred, and become separate
+    /// games.
     fn game(&mut self, task: Task) -> Result<()> {
         let line = match &task {
             Task::Expand(node) => node.line(),
@@ -372,16 +373,16 @@ pub(crate) struct Arrival<'a> {
     pub is_new: bool,
 }
 
-/// Walks breadth first from `starts`, and calls `f` with each move. The walk follows only moves that `limits` allows.
-/// It visits the moves of each position once, after a shortest line to this position. A line has at most
-/// `limits.plies() - 1` half-moves. `done` receives the progress.
+/// Walks breadth first from `starts` through the moves of `source`, and calls `f` with each move. The walk follows only
+/// moves that `limits` allows, in lines of at most `limits.plies() - 1` half-moves. It visits the moves of each
+/// position once, after a shortest line to this position. `progress` advances while the walk runs.
 ///
 /// Returns the [fingerprints](position_fingerprint) of all positions that the walk has reached.
 pub(crate) fn walk_breadth_first(
     source: &impl Source,
     starts: &[VariantPosition],
     limits: &Limits,
-    done: &mut FractionalProgress<'_>,
+    progress: &mut FractionalProgress<'_>,
     f: &mut dyn FnMut(Arrival<'_>) -> Result<()>,
 ) -> Result<SpillingSet> {
     let mut met = SpillingSet::new(limits.memory.share(4));
@@ -398,12 +399,12 @@ pub(crate) fn walk_breadth_first(
         while let Some(text) = texts.read_text()? {
             let (pos, portion) = read_waiting(&text, &starts[0]);
             let Some(before) = pos.map(Keyed::new) else {
-                done.add(portion);
+                progress.add(portion);
                 continue;
             };
             let choices = limits.choices(source, &before, portion)?;
             if choices.is_empty() {
-                done.add(portion);
+                progress.add(portion);
             }
             for choice in choices {
                 let mv = choice.mv.mv;
@@ -419,7 +420,7 @@ pub(crate) fn walk_breadth_first(
                 if is_new && ply + 1 < limits.plies() {
                     push_waiting(&mut next, after.position(), choice.portion)?;
                 } else {
-                    done.add(choice.portion);
+                    progress.add(choice.portion);
                 }
             }
         }
@@ -428,7 +429,7 @@ pub(crate) fn walk_breadth_first(
             break;
         }
     }
-    done.finish();
+    progress.finish();
     Ok(met)
 }
 

@@ -98,8 +98,8 @@ pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Returns `true` if the LevelDB key `next` does not begin with `number`, the digits of a position key. For a caller
-/// that reads keys in ascending order, starting at `number`, no later key can then begin with these digits either.
+/// Returns `true` if the LevelDB key `next` does not begin with `number`, the digits of a position key. A caller that
+/// reads keys in ascending order, starting at `number`, then knows that no later key begins with these digits either.
 #[inline]
 pub fn ends_before(number: &[u8], next: &[u8]) -> bool {
     !next.starts_with(number)

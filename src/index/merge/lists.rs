@@ -154,8 +154,8 @@ impl RangeMerge<'_> {
     /// lists. The base index is the first index with games. Its game ids are the same in the merged index, so its pages
     /// can be copied.
     ///
-    /// Stops before the page of `other`, the smallest key of a list that another index contributes. If `other` is
-    /// `None`, copies all remaining pages.
+    /// Stops before the page of `other`, the smallest key of the lists that other indexes still contribute. If `other`
+    /// is `None`, copies all remaining pages.
     fn copy_pages(&mut self, other: Option<ListKey>) -> Result<()> {
         let base = &mut self.inputs[self.base];
         while base.subject().is_none()

@@ -1,6 +1,6 @@
 //! Reading and writing integers of any number of bits, most significant bits first.
 
-/// The greatest number of bits that [`BitWriter`] writes in one step.
+/// The maximum number of bits that [`BitWriter`] writes in one step. Longer numbers are written in two steps.
 const MAX_BITS_PER_WRITE: u32 = 32;
 
 /// The number of bits that [`BitReader`] can read in one step. A step loads the next 8 bytes, but up to 7 bits of the

@@ -106,8 +106,8 @@ const MAX_INPUT_NAMES: (usize, usize) = (1000, 256 << 10);
 /// ensures that the sum of these numbers over several indexes cannot overflow.
 const MAX_TOTAL: u64 = 1 << 50;
 
-/// The description of an index of counts. Such an index contains the results of moves, but no games. The description is
-/// encoded as JSON.
+/// The description of an index of counts. Such an index contains game results, counted for each move of each position,
+/// but no games. The description is encoded as JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountedContents {
     version: u32,

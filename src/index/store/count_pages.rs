@@ -27,13 +27,13 @@ use super::{
 };
 use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove};
 
-/// The greatest number of rows of a position that is stored in a page, an entry with several positions. A row contains
-/// the results of one move in one class (speed and rating group) and month. A position with more rows is stored in
-/// separate entries, one for each period.
+/// The maximum number of rows of a position that is stored in a page (an entry with several positions). A row contains
+/// the results of one move in one class (speed and rating group) and month. If a position has more rows, its results
+/// are stored in separate entries, one for each period (all time, a year or a month).
 pub const MAX_INLINE_ROWS: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
-/// A value that a page (an entry with several positions) stores in place of the number of moves of a position. It means
-/// that the results of the position are not in the page, but in separate entries.
+/// A mark in a page (an entry with several positions) for a position whose results are not in the page, but in separate
+/// entries. It takes the place of the number of moves of the position, which is always smaller.
 const SEPARATE_MARK: u64 = MAX_INLINE_ROWS as u64 + 1;
 
 /// Returns the order of the exponential Golomb codes in which a page (an entry with several positions) stores the
@@ -44,8 +44,8 @@ fn order_of_gaps(paging: Paging, count: u64) -> u32 {
     (u64::BITS - paging.bits()).saturating_sub(count.ilog2())
 }
 
-/// The counts of one position in an index of counts, or only the number of its games if the counts are stored in
-/// separate entries.
+/// The counts of one position in an index of counts. If the counts are stored in separate entries, this is only the
+/// number of games of the position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CountedList {
     /// The rows of a position that is stored in a page.
@@ -78,8 +78,9 @@ impl CountedPage {
         self.positions.push((subject, self.rows.len(), None));
     }
 
-    /// Adds a position to the page without its rows, which are stored in separate entries for each period. `subject` is
-    /// the key of the position, which must be greater than all keys added before. `games` is the number of its games.
+    /// Adds a position to the page without its rows, which are stored in separate entries, one for each period (all
+    /// time, a year or a month). `subject` is the key of the position, which must be greater than all keys added
+    /// before. `games` is the number of its games.
     pub fn push_with_periods(&mut self, subject: ListKey, games: u64) {
         self.positions.push((subject, self.rows.len(), Some(games)));
     }
@@ -180,7 +181,8 @@ pub fn for_each_counted(
 
 /// A builder that turns sorted rows of counts into the entries of an index. A row contains the results of one move in
 /// one class (speed and rating group) and month. Most entries are pages, which contain the rows of several positions. A
-/// position with more than [`MAX_INLINE_ROWS`] rows gets separate entries, one for each period.
+/// position with more than [`MAX_INLINE_ROWS`] rows gets separate entries, one for each period (all time, a year or a
+/// month).
 #[derive(Debug)]
 pub(in crate::index) struct CountPageBuilder {
     paging: Paging,

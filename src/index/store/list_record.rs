@@ -76,9 +76,9 @@ impl ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }
 
-    /// Returns a copy of the record with `first_id` added to its game id. If the id counts from the first game of a
-    /// batch or of a smaller index, and this game has the id `first_id` in a larger index, the copy contains the game's
-    /// id in the larger index.
+    /// Returns a copy of the record with `first_id` added to its game id. Before the addition, the id counts from the
+    /// first game of a batch or of one input of a merge. If `first_id` is the id of this first game in the new index,
+    /// the copy contains the id that the game of the record has in the new index.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> ListRecord {
         ListRecord(self.0 + (u128::from(first_id) << 32))

@@ -171,8 +171,8 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Returns the offset in `page` at which this list begins. The list must have been parsed from the end part of
-    /// `page`: from a slice that ends where `page` ends.
+    /// Returns the offset in `page` at which this list begins. The list must have been parsed from a slice that ends
+    /// where `page` ends.
     pub fn start_in(&self, page: &[u8]) -> usize {
         page.len() - self.whole.len()
     }

@@ -245,8 +245,9 @@ impl Index {
         })
     }
 
-    /// Returns the results of the moves in the position with the key `subject`. Returns `None` if the index does not
-    /// contain the position. `paging` is the rule that groups positions in pages (entries with several positions).
+    /// Returns the counts of the position with the key `subject`: the results of its games, counted for each move.
+    /// Returns `None` if the index does not contain the position. `paging` is the rule that groups positions in pages
+    /// (entries with several positions).
     ///
     /// # Errors
     ///

@@ -256,8 +256,8 @@ pub(super) struct Months {
 }
 
 impl Months {
-    /// The range for rows that do not store a month. The months of all these rows are unknown, or all rows belong to
-    /// the same period.
+    /// The range for rows that do not store a month, either because the months of all rows are unknown, or because all
+    /// rows belong to the same period.
     pub(super) const NONE: Months = Months { first: 0, count: 1 };
 
     /// Returns the range of the known months in `rows`, or [`Months::NONE`] if no month is known.
