@@ -523,8 +523,8 @@ pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
 /// this pawn illegal. Does nothing for any other move.
 ///
 /// After such a move, the Polyglot key includes the en passant file, but the EPD in the database may lack the en
-/// passant square. A key that is computed from the EPD then lacks the file. [`add_uncertain`] finds the recorded note by
-/// this incomplete key, and adds the file. The note contains a move, which encodes the square.
+/// passant square. A key that is computed from the EPD then lacks the file. [`add_uncertain`] finds the recorded note
+/// by this incomplete key, and adds the file. The note contains a move, which encodes the square.
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {

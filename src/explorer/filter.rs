@@ -78,9 +78,9 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
-    /// Keeps only the first game of each group of duplicate games. Removes each game that has an earlier duplicate which also
-    /// passes the filters, moves the remaining games to the front of `games`, and returns this part of the slice.
-    /// Returns all of `games` if the query counts every duplicate.
+    /// Keeps only the first game of each group of duplicate games. Removes each game that has an earlier duplicate
+    /// which also passes the filters, moves the remaining games to the front of `games`, and returns this part of the
+    /// slice. Returns all of `games` if the query counts every duplicate.
     ///
     /// `games` contains games of `source` that pass the filters. Each element is the id of a game and the index of its
     /// move in [`PassingGames::moves`](super::fold::PassingGames::moves), which this function does not use.
