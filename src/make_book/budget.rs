@@ -7,17 +7,18 @@ use crate::storage::sort::{Memory, SHARDS};
 /// buffered pages of the Parquet columns and decoded rows, but not the metadata of the files.
 pub(super) const BYTES_PER_DIRECTORY: usize = 2 << 20;
 
-/// The maximum number of Parquet files that may be open at the same time while counts are merged. Each thread
-/// merges one range of keys, and keeps one file of every counts directory open. The limit is low because some
+/// The maximum number of Parquet files that may be open at the same time while counts are merged. Each thread merges
+/// one range of keys. For this, it keeps one file of every input counts directory open. The limit is low because some
 /// systems allow a process to open only 256 files.
 const MAX_OPEN_FILES: usize = 128;
 
-/// The preferred number of rows in a range of keys. To merge sorted counts in parallel, the keys are divided into
-/// ranges. Smaller ranges are slower, because a Parquet row group that two ranges share is read twice.
+/// The preferred number of rows in a range of keys. Threads merge sorted counts in parallel, and each thread merges the
+/// rows of one range at a time. Smaller ranges are slower, because a Parquet row group that two ranges share is read
+/// twice.
 const ROWS_PER_RANGE: u64 = 1 << 22;
 
-/// The memory limits of the stores in which a run of `make-book` collects data. A store that reaches its limit
-/// spills data to temporary files.
+/// The memory limits of the stores in which a run of `make-book` collects data. A store that reaches its limit writes
+/// data to temporary files.
 #[derive(Default)]
 pub(super) struct Budget {
     /// The budget of each tally.
@@ -42,8 +43,8 @@ pub(super) struct Merging {
     pub memory: Memory,
 }
 
-/// The size of the input counts that are already sorted by key. It decides whether they can be merged without sorting
-/// them again.
+/// The size of the input counts that are already sorted by key. This size decides whether the memory suffices to merge
+/// these counts without sorting them again.
 pub(super) struct OrderedSize {
     /// The approximate memory, in bytes, that one thread needs to read all sorted counts.
     pub memory: usize,
@@ -55,9 +56,9 @@ pub(super) struct OrderedSize {
 }
 
 impl Budget {
-    /// Divides the memory budget of `run` among its stores. Decompression, the detection of duplicates and the metadata
-    /// of input counts (`metadata` bytes) get their memory first. The rest is divided into `shares` equal parts for the
-    /// outputs and for the tallies (the stores that add up the results of moves).
+    /// Divides the memory budget of `run` among its stores. First sets memory aside for decompression, for the
+    /// detection of duplicates, and for the metadata of input counts (`metadata` bytes). Then divides the rest into
+    /// `shares` equal parts for the outputs and for the tallies (the stores that add up the results of moves).
     ///
     /// `ordered` is the size of the input counts that are already sorted, or `None` if no counts can be merged without
     /// sorting. `threads` is the number of threads of the run.
@@ -106,16 +107,16 @@ impl Budget {
         memory.with_bytes(left / 4 * 3)
     }
 
-    /// Returns how many Parquet files of counts may be written at the same time, at least 1. Each file is written by a
-    /// thread of its own, which needs `memory_per_file` bytes of memory to read the input counts.
+    /// Returns how many Parquet files of the output counts may be written at the same time, at least 1. A thread of its
+    /// own writes each file. Meanwhile, the thread needs `memory_per_file` bytes of memory to read the input counts.
     pub(super) fn parts_at_once(run: &MakeBook, memory_per_file: usize) -> usize {
         (run.memory.bytes / 2 / memory_per_file.max(BYTES_PER_DIRECTORY)).max(1)
     }
 }
 
-/// Plans how to merge counts that are already sorted, in at most `share` bytes of memory. Returns three numbers: the
-/// memory for the whole merge, the number of key ranges, and the memory for the merged counts. Both amounts of memory
-/// are in bytes.
+/// Plans how to merge counts that are already sorted, in at most `share` bytes of memory. `ordered` is the size of
+/// these counts. Returns three numbers: the memory for the whole merge, the number of key ranges, and the memory for
+/// the merged counts. Both amounts of memory are in bytes.
 ///
 /// Returns `None` if the counts must be sorted after all, because the memory is too small or too many files would be
 /// open.
@@ -195,7 +196,7 @@ impl Needs {
         self.identities || self.game_identities || self.openings
     }
 
-    /// Returns `true` if the run must count the half-moves that a book cannot contain, because the position before them
+    /// Returns `true` if the run must count how many half-moves a book cannot contain, because the position before them
     /// has no valid book key.
     pub(super) fn counts_unbookable(&self) -> bool {
         self.keys || self.shared_keys || self.classes

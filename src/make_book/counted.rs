@@ -65,7 +65,7 @@ impl SealedCounts {
 }
 
 /// The data of a run of `make-book` that depend on the order of its games: the report, the number of the first game of
-/// each input, and the starting positions.
+/// each input, and the positions in which games started.
 pub(super) struct OrderedResults {
     pub report: Report,
     /// The number of each input's first game.
@@ -102,8 +102,9 @@ impl<'a> CollectedData<'a> {
         self.weighed.as_ref().expect("the output needs weights")
     }
 
-    /// Returns [`Error::Empty`] with the reasons if the output would contain no move. Returns no error if the options
-    /// allow empty outputs. `keeps_weightless` is `true` if the output also contains moves of weight 0.
+    /// Returns [`Error::Empty`] if the output would contain no move, unless the options allow empty outputs. The error
+    /// lists the filters that rejected the moves. `keeps_weightless` is `true` if the output may also contain moves of
+    /// weight 0.
     pub(super) fn refuse_without_moves(
         &self,
         options: &MakeBook,
@@ -165,12 +166,12 @@ impl<'a> CollectedData<'a> {
     }
 }
 
-/// The maximum number of different starting positions that are remembered. A remembered position is stored only once.
-/// Any other position is stored again each time it is added, which is harmless.
+/// The maximum number of different starting positions that [`Starts`] remembers. A remembered position is stored only
+/// once. Any other position is stored again each time it is added, and its numbers of games are added up later.
 const MAX_REMEMBERED_STARTS: usize = 1 << 18;
 
-/// The positions in which games started, stored as EPDs. Each position has the number of games that started in it.
-/// Games of standard chess without a `FEN` tag are not included.
+/// The positions in which games started, stored as EPDs, each with the number of games that started in it. Games of
+/// standard chess without a `FEN` tag are not included.
 #[derive(Debug)]
 pub(super) struct Starts {
     /// For each starting position: the length of its EPD, the EPD, and the number of games.

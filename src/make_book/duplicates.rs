@@ -29,9 +29,9 @@ pub(super) struct UncountedMoves<P> {
 }
 
 impl<P: Rules> UncountedMoves<P> {
-    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves, or `None` if the next
-    /// move cannot be played; the moves are then compared as text. `letters` is the language of the piece letters in
-    /// the moves.
+    /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves. It is `None` if the
+    /// next move cannot be played. In this case, the uncounted moves are compared as text. `letters` is the language of
+    /// the piece letters in the moves.
     pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> UncountedMoves<P> {
         UncountedMoves {
             pos,
@@ -70,7 +70,8 @@ impl<P: Rules> UncountedMoves<P> {
         }
     }
 
-    /// Encodes the collected moves as bytes, from which the game's fingerprint is computed.
+    /// Returns an encoding of the collected moves. It is one of the values from which the fingerprint of the game is
+    /// computed.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -80,8 +81,9 @@ impl<P: Rules> UncountedMoves<P> {
 /// both players are unknown, the hash also includes the event and the date. Returns `None` if the players are unknown
 /// and the event or the date is unknown, too. Such a game is never a duplicate.
 ///
-/// `start` is the identity of the starting position. `moves` are the counted moves, and `rest` encodes the moves after
-/// them. The probability that any two of a billion different games have the same fingerprint is less than 1 in 10^20.
+/// `start` is the identity (a hash) of the starting position. `moves` are the counted moves, and `rest` is the encoding
+/// of the uncounted moves after them that [`UncountedMoves::into_bytes`] returned. The probability that any two of a
+/// billion different games have the same fingerprint is less than 1 in 10^20.
 pub(super) fn fingerprint(
     tags: &Tags<'_>,
     result: GameResult,

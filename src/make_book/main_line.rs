@@ -44,7 +44,7 @@ pub(crate) struct Ply {
     pub in_book: bool,
 }
 
-/// The reason why a game is rejected, and the location of the problem in the game.
+/// A problem in a game because of which the game is rejected: the reason, and the location in the game.
 pub(super) struct Problem {
     /// The offset in the text of the batch.
     pub offset: usize,
@@ -55,8 +55,8 @@ pub(super) struct Problem {
     pub reason: String,
 }
 
-/// The data of a game that are known after its main line has been played: its length, its result, and the problem if a
-/// move could not be played.
+/// The data of a game that are known after its main line has been played: its length, its result, and the problem that
+/// ended it early, if there was one.
 pub(super) struct MainLineEnd {
     /// The result that the termination marker gives.
     pub marker: Option<GameResult>,
@@ -190,8 +190,9 @@ impl MainLine {
         pos.play(mv);
     }
 
-    /// Reads the moves of a game after its last counted move, and returns the end of the game. `pos` is the position
-    /// after the counted moves. `first` is the text of the first uncounted move if the caller has already read it.
+    /// Reads the moves of a game after its last counted move, and returns data about the end of the game. `pos` is the
+    /// position after the counted moves. `first` is the text of the first uncounted move if the caller has already read
+    /// it.
     ///
     /// Stores these moves if duplicates are dropped or an output needs openings. Otherwise, counts them if the length
     /// of the game is needed, and skips them if it is not.
@@ -241,7 +242,8 @@ impl MainLine {
         end
     }
 
-    /// Returns the data about the end of the game. `end` says how the text of the game ended.
+    /// Converts `end`, which says how the text of the game ended, to the data that a run needs about the end of the
+    /// game.
     fn end_of_game(&self, end: GameEnd) -> MainLineEnd {
         let (marker, problem) = match end {
             GameEnd::Complete(marker) => (marker, None),
@@ -291,7 +293,7 @@ pub(crate) struct VariationPly {
     pub in_book: bool,
 }
 
-/// The main line or a variation of a game, while its moves are played.
+/// The state of the main line or of a variation of a game while its moves are played.
 struct VariationLine<P: Rules> {
     /// The position before the last move, from which a variation branches. `None` before the first move.
     before: Option<Keyed<P>>,

@@ -22,7 +22,7 @@ use crate::{
     task,
 };
 
-/// The number of bytes of metadata of a Parquet file that the memory budget does not take into account. The metadata of
+/// The size in bytes up to which the metadata of a Parquet file do not count against the memory budget. The metadata of
 /// a usual file, which has up to about sixty row groups, are smaller.
 const FREE_METADATA_BYTES: usize = 1 << 20;
 
@@ -39,7 +39,7 @@ pub(super) struct CountsInput {
 }
 
 impl CountsInput {
-    /// Opens `input` as a directory of counts. Returns `None` if it is not such a directory.
+    /// Opens `input` as a counts directory. Returns `None` if it is not a counts directory.
     ///
     /// # Errors
     ///
@@ -82,8 +82,8 @@ impl CountsInput {
         }))
     }
 
-    /// Reads the starting positions that the counts directory contains, and passes them to `batches`, which adds them
-    /// to the data of the run. Does nothing if no output needs starting positions.
+    /// Reads the starting positions of games that the counts directory contains, and passes them to `batches`, which
+    /// adds them to the data of the run. Does nothing if no output needs starting positions.
     fn read_starts(&self, batches: &mut BatchDispatcher<'_, '_, '_>) -> Result<()> {
         let run = batches.run;
         let (Some(part), true) = (self.directory.starts(), run.needs.starts) else {
@@ -107,7 +107,7 @@ impl CountsInput {
     }
 
     /// Returns the variant of the starting positions in this counts directory, or `None` if they may be of several
-    /// variants. `choice` says whether the run counts one variant or all variants.
+    /// variants. `choice` is the variant that the run counts, or says that it counts all variants.
     fn variant_of_starts(&self, choice: VariantChoice) -> Option<Variant> {
         let about = self.directory.about();
         let met = about.map(|about| about.variants.keys().collect::<Vec<_>>());
@@ -266,8 +266,9 @@ impl Run<'_> {
     }
 }
 
-/// Adds rows of counts to `tally`, a store that adds up the results of moves. Each row comes with the hash under which
-/// its results are stored: a position key or an identity. Errors name `path`.
+/// Adds rows of counts to `tally`, a store that adds up the results of moves. Each item of `rows` contains a row and
+/// the hash of its position in `tally`: a position key or an identity. Errors name `path`, the Parquet file of the
+/// rows.
 fn add_keyed<'r>(
     tally: &Tally,
     rows: impl Iterator<Item = (u64, &'r Row)>,
@@ -286,7 +287,7 @@ fn add_keyed<'r>(
 ///
 /// # Errors
 ///
-/// Returns an error if the sidecar contains an unknown filter or variant.
+/// Returns an error if the description contains an unknown filter or variant.
 fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, CountsError> {
     let mut totals = Totals {
         games: about.games.unwrap_or_default(),
@@ -328,7 +329,8 @@ fn outcome<'a>(about: &CountsOrigin, needs: &Needs) -> Result<Outcome<'a>, Count
 }
 
 /// Checks that the starting positions in `starts` can be parsed as positions of `variant`. Checks nothing if `variant`
-/// is `None`. `row` is the row number of the first position, for error messages.
+/// is `None`. Returns an error for the first invalid position. `row` is the number of the first element of `starts`
+/// among all rows of the file, for the error message.
 fn check_starts(starts: &[Start], variant: Option<Variant>, row: u64) -> Result<(), CountsError> {
     let Some(variant) = variant else {
         return Ok(());

@@ -30,13 +30,13 @@ use crate::{
     task,
 };
 
-/// The separator between two sets of options in the text that lists the options with which counts were made. Counts
-/// have several sets if they were merged from counts that were made with different options.
+/// The separator in the text that lists the options with which counts were made. If counts were merged from counts that
+/// were made with different options, this text contains several sets of options, with the separator between them.
 const BETWEEN_OPTIONS: &str = " | ";
 
 /// Returns the values of `--max-ply` (the maximum number of half-moves that are counted in each game) in `options`, the
-/// text of the options with which counts were made. Merged counts may have several sets of options. The iterator yields
-/// one value for each set, or the default value if the set lacks the option.
+/// text that lists the options with which counts were made. The text of merged counts may contain several sets of
+/// options. The iterator yields one value for each set: the default value if the set lacks the option.
 pub(super) fn max_ply_values(options: &str) -> impl Iterator<Item = usize> + Clone {
     let max_ply = |options: &str| {
         let number = options.strip_prefix("--max-ply ")?;
@@ -53,7 +53,7 @@ pub(super) fn smallest_max_ply(values: impl IntoIterator<Item = usize>) -> Optio
     first.filter(|ply| *ply < MakeBook::DEFAULT_MAX_PLY)
 }
 
-/// The maximum number of bytes of a file name in a warning.
+/// The maximum length in bytes of a file name in a warning. A longer name is shortened.
 const MAX_NAME_BYTES: usize = 200;
 
 /// The open inputs of a run of `make-book`, in the order in which the user gave them, with data about all inputs
@@ -73,8 +73,8 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Opens the inputs of a run of `make-book`. Counts are opened at once, but PGN files only when they are read.
-    /// `threads` is the number of threads, each of which needs memory for the metadata of counts.
+    /// Opens the inputs of a run of `make-book`. Counts directories are opened immediately, but PGN files only when
+    /// they are read. `threads` is the number of threads, each of which needs memory for the metadata of counts.
     ///
     /// # Errors
     ///
@@ -102,8 +102,7 @@ impl<'a> Inputs<'a> {
         Ok(inputs)
     }
 
-    /// Returns the grouping of the counts that a run of `make-book` writes: the properties of games (speed, rating,
-    /// month) by which the counts are grouped.
+    /// Returns the properties of games (speed, rating, month) by which the counts that `run` writes are grouped.
     ///
     /// # Errors
     ///
@@ -240,17 +239,17 @@ impl<'a> Inputs<'a> {
         self.all.iter().filter_map(|input| input.counts())
     }
 
-    /// Returns `true` if at least one input is a directory of counts.
+    /// Returns `true` if at least one input is a counts directory.
     pub(super) fn has_counts(&self) -> bool {
         self.counts().next().is_some()
     }
 
-    /// Returns `true` if all inputs are directories of counts.
+    /// Returns `true` if all inputs are counts directories.
     pub(super) fn are_counts(&self) -> bool {
         self.has_counts() && self.counts().count() == self.all.len()
     }
 
-    /// Returns an iterator over the input counts that are already sorted by key.
+    /// Returns an iterator over the inputs that are counts directories with rows sorted by key.
     pub(super) fn ordered(&self) -> impl Iterator<Item = &dyn OrderedInput> {
         self.all.iter().filter_map(|input| input.ordered())
     }
@@ -269,7 +268,8 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Reads all inputs, and gives their games and rows to the threads of the run. Stops early if the run fails.
+    /// Reads all inputs, and passes their games and rows to `batches`, which gives access to the threads of the run.
+    /// Stops early if the run fails.
     pub(super) fn read<'scope>(
         &'scope self,
         batches: &mut BatchDispatcher<'_, 'scope, '_>,
@@ -290,7 +290,7 @@ impl<'a> Inputs<'a> {
     }
 
     /// Returns the provenance of the outputs: the names of the inputs, the options, and `games`, the numbers of games
-    /// that the run read. Leaves out `games` if input counts do not say from how many games they were made.
+    /// that the run read. Leaves out `games` if an input counts directory does not say from how many games it was made.
     pub(super) fn provenance(&self, run: &MakeBook, games: GameCounts) -> Provenance {
         let names = |(counted, named): (Option<CountsDescription<'_>>, &Input)| {
             let Some(counted) = counted else {
@@ -368,8 +368,8 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Opens an input as counts if it is a directory of counts, and as games otherwise. `max_metadata` is the maximum
-/// memory for the metadata of one Parquet file, in bytes.
+/// Opens an input: as counts if it is a counts directory, and as games otherwise. `max_metadata` is the maximum memory
+/// for the metadata of one Parquet file, in bytes.
 #[cfg_attr(not(feature = "parquet"), expect(unused_variables))]
 fn open_input(input: &Input, max_metadata: usize) -> Result<Box<dyn RunInput + '_>> {
     #[cfg(feature = "parquet")]
@@ -379,9 +379,9 @@ fn open_input(input: &Input, max_metadata: usize) -> Result<Box<dyn RunInput + '
     Ok(Box::new(GamesInput(input)))
 }
 
-/// Checks the options of a run whose input counts at `path` do not state the options with which they were made. Returns
-/// an error if the run has options for counting games, but no input contains games (`has_games` is `false`), because
-/// such options cannot be applied to counts. The option for the variant is allowed.
+/// Returns an error if the run has options for counting games, but no input contains games (`has_games` is `false`),
+/// because such options cannot be applied to counts. The option for the variant is allowed. This function is called for
+/// input counts that do not state the options with which they were made. `path` is the path of these counts.
 fn refuse_counting_options(run: &MakeBook, path: &Path, has_games: bool) -> Result<()> {
     let mut other = run.clone();
     other.variant = VariantChoice::default();
@@ -423,7 +423,7 @@ fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> Stri
     )
 }
 
-/// An input of a run of `make-book`: a PGN file, or a directory of counts.
+/// An input of a run of `make-book`: a PGN file or a counts directory.
 pub(super) trait RunInput: Send + Sync {
     /// Checks that the input can be opened, so that a mistake is reported before the run reads games.
     ///
@@ -443,8 +443,7 @@ pub(super) trait RunInput: Send + Sync {
         None
     }
 
-    /// Returns this input as an [`OrderedInput`] if its rows are sorted by key. Returns `None` for games and for
-    /// unsorted counts.
+    /// Returns this input as an [`OrderedInput`] if it is a counts directory with rows sorted by key, otherwise `None`.
     fn ordered(&self) -> Option<&dyn OrderedInput> {
         None
     }
@@ -458,9 +457,10 @@ pub(super) trait RunInput: Send + Sync {
     fn read<'scope>(&'scope self, batches: &mut BatchDispatcher<'_, 'scope, '_>) -> Result<()>;
 }
 
-/// Input counts that are already sorted by key. They are merged with the other inputs without being sorted again.
+/// A counts directory whose rows are already sorted by key. Its rows are merged with those of the other inputs without
+/// being sorted again.
 pub(super) trait OrderedInput: Sync {
-    /// Returns the number of rows in the input's directory of counts.
+    /// Returns the number of rows in the counts directory.
     fn rows(&self) -> u64;
 
     /// Opens a reader of the rows whose keys are in `shards`. A shard is one of the 256 equal ranges of keys. The
@@ -474,16 +474,16 @@ pub(super) trait OrderedInput: Sync {
     /// Returns an error if a file was modified.
     fn check_bytes(&self) -> Result<()>;
 
-    /// Checks that all rows of the counts were read. Returns the total number of half-moves in these rows.
+    /// Checks that all rows of the counts directory were read. Returns the total number of half-moves in these rows.
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of rows that were read differs from the number in the metadata. A file is then
-    /// damaged.
+    /// Returns an error if the number of rows that were read differs from the number that the metadata state, because a
+    /// file is then damaged.
     fn check_read(&self) -> Result<u64>;
 }
 
-/// A description of an input of `make-book` that is a directory of counts.
+/// A description of an input of `make-book` that is a counts directory.
 pub(super) struct CountsDescription<'a> {
     pub path: &'a Path,
     /// The provenance and the variant of the counts, if they have a sidecar.
