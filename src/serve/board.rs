@@ -15,8 +15,8 @@ use crate::{
     position::{BookMove, Variant, fen_of, move_number, read_move, san, uci},
 };
 
-/// The rules of chess in one position, which the web page does not know: the FEN, the legal moves, and whether the side
-/// to move is in check.
+/// Facts about a position that follow from the rules of chess, which the web page does not know: the FEN, the legal
+/// moves, and whether the side to move is in check.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct PositionRules {
     /// The FEN of the position after the line.
@@ -29,8 +29,8 @@ struct PositionRules {
     legal: Vec<WrittenMove>,
 }
 
-/// The data about a position that only polybook's web page needs. The server sends these data together with the
-/// explorer's answer, which contains the results of the moves.
+/// Additional data about a position for polybook's web page, such as the legal moves. The server sends it together with
+/// the explorer's answer, which contains the results of the moves.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Board {
     /// The position, or `None` if the request has `legal=0`.
@@ -131,9 +131,9 @@ impl PositionRules {
 }
 
 impl Board {
-    /// Creates the web page's data about the position that `request` names. `answer` is the explorer's answer to the
-    /// request. `explorer` says how its counts were restricted: the minimum number of moves in a position, and the
-    /// maximum number of half-moves of a game.
+    /// Creates the data for the web page about the position in `request`. `answer` is the explorer's answer to the
+    /// request. `explorer` provides the limits with which its games were counted: the minimum number of moves in a
+    /// position, and the maximum number of half-moves of a game.
     pub(super) fn new(request: &Request, answer: &Answer, explorer: &Explorer) -> Board {
         let filters = &request.query.filters;
         let line = &request.query.line;
@@ -161,7 +161,8 @@ impl Board {
         }
     }
 
-    /// Stores `unknown`: a name in the filters that occurs in no game, and the most similar names that occur in games.
+    /// Stores `unknown`, which contains a name in the filters that occurs in no game, and the most similar names that
+    /// do.
     pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(unknown);
     }
@@ -204,14 +205,13 @@ impl Board {
 /// half-moves.
 const MOST_MOVES: usize = 2000;
 
-/// The error message for a pasted text that is neither a position nor moves.
-/// The advice for a pasted text that is an address.
+/// The error message if a user pastes a web address instead of a position or moves.
 const ADDRESS: &str = "this is an address, and polybook loads nothing from the Internet: paste the moves, the FEN or the PGN \
                        of the game";
 
 const NEITHER: &str = "this is neither a FEN nor moves from the start";
 
-/// Returns `true` if `text`, which cannot be read, was probably meant as a FEN. This is the case if its first word
+/// Returns `true` if `text`, which could not be parsed, was probably meant as a FEN. This is the case if its first word
 /// contains a slash, but neither a hyphen (as in the result `1-0`) nor an opening bracket (as in a tag).
 fn begins_like_fen(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
@@ -256,7 +256,7 @@ impl Moves {
         self.is_placed
     }
 
-    /// Reads the first game of a text. `variant` is the variant of a game without a `Variant` tag. If a part of the
+    /// Parses the first game in `text`. `variant` is the variant of a game without a `Variant` tag. If a part of the
     /// game cannot be read, the result contains only the moves before this part.
     pub(super) fn of_game(variant: Variant, text: &[u8]) -> Moves {
         let mut moves = Moves {
@@ -283,9 +283,8 @@ impl Moves {
         value.map(str::to_owned)
     }
 
-    /// Reads a text that a user has pasted. The text can be a FEN, an EPD, or moves with or without tags, move numbers
-    /// and comments. `variant` is the variant of a text without tags. If the text cannot be read completely, the result
-    /// says why.
+    /// Parses text that a user has pasted: a FEN, an EPD, or moves with or without tags, move numbers and comments.
+    /// `variant` is the variant if the text has no tags. If the text cannot be parsed completely, the result says why.
     pub(super) fn of_text(variant: Variant, text: &str) -> Moves {
         let text = text.trim();
         let mut moves = Moves {

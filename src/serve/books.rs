@@ -72,7 +72,7 @@ impl BookFile {
         })
     }
 
-    /// Returns the name under which the page shows the book.
+    /// Returns the name under which polybook's web page shows the book.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -138,8 +138,8 @@ impl BookFile {
     }
 }
 
-/// Returns the name under which the page shows a source or book: the file name up to the first dot. A file name that
-/// begins with a dot is returned unchanged.
+/// Returns the name under which polybook's web page shows a source or a book: its file name up to the first dot. A file
+/// name that begins with a dot is returned unchanged.
 ///
 /// ```
 /// use polybook::serve::source_name;

@@ -255,7 +255,7 @@ impl AppState {
     ///
     /// # Errors
     ///
-    /// Returns a refusal that lists the known names if no repertoire for this color has this name.
+    /// Returns an error response that lists the known names if no repertoire for this color has this name.
     pub(super) fn served_repertoire(
         &self,
         parameters: &Parameters,
@@ -304,8 +304,8 @@ struct RepertoireReport<'a> {
     report: LineReport,
 }
 
-/// Returns the side of the requested repertoire, which the parameter `side` names. Returns a refusal if the parameter
-/// is missing.
+/// Returns the side of the requested repertoire, which the parameter `side` names. Returns an error response if the
+/// parameter is missing.
 pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     let color = parameters.choice("side", "white or black", |side| side.parse().ok())?;
     color.ok_or_else(|| Refusal::bad("the parameter side is missing: use white or black"))

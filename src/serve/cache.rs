@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The version of the content of cached indexes. It must be increased when this content changes, so that polybook
-/// builds older indexes again.
+/// rebuilds the indexes that older versions have cached.
 const GENERATION: u32 = 12;
 
 /// The file extension of the [record](CachedIndex::record_content) next to an index, which describes the PGN file of
@@ -34,8 +34,8 @@ pub struct Cache {
     _temporary: Option<TemporaryDir>,
 }
 
-/// The location of the index of a PGN file in a [`Cache`]. It belongs to the current content of the file. The index
-/// exists only if it has already been built.
+/// The index of a PGN file in a [`Cache`], which may not have been built yet. Its path depends on the size and the
+/// modification time of the file, so a changed file gets a new index.
 #[derive(Clone, Debug)]
 pub struct CachedIndex {
     pgn: PathBuf,
@@ -86,8 +86,8 @@ impl Cache {
         &self.directory
     }
 
-    /// Returns the location of the index of a PGN file. The location depends on the path, the size and the modification
-    /// time of the file. It also depends on `untagged`, the variant of games without a `Variant` tag.
+    /// Returns the index of a PGN file, which may not have been built yet. Its path depends on the path, the size and
+    /// the modification time of the file, and on `untagged`, the variant of games without a `Variant` tag.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Cache {
 }
 
 impl CachedIndex {
-    /// Returns the location of the index of a PGN file in the cache `directory`. Implements [`Cache::of`].
+    /// Returns the index of a PGN file in the cache `directory`. Implements [`Cache::of`].
     fn in_directory(directory: &Path, pgn: &Path, untagged: Variant) -> Result<CachedIndex> {
         let pgn = canonical(pgn).at(pgn, "open")?;
         let metadata = pgn.metadata().at(&pgn, "open")?;
@@ -131,8 +131,7 @@ impl CachedIndex {
         &self.path
     }
 
-    /// Returns `true` if an index of the current content of the PGN file exists at the location. The index may be
-    /// damaged.
+    /// Returns `true` if the index has been built from the current content of the PGN file. The index may be damaged.
     ///
     /// # Errors
     ///
@@ -238,9 +237,9 @@ impl CachedIndex {
             .explorer(&self.path)
     }
 
-    /// Returns the final name of an unfinished index, if the index belongs to an earlier content of the same PGN file.
-    /// `name` is the temporary name of the unfinished index, in the form `.INDEX.RANDOM.ENDING`; the final name is
-    /// INDEX. Otherwise, or if `name` has another form, returns `None`.
+    /// Returns INDEX if `name` has the form `.INDEX.RANDOM.ENDING` and INDEX is the name of an index of an earlier
+    /// content of the PGN file. Otherwise, returns `None`. A directory with such a name contains an unfinished index
+    /// that would have got the name INDEX.
     fn older_unfinished<'n>(&self, name: &'n str) -> Option<&'n str> {
         let (older, _) = name.strip_prefix('.')?.split_once('.')?;
         let is_older = older.starts_with(&self.prefix) && self.path.file_name()? != older;
@@ -250,8 +249,8 @@ impl CachedIndex {
     /// Removes the indexes of earlier contents of the PGN file, including unfinished ones that killed processes have
     /// left. Ignores errors, and keeps damaged indexes. A server that has such an index open can continue to use it.
     ///
-    /// Removes nothing if the PGN file cannot be examined or has changed since this location was determined. Another
-    /// process may already have built an index of the new content.
+    /// Removes nothing if the PGN file cannot be examined or has changed since this value was created. Another process
+    /// may already have built an index of the new content.
     pub fn remove_older(&self) {
         let directory = self.path.parent().unwrap_or(&self.path);
         let current = CachedIndex::in_directory(directory, &self.pgn, self.untagged);
@@ -313,8 +312,8 @@ fn checksum_of(path: &Path) -> io::Result<u32> {
     }
 }
 
-/// Separates damaged indexes from other problems. `opened` is the result of opening an index. Returns the opened value
-/// as `Some`, or `None` if the index is damaged or incomplete.
+/// Converts the error for a damaged or incomplete index to `Ok(None)`. `opened` is the result of opening an index.
+/// Returns the opened value as `Some`.
 ///
 /// # Errors
 ///

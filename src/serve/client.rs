@@ -217,7 +217,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the permit is not available within ten seconds.
+    /// Returns an error response if the permit is not available within ten seconds.
     pub(super) async fn address_permit(&self) -> Result<impl Send + use<>, Refusal> {
         in_time(self.share.of(Share::Requests).acquire_owned()).await
     }
@@ -227,7 +227,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the permit is not available within ten seconds.
+    /// Returns an error response if the permit is not available within ten seconds.
     pub(super) async fn server_permit(&self) -> Result<impl Send + use<>, Refusal> {
         in_time(self.server.of(Share::Requests).acquire_owned()).await
     }
@@ -237,8 +237,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the permit of the address is not available within ten seconds. Also returns a refusal if
-    /// the permit of the server is not available immediately.
+    /// Returns an error response if the permit of the address is not available within ten seconds. Also returns an
+    /// error response if the permit of the server is not available immediately.
     pub(super) async fn text_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let own = in_time(self.share.of(Share::Texts).acquire_owned()).await?;
         let permit = self.server.of(Share::Texts).try_acquire_owned();
@@ -255,7 +255,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if too many books are being made for the client's address or for all clients together.
+    /// Returns an error response if too many books are being made for the client's address or for all clients together.
     pub(super) fn book_permits(&self) -> Result<impl Send + use<>, Refusal> {
         let permit = |of: &Capacity| of.of(Share::Books).try_acquire_owned();
         let too_many = |_| {
@@ -273,8 +273,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if too many unsent bytes are waiting for the client's address, or if too many large responses
-    /// are waiting. Also returns a refusal if the permits are not available within ten seconds.
+    /// Returns an error response if too many unsent bytes are waiting for the client's address, or if too many large
+    /// responses are waiting. Also returns an error response if the permits are not available within ten seconds.
     pub(super) async fn to_be_sent(&self, content: Content) -> Result<Content, Refusal> {
         if content.size() <= SMALL {
             return Ok(content);
@@ -320,7 +320,7 @@ impl Drop for StopAtEnd {
 ///
 /// # Errors
 ///
-/// Returns a refusal as soon as the client has disconnected.
+/// Returns an error response as soon as the client has disconnected.
 pub(super) async fn while_connected<T>(
     client: &Client,
     future: impl Future<Output = T>,
@@ -339,8 +339,8 @@ pub(super) async fn while_connected<T>(
 ///
 /// # Errors
 ///
-/// Returns the refusal `too_long` if the time limit is exceeded. Returns a different refusal as soon as the client has
-/// disconnected.
+/// Returns the error response that `too_long` creates if the time limit is exceeded. Returns a different error response
+/// as soon as the client has disconnected.
 pub(super) async fn while_wanted<T>(
     client: &Client,
     limit: Duration,
@@ -353,8 +353,8 @@ pub(super) async fn while_wanted<T>(
     }
 }
 
-/// Waits for a semaphore permit and returns it. `permit` is the future that acquires the permit. Returns a refusal if
-/// this takes longer than ten seconds.
+/// Waits for a semaphore permit and returns it. `permit` is the future that acquires the permit. Returns an error
+/// response if this takes longer than ten seconds.
 pub(super) async fn in_time<T>(
     permit: impl Future<Output = Result<T, AcquireError>>,
 ) -> Result<T, Refusal> {

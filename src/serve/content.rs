@@ -50,7 +50,7 @@ impl Content {
         Content { media_type, body }
     }
 
-    /// Creates a response body from `document`, which is serialized as JSON. The keys keep their names.
+    /// Creates a response body from `document`, which is serialized as JSON with unchanged keys.
     pub(super) fn json(document: &impl Serialize) -> Result<Content, Refusal> {
         Ok(Content::new(JSON, written(document)?))
     }

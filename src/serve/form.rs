@@ -24,8 +24,8 @@ const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 struct ReceivedForm(Result<Bytes, Refusal>);
 
-/// The parameters in the address and in the form of a request, as one query string. The query string is an extension of
-/// the request, because it may be too long for the type [`Uri`](axum::http::Uri).
+/// The parameters in the address and in the form of a request, as one query string. It is attached to the request as an
+/// extension, because it may be too long for the type [`Uri`](axum::http::Uri).
 #[derive(Clone)]
 struct WholeQuery(String);
 
@@ -44,7 +44,7 @@ pub(super) async fn receive_form(request: Request) -> Request {
 ///
 /// # Errors
 ///
-/// Returns a refusal if the body exceeds [`MAX_FORM`], if it is not complete after [`FORM_TIMEOUT`], or if the
+/// Returns an error response if the body exceeds [`MAX_FORM`], if it is not complete after [`FORM_TIMEOUT`], or if the
 /// connection breaks.
 async fn receive(body: Body) -> Result<Bytes, Refusal> {
     let mut request = Request::new(body);
@@ -68,7 +68,7 @@ async fn receive(body: Body) -> Result<Bytes, Refusal> {
 ///
 /// # Errors
 ///
-/// Returns a refusal if the body of the request is not a form that [`receive_form`] received.
+/// Returns an error response if the body of the request is not a form that [`receive_form`] received.
 pub(super) fn form_as_query(mut request: Request) -> Result<Request, Refusal> {
     let Some(ReceivedForm(form)) = request.extensions_mut().remove() else {
         let text = format!("the body of the request is not a form: send it as {FORM}");

@@ -50,8 +50,9 @@ const COSTLY_PARAMETERS: [&str; 2] = ["clocks", "duplicates"];
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
-/// The security headers of every response. They let the page load only files of this server, and forbid inline scripts
-/// and styles. Responses with status 304 need them too, because a browser copies them to its cached response.
+/// The security headers of every response. They let polybook's web page load only files of this server, and forbid
+/// inline scripts and styles. Responses with status 304 need them too, because a browser copies them to its cached
+/// response.
 const HEADERS: [(HeaderName, &str); 3] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -76,9 +77,9 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the request names a host that does not belong to this server, or if it comes from a page of
-    /// another site whose origin is not allowed. A costly request is also refused if its headers do not rule out that
-    /// it comes from such a page.
+    /// Returns an error response if the request names a host that does not belong to this server, or if it comes from a
+    /// page of another site whose origin is not allowed. A costly request is also refused if its headers do not rule
+    /// out that it comes from such a page.
     pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
         let (uri, headers) = (request.uri(), request.headers());
         self.hosts.check(uri, headers)?;
@@ -129,8 +130,8 @@ impl Guard {
     }
 }
 
-/// Creates the refusal of a request with these headers, which comes from a page of another site or may come from one.
-/// The message advises what the author of the page or of another client can do.
+/// Creates the error response for a request that comes, or may come, from a page of another site. `headers` are the
+/// headers of the request. The message advises what the author of that page, or of a client program, can do.
 fn refusal_of_page(headers: &HeaderMap) -> Refusal {
     Refusal::forbidden(match headers.get(header::ORIGIN) {
         _ if !headers.contains_key(FETCH_SITE) && has_own_origin(headers) => {
@@ -207,8 +208,8 @@ pub(super) struct Hosts {
     pub(super) allowed: Vec<String>,
 }
 
-/// The error for a text that is not just a host name. Contains the host name in the text, such as `chess.example` in
-/// `https://chess.example/`, or `None` if the text contains no host name.
+/// The error for a string that is not just a host name. Contains the host name in the string, such as `chess.example`
+/// in `https://chess.example/`, or `None` if the string contains no host name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "use a host name without scheme, port and path: {}",
@@ -216,8 +217,8 @@ pub(super) struct Hosts {
 )]
 pub struct HostError(Option<String>);
 
-/// Checks that `text` is a host name or an IP address, as the `Host` header of a request may contain it. Returns the
-/// text without changes.
+/// Checks that `text` is a host name or an IP address, as the `Host` header of a request may contain it. Returns `text`
+/// unchanged.
 ///
 /// ```
 /// use polybook::serve::host_name;
@@ -230,8 +231,8 @@ pub struct HostError(Option<String>);
 ///
 /// # Errors
 ///
-/// Returns an error if the text contains anything else, such as a scheme, a port, a path or a `*`. The server would
-/// accept no request because of such a text.
+/// Returns an error if `text` contains anything else, such as a scheme, a port, a path or a `*`. With such a value, the
+/// server would accept no request.
 pub fn host_name(text: &str) -> Result<String, HostError> {
     match name_in(text) {
         Some(name) if name == text => Ok(text.to_owned()),
@@ -258,7 +259,7 @@ fn name_in(text: &str) -> Option<&str> {
 
 impl Hosts {
     /// Checks that the host in the `Host` header belongs to this server. If the URI contains a host, also checks the
-    /// host in the URI. Returns a refusal if a check fails.
+    /// host in the URI. Returns an error response if a check fails.
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
@@ -317,7 +318,7 @@ impl Hosts {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origin(pub(super) HeaderValue);
 
-/// The error for a text that is not a valid [`Origin`].
+/// The error for a string that is not a valid [`Origin`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "use a scheme, a host and perhaps a port, such as https://chess.example or http://localhost:3000, or * for every origin"

@@ -214,8 +214,8 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the guard rejects the request, or if too many requests are waiting. Also returns a refusal
-    /// if the client accepts no content coding of the server.
+    /// Returns an error response if the guard rejects the request, or if too many requests are waiting. Also returns an
+    /// error response if the client accepts no content coding of the server.
     async fn checked(self, request: Request<Body>, client: Client) -> Result<Response, Refusal> {
         self.guard.check(&request)?;
         let _own = client.address_permit().await?;

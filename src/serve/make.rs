@@ -174,8 +174,8 @@ impl Counting {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the run fails, or if a PGN file has changed during the run. Also returns a refusal if the
-    /// number of games in the files differs from the number in the index.
+    /// Returns an error response if the run fails, or if a PGN file has changed during the run. Also returns an error
+    /// response if the number of games in the files differs from the number in the index.
     pub(super) fn report(self, what: &str, stop: &Arc<AtomicBool>) -> Result<Report, Refusal> {
         let report = self
             .run
@@ -264,7 +264,7 @@ impl AppState {
     }
 
     /// Plans the book that a request asks for. The format of the book is PGN if `as_pgn` is `true`, otherwise Polyglot.
-    /// Setting `stop` cancels the search for names in the filters that occur in no game.
+    /// Setting `stop` cancels the search for unknown names in the filters.
     fn plan(
         &self,
         filters: &Filters,
@@ -333,14 +333,13 @@ impl AppState {
     }
 
     /// Creates a run of `make-book` that counts the games that pass the filters, up to `depth` half-moves of each game.
-    /// `parameters` contains the requested variant. Appends the equivalent options of `make-book` to `words`, the words
-    /// of a command that the page shows. Setting `stop` cancels the search for names in the filters that occur in no
-    /// game.
+    /// `parameters` contains the requested variant. Appends the equivalent options of `make-book` to `words`, the
+    /// command that the web page shows. Setting `stop` cancels the search for unknown names in the filters.
     ///
     /// # Errors
     ///
-    /// Returns a refusal if there are too many games, or if their files cannot be read again. Also returns a refusal if
-    /// `make-book` cannot apply the filters exactly.
+    /// Returns an error response if there are too many games, or if their files cannot be read again. Also returns an
+    /// error response if `make-book` cannot apply the filters exactly.
     pub(super) fn counting(
         &self,
         filters: &Filters,
@@ -420,9 +419,9 @@ impl AppState {
 ///
 /// # Errors
 ///
-/// Returns a refusal if a file was indexed with options that selected only some of its games. Also returns a refusal if
-/// the files were indexed with different variants for games without a `Variant` tag, because `make-book` accepts only
-/// one.
+/// Returns an error response if a file was indexed with options that selected only some of its games. Also returns an
+/// error response if the files were indexed with different variants for games without a `Variant` tag, because
+/// `make-book` accepts only one.
 fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
     if let Some(file) = files.iter().find(|file| !file.options.is_empty()) {
         let name = file.path.file_name().unwrap_or_default().display();
@@ -449,15 +448,15 @@ pub(super) fn depth(parameters: &Parameters) -> Result<u32, Refusal> {
     Ok(parameters.number("depth", 1..=MAX_DEPTH)?.unwrap_or(24))
 }
 
-/// Returns the number of moves and the number of positions in a Polyglot book, whose bytes are `book`.
+/// Returns the number of moves and the number of positions in a Polyglot book. `book` contains the bytes of the book.
 fn counts_of(book: &[u8]) -> (usize, usize) {
     let keys = book.chunks_exact(16).map(|record| &record[..8]);
     let keys: Vec<&[u8]> = keys.filter(|key| *key != [0; 8]).collect();
     (keys.len(), keys.chunk_by(|a, b| a == b).count())
 }
 
-/// The words of a polybook command that has the same effect as a request. The page shows the command, so that the user
-/// can run it in a terminal.
+/// The words of a polybook command that has the same effect as a request. The web page shows the command, so that the
+/// user can run it in a terminal.
 #[derive(Default)]
 pub(super) struct OptionWords(Vec<String>);
 
@@ -501,7 +500,7 @@ fn quoted(word: &str) -> String {
 ///
 /// # Errors
 ///
-/// Returns a refusal for a filter that `make-book` cannot apply.
+/// Returns an error response for a filter that `make-book` cannot apply.
 fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter, Refusal> {
     // The pattern names every field, so that a new filter causes a compile error here until somebody has considered
     // it. If a filter were ignored, the book would be made from other games than the page shows.
@@ -685,7 +684,7 @@ fn lines(
 ///
 /// # Errors
 ///
-/// Returns a refusal if the file is larger than [`MAX_PRODUCT_BYTES`], or if it cannot be read.
+/// Returns an error response if the file is larger than [`MAX_PRODUCT_BYTES`], or if it cannot be read.
 pub(super) fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<u8>, Refusal> {
     let size = fs::metadata(path).at(path, "read")?.len();
     if size > MAX_PRODUCT_BYTES {

@@ -43,8 +43,8 @@ pub use self::{
     server::{IndexProgress, Indexing, Listening, ProgressFn, Server},
 };
 
-/// Returns a 64-bit hash of a value. Equal values have equal hashes in one build of the program. Another build may
-/// return other hashes.
+/// Returns a 64-bit hash of a value. Equal values have equal hashes in one build of the program. A different build may
+/// return different hashes.
 fn hash(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

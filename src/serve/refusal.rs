@@ -31,55 +31,55 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Creates a refusal with an HTTP status and an error message.
+    /// Creates an error response with an HTTP status and an error message.
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Refusal {
         // The text must be one line, even if a name or a path in it contains control characters.
         let text = text.into().replace(char::is_control, " ");
         Refusal { status, text }
     }
 
-    /// Creates a refusal with status 400, for a request that is malformed or asks for something impossible.
+    /// Creates an error response with status 400, for a request that is malformed or asks for something impossible.
     pub fn bad(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, text)
     }
 
-    /// Appends advice to the message, and returns the refusal.
+    /// Appends advice to the error message, and returns the changed response.
     pub(super) fn with_advice(mut self, advice: &str) -> Refusal {
         self.text += &format!("; {advice}");
         self
     }
 
-    /// Creates a refusal with status 403, for a request from a page of another site.
+    /// Creates an error response with status 403, for a request from a page of another site.
     pub(super) fn forbidden(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::FORBIDDEN, text)
     }
 
-    /// Creates a refusal with status 404, for a request for something that does not exist.
+    /// Creates an error response with status 404, for a request for something that does not exist.
     pub fn unknown(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::NOT_FOUND, text)
     }
 
-    /// Creates a refusal with status 404, for the id of a game that does not exist.
+    /// Creates an error response with status 404, for the id of a game that does not exist.
     pub(super) fn no_such_game() -> Refusal {
         Refusal::unknown("no game has this id: the address /games lists the games with their ids")
     }
 
-    /// Creates a refusal with status 406, for a client whose `Accept-Encoding` header excludes all encodings of the
-    /// server.
+    /// Creates an error response with status 406, for a client whose `Accept-Encoding` header excludes all encodings of
+    /// the server.
     pub(super) fn no_coding() -> Refusal {
         let text = "the header Accept-Encoding excludes all encodings of this server: allow identity or gzip";
         Refusal::new(StatusCode::NOT_ACCEPTABLE, text)
     }
 
-    /// Creates a refusal with status 405, for a request whose method the address does not accept. The router adds the
-    /// header `Allow`, which lists the methods that the address accepts.
+    /// Creates an error response with status 405, for a request whose method the address does not accept. The router
+    /// adds the header `Allow`, which lists the methods that the address accepts.
     pub(super) fn method() -> Refusal {
         let text = "this address does not accept this method: see the header Allow of this answer";
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text)
     }
 
-    /// Creates a refusal with status 421, for a request that names `host`, which is not a host name of this server.
-    /// `name` is the host name in `host`, if there is one.
+    /// Creates an error response with status 421, for a request that names `host`, which is not a host name of this
+    /// server. `name` is the host name in `host`, if there is one.
     pub(super) fn misdirected(host: &str, name: Option<&str>) -> Refusal {
         let name = name.unwrap_or("NAME");
         let text = format!(
@@ -88,7 +88,7 @@ impl Refusal {
         Refusal::new(StatusCode::MISDIRECTED_REQUEST, text)
     }
 
-    /// Creates a refusal with status 503, for a server that is too busy or cannot read its data.
+    /// Creates an error response with status 503, for a server that is too busy or cannot read its data.
     pub fn unavailable(text: impl Into<String>) -> Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
@@ -104,7 +104,7 @@ impl Refusal {
     }
 }
 
-/// Converts an error to a refusal with status 503. The message names files without their directories.
+/// Converts an error to an error response with status 503. The message names files without their directories.
 impl From<Error> for Refusal {
     fn from(err: Error) -> Refusal {
         let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();

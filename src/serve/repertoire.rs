@@ -34,7 +34,7 @@ pub struct ServedRepertoire {
     pub(super) known: Arc<MoveSource>,
     /// Whether the file is PGN. Only PGN can be edited.
     pgn: bool,
-    /// A text that identifies the content of the file. It differs after the file has changed.
+    /// A string that identifies the content of the file. It differs after the file has changed.
     version: String,
     #[serde(skip)]
     pub(super) unedited: Arc<EditedRepertoire>,
@@ -65,8 +65,7 @@ impl Hash for ServedRepertoire {
 
 impl ServedRepertoire {
     /// Creates a repertoire for the side `color`. `known` contains its moves, which were read from the file `path`. The
-    /// name of the file, up to the first dot, becomes the name of the repertoire. The size and the modification time of
-    /// the file distinguish versions of its content.
+    /// name of the file, up to the first dot, becomes the name of the repertoire.
     ///
     /// # Errors
     ///
@@ -100,8 +99,9 @@ impl ServedRepertoire {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the edits cannot be parsed. If they remove moves, the file must be read again. In this
-    /// case, also returns a refusal if the file is not a PGN, or if it has changed since the server was started.
+    /// Returns an error response if the edits cannot be parsed. If they remove moves, this function reads the file
+    /// again, and returns an error response if the file is not a PGN, or if it has changed since the server was
+    /// started.
     pub(super) fn edited(
         &self,
         parameters: &Parameters,
@@ -142,7 +142,7 @@ impl ServedRepertoire {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the file is not a PGN, or if it has changed since the server was started.
+    /// Returns an error response if the file is not a PGN, or if it has changed since the server was started.
     fn without(
         &self,
         removed: &RemovedMoves,
@@ -170,8 +170,8 @@ impl ServedRepertoire {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the repertoire is a book or a database, or if the file has changed since the server was
-    /// started.
+    /// Returns an error response if the repertoire is a book or a database, or if the file has changed since the server
+    /// was started.
     pub(super) fn pgn_file(&self) -> Result<&RepertoirePgn, Refusal> {
         let name = &self.name;
         let pgn = self.known.pgn().ok_or_else(|| {
@@ -190,7 +190,7 @@ impl ServedRepertoire {
     }
 }
 
-/// Serializes a color as the text `white` or `black`.
+/// Serializes a color as the string `white` or `black`.
 fn named<S: Serializer>(color: &Color, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     color.fold_wb("white", "black").serialize(serializer)
 }

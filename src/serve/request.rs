@@ -199,8 +199,8 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// Returns a refusal with status 400 if a parameter is malformed or given twice, or if a required parameter is
-    /// missing. Unknown parameters are also refused, except on the routes of Lichess's API, which ignore them.
+    /// Returns an error response with status 400 if a parameter is malformed or given twice, or if a required parameter
+    /// is missing. Unknown parameters are also refused, except on the routes of Lichess's API, which ignore them.
     pub fn parse(route: Route, query: &str) -> Result<Request, Refusal> {
         let all = match route.parameters() {
             None => Parameters::parse(query)?,
@@ -263,7 +263,7 @@ impl Request {
 ///
 /// # Errors
 ///
-/// Returns a refusal if no variant has this name.
+/// Returns an error response if no variant has this name.
 pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
     let named = parameters.choice("variant", VARIANTS, |name| match name {
         "" => None,
@@ -295,8 +295,8 @@ fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     Line::parse(variant, fen, play).map_err(|err| Refusal::bad(err.to_string()))
 }
 
-/// Returns the filters of a request. Returns a refusal if a filter is malformed or if the filters contradict each
-/// other.
+/// Returns the filters of a request. Returns an error response if a filter is malformed or if the filters contradict
+/// each other.
 fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     let filters = unchecked_filters(route, parameters)?;
     filters
@@ -306,7 +306,7 @@ fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
 }
 
 /// Returns the filters of a request without checking whether they contradict each other. Ignores filters that do not
-/// exist for the route. Returns a refusal if a filter is malformed.
+/// exist for the route. Returns an error response if a filter is malformed.
 fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
     let mut filters = Filters {
         source: parameters.filled("source")?.map(str::to_owned),
@@ -409,8 +409,8 @@ pub(super) fn folds_duplicates(parameters: &Parameters) -> Result<Option<bool>, 
     })
 }
 
-/// Returns all names in the parameter `parameter`, which may be given several times. Returns a refusal if there are
-/// more than 20 names, or if a name is blank. A blank name would match every name.
+/// Returns all names in the parameter `parameter`, which may be given several times. Returns an error response if there
+/// are more than 20 names, or if a name is blank. A blank name would match every name.
 pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<String>, Refusal> {
     let names = parameters.texts(parameter).map(|name| match name.trim() {
         "" => Err(Refusal::bad(format!(
@@ -566,7 +566,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if a known parameter is given twice.
+    /// Returns an error response if a known parameter is given twice.
     pub fn parse(query: &str) -> Result<Parameters, Refusal> {
         let names = Parameters::names();
         Ok(Parameters::split(query, |name| names.contains(&name))?.0)
@@ -586,7 +586,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if a parameter is not in `own` or is given twice.
+    /// Returns an error response if a parameter is not in `own` or is given twice.
     pub fn parse_only(query: &str, own: &[&str]) -> Result<Parameters, Refusal> {
         let (found, others) = Parameters::split(query, |name| own.contains(&name))?;
         if others.is_empty() {
@@ -644,7 +644,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the value is empty.
+    /// Returns an error response if the value is empty.
     pub fn filled(&self, name: &str) -> Result<Option<&str>, Refusal> {
         match self.text(name) {
             Some("") => Err(Refusal::bad(format!(
@@ -659,8 +659,8 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the value does not consist of digits, or if the number is not in `range`. The message
-    /// contains the range.
+    /// Returns an error response if the value does not consist of digits, or if the number is not in `range`. The
+    /// message contains the range.
     pub fn number(&self, name: &str, range: RangeInclusive<u32>) -> Result<Option<u32>, Refusal> {
         let Some(text) = self.text(name) else {
             return Ok(None);
@@ -683,7 +683,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the value does not consist of digits.
+    /// Returns an error response if the value does not consist of digits.
     pub fn length(&self, name: &str) -> Result<Option<u32>, Refusal> {
         let Some(text) = self.text(name) else {
             return Ok(None);
@@ -702,7 +702,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns a refusal for any other value.
+    /// Returns an error response for any other value.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
         self.choice(name, "true or false", boolean)
     }
@@ -712,7 +712,7 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if `parse` returns `None`, which means that the value is invalid. The message contains
+    /// Returns an error response if `parse` returns `None`, which means that the value is invalid. The message contains
     /// `values`, the list of the valid values, such as `white or black`.
     pub fn choice<T>(
         &self,
@@ -730,8 +730,8 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if `parse` returns `None` for an element. The message contains `values`, the list of the valid
-    /// elements.
+    /// Returns an error response if `parse` returns `None` for an element. The message contains `values`, the list of
+    /// the valid elements.
     pub fn list<T>(
         &self,
         name: &str,
@@ -749,8 +749,8 @@ impl Parameters {
     }
 }
 
-/// Parses `text`, a value of the parameter `name`, with `parse`. If `parse` returns `None`, returns a refusal that
-/// contains the name of the parameter, the value and `values`, the list of the valid values.
+/// Parses `text`, a value of the parameter `name`, with `parse`. If `parse` returns `None`, returns an error response
+/// that contains the name of the parameter, the value and `values`, the list of the valid values.
 fn parse_value<T>(
     name: &str,
     text: &str,

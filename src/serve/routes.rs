@@ -402,8 +402,7 @@ impl AppState {
 
     /// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that
     /// would pass if the filter had only this value and all other filters were unchanged. `key` contains the path and
-    /// the query string of the request. Setting `stop` cancels the search for names in the filters that occur in no
-    /// game.
+    /// the query string of the request. Setting `stop` cancels the search for unknown names in the filters.
     pub(super) fn facets(
         &self,
         key: &CacheKey,
@@ -416,8 +415,8 @@ impl AppState {
     }
 
     /// Answers `/scores`: returns the results of the games that reach a position, separately for each rating group.
-    /// `key` contains the path and the query string of the request. Setting `stop` cancels the search for names in the
-    /// filters that occur in no game.
+    /// `key` contains the path and the query string of the request. Setting `stop` cancels the search for unknown names
+    /// in the filters.
     pub(super) fn scores(
         &self,
         key: &CacheKey,
@@ -431,8 +430,7 @@ impl AppState {
     }
 
     /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path
-    /// and the query string of the request. Setting `stop` cancels the search for names in the filters that occur in no
-    /// game.
+    /// and the query string of the request. Setting `stop` cancels the search for unknown names in the filters.
     pub(super) fn openings(
         &self,
         key: &CacheKey,

@@ -45,11 +45,11 @@ const LAST_BOOK: Duration = Duration::from_secs(2);
 pub struct Server {
     /// The explorer that answers queries about the games.
     pub explorer: Explorer,
-    /// The books whose moves the page shows next to the results of games.
+    /// The books whose moves the web page shows next to the results of games.
     pub books: Vec<BookFile>,
-    /// The repertoires whose moves and gaps the page shows.
+    /// The repertoires whose moves and gaps the web page shows.
     pub repertoires: Vec<ServedRepertoire>,
-    /// The names of the user in the games. On the page, the user can choose other names.
+    /// The names of the user in the games. On the web page, the user can choose other names.
     pub me: Vec<String>,
     /// Evaluations of positions, which are added to the answers about positions.
     pub evals: Option<Evals>,

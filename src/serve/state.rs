@@ -91,7 +91,7 @@ fn state_of(path: &Path) -> Result<Option<FileState>> {
 ///
 /// # Errors
 ///
-/// Returns a refusal if a file has changed or cannot be examined.
+/// Returns an error response if a file has changed or cannot be examined.
 pub(super) fn check_unchanged<'a>(
     files: impl IntoIterator<Item = &'a Path>,
     at_start: &FileStates,
@@ -143,8 +143,8 @@ pub(super) struct AppState {
     pub(super) names: watch::Receiver<()>,
 }
 
-/// The explorer's answer about the moves of a position. The additional field `polybook` contains the data that only
-/// polybook's web page needs.
+/// The explorer's answer about the moves of a position. The additional field `polybook` contains data for polybook's
+/// web page.
 #[derive(Serialize)]
 struct WithBoard {
     #[serde(flatten)]
@@ -152,8 +152,8 @@ struct WithBoard {
     polybook: Board,
 }
 
-/// An answer with the additional field `unknown_name`. If no game passes the filters because they contain a name that
-/// occurs in no game, the field contains this name.
+/// The response `answer` with the additional field `unknown_name`. If no game passes the filters because they contain a
+/// name that occurs in no game, the field contains this name.
 #[derive(Serialize)]
 struct WithUnknownName<'a, T> {
     #[serde(flatten)]
@@ -198,7 +198,8 @@ fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     !has("history") && !has("transpositions") && !(many_years && (has("since") || has("until")))
 }
 
-/// Calls `work`, which creates a response. If `work` panics, returns a refusal, so that only this request fails.
+/// Calls `work`, which creates a response. If `work` panics, returns an error response, so that only this request
+/// fails.
 pub(super) fn catch_panics(
     work: impl FnOnce() -> Result<Content, Refusal>,
 ) -> Result<Content, Refusal> {
@@ -227,8 +228,8 @@ impl Workers {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if no thread becomes idle within ten seconds, or if the client has disconnected. Also returns
-    /// a refusal if `work` returns one or panics.
+    /// Returns an error response if no thread becomes idle within ten seconds, or if the client has disconnected. Also
+    /// returns an error response if `work` returns one or panics.
     pub(super) async fn content(
         &self,
         client: &Client,
@@ -243,7 +244,8 @@ impl Workers {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the client has already disconnected, or if `work` returns a refusal or panics.
+    /// Returns an error response if the client has already disconnected, or if `work` returns an error response or
+    /// panics.
     pub(super) async fn content_with(
         &self,
         permit: OwnedSemaphorePermit,
@@ -342,8 +344,8 @@ impl AppState {
         }
     }
 
-    /// Returns the results of the moves in a position, with the data that the web page needs. When `should_continue`
-    /// returns `false`, the search for similar names and the reading of games' texts are cancelled.
+    /// Returns the results of the moves in a position, with the data for the web page. When `should_continue` returns
+    /// `false`, the search for similar names and the reading of games' texts are cancelled.
     pub(super) fn position(
         &self,
         key: &CacheKey,
@@ -387,7 +389,7 @@ impl AppState {
     }
 
     /// Answers `/games` with a page of the list of games that reach a position, as JSON. Setting `stop` cancels the
-    /// search for names in the filters that occur in no game.
+    /// search for unknown names in the filters.
     pub(super) fn games(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let mut list = self.explorer.games(&request.query, &request.page)?;
@@ -474,8 +476,9 @@ impl AppState {
         Content::json(&Moves::of_text(request::variant(&parameters)?, text))
     }
 
-    /// Parses a request to `route`. Returns a refusal if the request is invalid, if it selects a source (an index of
-    /// the explorer) that does not exist, or if the selected sources lack the games that the response requires.
+    /// Parses a request to `route`. Returns an error response if the request is invalid, if it selects a source (an
+    /// index of the explorer) that does not exist, or if the selected sources lack the games that the response
+    /// requires.
     pub(super) fn request(&self, key: &CacheKey, route: Route) -> Result<Request, Refusal> {
         let request = Request::parse(route, &key.query)?;
         let filters = &request.query.filters;
@@ -506,7 +509,7 @@ impl AppState {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if no source has this name.
+    /// Returns an error response if no source has this name.
     pub(super) fn check_source(&self, source: Option<&str>) -> Result<(), Refusal> {
         let known = &self.about.sources;
         match source {
@@ -525,7 +528,7 @@ impl AppState {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if a PGN file of the selected sources has changed since it was indexed, or cannot be
+    /// Returns an error response if a PGN file of the selected sources has changed since it was indexed, or cannot be
     /// examined.
     pub(super) fn content_identity(
         &self,
@@ -545,7 +548,7 @@ impl AppState {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if a file has changed since it was indexed, or cannot be examined.
+    /// Returns an error response if a file has changed since it was indexed, or cannot be examined.
     pub(super) fn checked_files(&self, filters: &Filters) -> Result<FileStates, Refusal> {
         let files = self.explorer.files(filters)?;
         let states = check_unchanged(files.iter().map(|file| &*file.path), &self.files)?;
@@ -559,8 +562,8 @@ impl AppState {
         Ok(states)
     }
 
-    /// Takes the stored book or repertoire out of this value. Returns it if it has the identity `of`. Otherwise drops
-    /// it, and returns `None`.
+    /// Removes the stored book or repertoire, and returns it if it has the identity `of`. Otherwise, drops it and
+    /// returns `None`.
     pub(super) fn take_content(&self, of: &ContentIdentity) -> Option<Content> {
         let last = task::lock(&self.last_content).take();
         last.filter(|(content_identity, _)| content_identity == of)
