@@ -36,8 +36,8 @@ pub(super) struct SuiteOutput {
     pub suite: Suite,
 }
 
-/// A builder for runs that make books, indexes, databases, counts and suites from games. Set inputs, outputs and
-/// options, then call [`run`](MakeBook::run).
+/// A builder for a run that makes a book, indexes, a database, counts or an opening suite from games. Set inputs,
+/// outputs and options, then call [`run`](MakeBook::run).
 ///
 /// A run writes files only if you name an output with [`bin`](MakeBook::bin), [`leveldb`](MakeBook::leveldb),
 /// [`explorer`](MakeBook::explorer), [`obs`](MakeBook::obs), [`counts`](MakeBook::counts) or
@@ -183,8 +183,9 @@ impl MakeBook {
     }
 
     /// Sets whether the run may replace an existing index, OOBS database or counts directory, and whether the book or
-    /// the suite may replace a file of any kind. Default: no. The run then fails if such an output exists, but a book
-    /// may replace an old book, and a suite of lines may replace one that polybook wrote and nobody has changed.
+    /// the suite may replace a file of any kind. Default: no. In this case, the run fails if such an output exists.
+    /// There are two exceptions: a book may replace another book, and a suite of lines may replace one that polybook
+    /// wrote and nobody has changed.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self
@@ -337,13 +338,14 @@ impl MakeBook {
         Arc::clone(&self.progress)
     }
 
-    /// Returns `true` if the run may count games of variants. It returns `false` if the run counts only standard chess.
+    /// Returns `true` if the run may count games of other variants than standard chess.
     pub(super) fn distinguishes_variants(&self) -> bool {
         !self.variant.is_standard()
     }
 
-    /// Returns the options that select games for an explorer's index, as command-line options. Leaves out the variant
-    /// and the maximum number of half-moves, because the index stores them separately.
+    /// Returns the options that select the games of an explorer's index, as command-line options. Leaves out the
+    /// options that do not affect the index, and the variant and the maximum number of half-moves, which the index
+    /// stores separately.
     pub(super) fn option_text_of_games(&self) -> String {
         let mut of_games = self.clone();
         of_games.inputs.clear();

@@ -66,8 +66,8 @@ impl MakeBook {
         options.begin(files, &budget).map(drop)
     }
 
-    /// Returns a copy of the options in which the variant and the grouping are those of `inputs`. Input counts
-    /// determine both.
+    /// Returns a copy of the options in which the variant and the grouping are those of `inputs`. Both may differ from
+    /// those in `self`, because they depend on the input counts.
     fn with_properties_of(&self, inputs: &Inputs<'_>) -> MakeBook {
         MakeBook {
             variant: inputs.variant,
@@ -125,8 +125,8 @@ impl MakeBook {
         Ok(report)
     }
 
-    /// Reads the inputs and counts the moves of all positions, but writes no outputs. Returns the results of the moves,
-    /// and the report of the run.
+    /// Reads the inputs and counts the results of the moves in all positions, but writes no outputs. Returns the
+    /// counts, and the report of the run.
     ///
     /// # Errors
     ///
@@ -161,8 +161,8 @@ impl MakeBook {
         })
     }
 
-    /// Opens the outputs that `plans` describe, and returns them in the same order. `budget` limits their memory. A run
-    /// calls this function before it reads games, so that it fails early if an output cannot be written.
+    /// Opens the outputs that `plans` describe, and returns them in the same order. `budget` limits the memory of the
+    /// outputs. A run calls this function before it reads games, so that it fails early if an output cannot be written.
     fn begin<'a>(&self, plans: Vec<Plan<'a>>, budget: &Budget) -> Result<Vec<Box<dyn Sink + 'a>>> {
         let outputs: Vec<&Path> = plans.iter().map(|plan| plan.path).collect();
         let inputs: Vec<&Path> = self.inputs.iter().map(Input::path).collect();
@@ -184,7 +184,8 @@ impl MakeBook {
         Ok(())
     }
 
-    /// Returns a warning for each input that is named more than once, because its games are counted more than once.
+    /// Returns a warning for each input that the user named more than once. The games of such an input are counted each
+    /// time.
     fn repeated_inputs(&self) -> Vec<String> {
         let repeated = repeated(self.inputs.iter().map(Input::path));
         repeated
@@ -244,10 +245,10 @@ impl MakeBook {
         })
     }
 
-    /// Writes the outputs `sinks` from the collected data, but does not rename them to their targets. `sealed` contains
-    /// the counts of moves, and `games` contains the data that depend on the order of the games. `needs` says which
-    /// kinds of data the outputs use. Returns the report, the finished outputs and `sealed`, so that the caller can
-    /// choose when to free its memory.
+    /// Writes the outputs `sinks` from the collected data. Does not rename the finished outputs, which have temporary
+    /// names, to their targets. `sealed` contains the counts of moves, and `games` contains the data that depend on the
+    /// order of the games. `needs` says which kinds of data the outputs use. Returns the report, the finished outputs
+    /// and `sealed`, so that the caller can choose when to free its memory.
     fn write_outputs(
         &self,
         inputs: &Inputs<'_>,
@@ -300,7 +301,8 @@ impl MakeBook {
     }
 }
 
-/// Returns an error if an output needs the games themselves, but an input consists of counts.
+/// Returns an error if one of `plans` is for an output that can be made only from games, but an input is a counts
+/// directory.
 fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
     let mut of_games = plans
         .iter()
@@ -315,8 +317,8 @@ fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
 }
 
 impl Run<'_> {
-    /// Merges the input counts that are already sorted by key with the counts of all other inputs. Uses all threads
-    /// of the current rayon pool.
+    /// Merges the input counts that are already sorted by key with the counts of all other inputs, as `merging` plans
+    /// it. Uses all threads of the current rayon pool.
     fn merge_ordered(&mut self, inputs: &Inputs<'_>, merging: &Merging) -> Result<()> {
         let tally = self.tally.take().expect("only tallies by key are merged");
         let run = &*self;

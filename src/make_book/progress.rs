@@ -94,8 +94,8 @@ impl Progress {
         }
     }
 
-    /// Returns the completed fraction of the whole run, from 0 to 1, based on an estimate of how long each phase takes.
-    /// Returns `None` while inputs of unknown size are read.
+    /// Returns the completed fraction of the whole run, from 0 to 1. It is computed from an estimate of how long each
+    /// phase takes. Returns `None` while the inputs are read if their total size is unknown.
     pub fn fraction(&self) -> Option<f64> {
         let phase = self.phase();
         let present = self.phase_fraction();
@@ -113,8 +113,8 @@ impl Progress {
     }
 
     /// Resets the progress at the beginning of a run. `total_bytes` is the size of the inputs in bytes, or `None` if it
-    /// is unknown. `writing` contains, for each output, the phase in which it is written, and an estimate of how long
-    /// writing it takes, in thousandths of the time for reading the inputs.
+    /// is unknown. `writing` contains, for each output, the phase in which it is written, and its estimated cost. The
+    /// cost is how long writing the output takes, in thousandths of the time for reading the inputs.
     pub(super) fn begin(
         &self,
         total_bytes: Option<u64>,

@@ -31,7 +31,7 @@ use crate::{
 /// The approximate size of a batch of games, in bytes of PGN.
 pub(super) const BATCH_SIZE: usize = 1 << 19;
 
-/// A replayer of the games of one batch, which collects the data that the outputs and the report need.
+/// A replayer that plays the games of one batch, and collects the data that the outputs and the report need.
 pub(super) struct Replayer<'a> {
     options: &'a MakeBook,
     needs: &'a Needs,
@@ -144,8 +144,8 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Skips the moves of a game that a filter rejected because of its tags. If no part of the batch has been
-    /// recognized as PGN yet, also checks whether the game begins with a move, which shows that the input is PGN.
+    /// Skips the moves of a game that a filter rejected because of its tags. If nothing in the batch has been
+    /// recognized as PGN yet, also checks whether the game begins with a move. This would show that the input is PGN.
     fn skip(&mut self, games: &mut GameReader<'_>) {
         if !self.outcome.recognised {
             match games.next_token() {
@@ -157,8 +157,9 @@ impl<'a> Replayer<'a> {
         games.skip_moves();
     }
 
-    /// Checks whether the filters accept a game by its tags. Returns the variant of the game if they do, and otherwise
-    /// the condition that the tags do not meet. `tag_result` is the result in the tags, or `None` if it cannot be read.
+    /// Checks whether the filters accept a game by its tags. Returns the variant of the game if they do. Otherwise,
+    /// returns the first condition that the tags do not meet as an error. `tag_result` is the result in the tags, or
+    /// `None` if it cannot be read.
     fn admitted(
         &mut self,
         tags: &Tags<'_>,
@@ -174,9 +175,10 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Collects the names of the players of a game, if the run filters games by names. `unmet` is the condition that
-    /// the tags do not meet. From games that meet all conditions, collects the names that the filter matches. From games
-    /// that fail because of their players, collects the other names.
+    /// Collects names of players for messages about the filter by names, if the run has such a filter. `unmet` is the
+    /// condition that the tags of the game do not meet. If they meet all conditions, collects the names that the filter
+    /// matches. If they fail because of the players, collects the names that the filter does not match, until it has
+    /// matched a name.
     fn note_names(&mut self, tags: &Tags<'_>, unmet: Option<Condition>) {
         let filter = &self.options.game_filter;
         if !filter.has_names() || unmet.is_some_and(|unmet| unmet != Condition::Player) {
@@ -242,6 +244,7 @@ impl<'a> Replayer<'a> {
 
     /// Plays the current game from its starting position `start`, and counts its moves. The flag in `start` is `true`
     /// if the FEN had invalid castling rights, which were removed. Rejects the game if `start` is an error.
+    /// `tag_result` is the result in the tags.
     fn play_from<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -323,7 +326,8 @@ impl<'a> Replayer<'a> {
         self.reject(problem);
     }
 
-    /// Plays the current game from the starting position `pos`, and counts it if all filters accept it.
+    /// Plays the current game from the starting position `pos`, and counts it if all filters accept it. `tag_result` is
+    /// the result in the tags.
     fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
@@ -413,8 +417,8 @@ impl<'a> Replayer<'a> {
     /// drop duplicates. Must be called before the game is counted. `start` is the identity of the starting position,
     /// and `number` is the number of the game in the batch.
     ///
-    /// The entry stores the totals of the batch until [`end_candidate`](Replayer::end_candidate) is called. Until then,
-    /// the totals of the batch count only the current game, beginning at zero.
+    /// Moves the totals of the batch to the entry, so that the totals begin at zero and count only the current game.
+    /// After the game, [`end_candidate`](Replayer::end_candidate) exchanges both, and adds the entry to the list.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
@@ -477,8 +481,8 @@ impl<'a> Replayer<'a> {
     }
 }
 
-/// The data collected from one batch of games or from a directory of counts: totals, records of counts, and rejected
-/// games.
+/// The data collected from one batch of games or from a counts directory: totals, records of the results of moves, and
+/// rejected games.
 #[derive(Default)]
 pub(super) struct Outcome<'a> {
     pub totals: Totals,
@@ -514,7 +518,7 @@ pub(super) struct Outcome<'a> {
     pub candidates: Vec<PossibleDuplicate>,
 }
 
-/// A game that is counted unless it is a duplicate of an earlier game.
+/// A counted game that must be removed from the counts if it turns out to be a duplicate of an earlier game.
 pub(super) struct PossibleDuplicate {
     /// The fingerprint, or `None` if the game cannot be a duplicate.
     pub fingerprint: Option<u128>,
@@ -529,8 +533,8 @@ pub(super) struct PossibleDuplicate {
 }
 
 impl Outcome<'_> {
-    /// Creates an empty outcome for a counts directory. The outcome says that the format of the input was recognized,
-    /// so that the directory is not rejected as an input that does not look like PGN.
+    /// Creates an empty outcome for a counts directory. The outcome says that the format of the input was recognized.
+    /// Without this, the run would reject the directory as an input that does not look like PGN.
     pub(super) fn of_counts() -> Self {
         Outcome {
             recognised: true,
@@ -540,7 +544,8 @@ impl Outcome<'_> {
     }
 
     /// Adds the counted half-moves of a game's main line to the totals, and adds a record of the result for each of
-    /// them. `needs` determines which kinds of records are added. `first_turn` is the side that moved first.
+    /// them. `needs` determines which kinds of records are added. `line` is the main line, `result` is the result of
+    /// the game, and `first_turn` is the side that moved first.
     pub(super) fn count(
         &mut self,
         needs: &Needs,
@@ -586,8 +591,8 @@ impl Outcome<'_> {
         }
     }
 
-    /// Adds the half-moves in the variations of a game to the totals. Also adds a record for each half-move, with a
-    /// draw as its result. `needs` determines which kinds of records are added.
+    /// Adds the half-moves in `variations`, the variations of a game, to the totals. Also adds a record for each
+    /// half-move, with a draw as its result. `needs` determines which kinds of records are added.
     pub(super) fn count_variations(&mut self, needs: &Needs, variations: &Variations) {
         let totals = &mut self.totals;
         totals.plies += variations.branches.len() as u64;

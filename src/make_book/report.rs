@@ -62,8 +62,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Returns warnings about games that were counted only in part, and about games that passed a filter although they
-    /// lack the tag that the filter checks.
+    /// Returns warnings about games of which only a part was counted, and about games that passed a filter although
+    /// they lack the tag that the filter checks.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         [
             (
@@ -343,8 +343,8 @@ pub struct SuiteReport {
     pub repeated: Option<u64>,
 }
 
-/// A string that occurs only in warnings about games that were filtered because of their variant. Such a warning is
-/// found in the list of all warnings by this string.
+/// A string that occurs only in warnings about games that were filtered because of their variant. By this string, such
+/// a warning is recognized among all warnings.
 pub(super) const VARIANT_WARNING_MARK: &str = " filtered";
 
 /// The reason why the games of a variant are not counted.

@@ -84,8 +84,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Blocks until the batch with the number `number` may be started, which is the case when fewer than `in_flight`
-    /// earlier batches are unprocessed. Also returns if the run fails.
+    /// Blocks until the batch with the number `number` may be started: until fewer than `in_flight` earlier batches are
+    /// still unprocessed, or until the run fails.
     pub(super) fn wait_for_turn(&self, number: u64, in_flight: u64) {
         let sequencer = task::lock(&self.sequencer);
         let is_full = |sequencer: &mut Sequencer<'_>| {
@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
     }
 
     /// Returns an error if the temporary files of the run will probably not fit on the disk. `merged` is the number of
-    /// bytes that merging the sorted input counts has written to temporary files so far.
+    /// bytes that the merge of the sorted input counts has written to temporary files so far.
     pub(super) fn check_space(&self, merged: u64) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
@@ -119,8 +119,8 @@ impl<'a> Run<'a> {
     }
 
     /// Passes `outcome`, the data collected from the batch `id`, to the sequencer, which processes batches in the order
-    /// of the inputs. For each batch that the sequencer can now process, adds the records to the counts, and the other
-    /// data to the outputs.
+    /// of the inputs. The sequencer then returns the data of every batch that can be processed now. Adds the records of
+    /// these batches to the counts, and their other data to the outputs.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
@@ -150,10 +150,10 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Replays the games of `batch`, and adds the results of their moves to the counts. Passes the other data to the
+    /// Replays the games of `batch`, and adds the results of their moves to the counts. Submits the other data to the
     /// sequencer as the data of the batch `id`, because they must be processed in the order of the inputs. If
-    /// duplicates are dropped, also passes the results to the sequencer, which removes those of duplicates before they
-    /// are counted. Does nothing if the run has failed.
+    /// duplicates are dropped, does not add the results to the counts, but submits them too: the sequencer removes the
+    /// results of duplicates. Does nothing if the run has failed.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());
@@ -198,8 +198,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A dispatcher that numbers the batches of all inputs consecutively, and gives access to the threads that process
-/// them.
+/// A dispatcher for batches of games. It numbers the batches of all inputs consecutively, and gives access to the
+/// threads that process them.
 pub(super) struct BatchDispatcher<'s, 'scope, 'run> {
     pub run: &'scope Run<'run>,
     pub scope: &'s Scope<'scope>,
@@ -218,22 +218,23 @@ impl<'run> BatchDispatcher<'_, '_, 'run> {
         id
     }
 
-    /// Submits `outcome` as the data of the next batch of the current input. Used for data that do not come from
-    /// replayed games, such as those of a counts directory.
+    /// Submits `outcome` to the [sequencer](Sequencer) as the data of the next batch of the current input. This
+    /// function is used for data that do not come from replayed games, such as those of a counts directory.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
         let id = self.next_id();
         self.run.submit(id, outcome)
     }
 }
 
-/// The number of bytes spilled to temporary files between two checks of the free disk space.
+/// The number of bytes after which the free disk space is checked again: a check follows whenever about this many more
+/// bytes have been written to temporary files.
 const BYTES_BETWEEN_SPACE_CHECKS: u64 = 64 << 20;
 
-/// The fraction of the input that must have been read before the final size of the temporary files can be estimated.
+/// The minimum fraction of the input that must have been read for an estimate of the final size of the temporary files.
 const MIN_READ_FRACTION: f64 = 0.02;
 
-/// The tolerance of the check for free disk space. The run fails only if it probably needs more than the free space
-/// times this factor, because the estimate is inexact.
+/// The tolerance of the check for free disk space. The estimate of the needed space is inexact, so the run fails only
+/// if it exceeds the free space times this factor.
 const TOLERANCE: f64 = 1.25;
 
 /// A monitor of the free disk space for the temporary files of a run.

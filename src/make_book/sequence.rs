@@ -30,8 +30,8 @@ pub(super) struct BatchId {
     pub input: usize,
 }
 
-/// A queue that restores the order of batches. Threads replay batches in any order, but the sequencer processes the
-/// data of the batches in the order of the inputs.
+/// A queue of the data of batches. Threads replay batches in any order, and submit their data to the sequencer. The
+/// sequencer processes the data in the order in which the batches follow each other in the inputs.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],
@@ -51,7 +51,7 @@ pub(super) struct Sequencer<'a> {
 /// The maximum number of rejected games that an error message lists if an input contains no playable game.
 const MAX_LISTED_GAMES: usize = 3;
 
-/// The data about one input, from all of its batches that have been processed so far.
+/// The state of one input: data from those batches of the input that have been processed so far.
 #[derive(Clone, Default)]
 struct InputState {
     games: u64,
@@ -91,8 +91,8 @@ impl<'a> Sequencer<'a> {
         self.processed_batches
     }
 
-    /// Adds the data collected from the batch `id` to the queue. Then processes every batch in the queue whose
-    /// predecessors have all been processed, and returns the data of these batches.
+    /// Adds `outcome`, the data collected from the batch `id`, to the queue. Then processes every batch in the queue
+    /// whose predecessors have all been processed, and returns the data of these batches in their order.
     ///
     /// The caller must add the records in the returned data to the counts, after unlocking the mutex that protects the
     /// sequencer.
@@ -139,8 +139,9 @@ impl<'a> Sequencer<'a> {
         Ok(outcome)
     }
 
-    /// Adds the rejected games of a batch to the report, until its list is full. Converts the number of each game in
-    /// the batch to its number in the input. If the run is strict, returns the first rejected game as an error.
+    /// Adds `rejected`, the rejected games of a batch, to the report until the report's list is full. `input` is the
+    /// index of the batch's input. Converts the number of each game in the batch to its number in the input. If the run
+    /// is strict, returns the first rejected game as an error.
     fn reject(&mut self, input: usize, rejected: Vec<Rejection>) -> Result<()> {
         let room = Report::MAX_DESCRIBED_GAMES.saturating_sub(self.report.rejected.len());
         for mut rejection in rejected.into_iter().take(room) {
@@ -168,7 +169,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the error message for an input that contains text, but no game that can be played.
+    /// Returns the error message for `input`, which contains text, but no game that can be played.
     fn why_no_game(&self, state: &InputState, input: &Input) -> String {
         let mut rejected = self.report.rejected.iter();
         let first = rejected.clone().find(|it| it.file == input.path());
@@ -242,8 +243,8 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// Removes the games that duplicate earlier games from the data of the next batch. `seen` contains the fingerprints of
-/// all earlier games, and gets those of this batch.
+/// Removes the games that duplicate earlier games from `outcome`, the data of the next batch in the order of the
+/// inputs. `seen` contains the fingerprints of all earlier games. Adds the fingerprints of this batch to `seen`.
 fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Result<()> {
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());
@@ -283,8 +284,8 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
     Ok(())
 }
 
-/// Removes some stretches of consecutive elements from `list`. `stretches` divides the whole list from start to end:
-/// each item contains the length of a stretch, and `true` if its elements are kept.
+/// Removes some stretches of consecutive elements from `list`. `stretches` divides the whole list into stretches from
+/// start to end: each item contains the length of a stretch, and whether its elements are kept.
 pub(super) fn retain_stretches<T>(
     list: &mut Vec<T>,
     stretches: impl Iterator<Item = (usize, bool)>,

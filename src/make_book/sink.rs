@@ -22,7 +22,7 @@ use crate::{
     storage::output::Finished,
 };
 
-/// A description of an output that a run of `make-book` will write, with a function that opens the output.
+/// A plan for an output of a run of `make-book`: a description of the output, and a function that opens it.
 pub(super) struct Plan<'a> {
     pub path: &'a Path,
     /// The reason why the output can be made only from games, or `None` if it can also be made from counts.
@@ -36,8 +36,8 @@ pub(super) struct Plan<'a> {
 type Begin<'a> = Box<dyn FnOnce(&Budget) -> Result<Box<dyn Sink + 'a>> + 'a>;
 
 impl<'a> Plan<'a> {
-    /// Creates a plan for an output that needs only the counts of moves, and no data of single games. `path` is the
-    /// path of the output, and `begin` opens the output.
+    /// Creates a plan for an output that is made only from the counts of moves, which add up all games, and not from
+    /// data about each game. `path` is the path of the output, and `begin` opens the output.
     pub(super) fn of_counts<S: Sink + 'a>(
         path: &'a Path,
         begin: impl FnOnce() -> Result<S> + 'a,
@@ -54,13 +54,14 @@ impl<'a> Plan<'a> {
 /// An open output of a run of `make-book`, which collects data from games and is written when all games are counted.
 pub(super) trait Sink: Send + Sync {
     /// Returns a collector for the games of one batch. `_plies` is the approximate number of half-moves in the batch.
-    /// Returns `None` if the output needs no data of single games.
+    /// Returns `None` if the output is made only from the counts of moves, so that no data about each game must be
+    /// collected.
     fn batch(&self, _plies: usize) -> Option<Box<dyn BatchSink + '_>> {
         None
     }
 
     /// Checks that the output can contain games of all variants that the run has counted so far. `_met` maps each of
-    /// these variants to its number of games. This function is called after each batch of games.
+    /// these variants to its number of games. The run calls this function after each batch of games.
     ///
     /// # Errors
     ///
@@ -90,7 +91,8 @@ pub(super) trait Sink: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Empty`] if nothing would be written, or an error that says what the format cannot contain.
+    /// Returns [`Error::Empty`] if the output would contain nothing. Returns another error if the format of the output
+    /// cannot contain a part of the data.
     fn check(&self, _counted: &CollectedData<'_>) -> Result<()> {
         Ok(())
     }
@@ -104,22 +106,23 @@ pub(super) trait Sink: Send + Sync {
     fn write(self: Box<Self>, counted: &mut CollectedData<'_>) -> Result<Finished>;
 }
 
-/// A collector of the data that an output needs from one batch of games.
+/// A collector of the data that an output needs from the games of one batch.
 pub(crate) trait BatchSink: Send {
     /// Begins the next game. Only its tags have been read so far. `_batch_offset` is the offset of the batch in its
     /// input, in bytes.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
-    /// Adds the moves of the current game to the collected data. This function is not called for games that a filter or
-    /// an error excludes.
+    /// Adds the moves of the current game to the collected data. The run does not call this function for games that a
+    /// filter or an error excludes.
     fn count(&mut self, game: &CountedGame<'_>);
 
-    /// Removes the data of those games of the batch that turned out to be duplicates. `games` contains the numbers of
-    /// these games in the batch, in ascending order.
+    /// Removes the data of games that are duplicates of earlier games. `games` contains the numbers of these games in
+    /// the batch, in ascending order.
     fn leave_out(&mut self, games: &[u32]);
 
-    /// Processes the collected data that depend on the order of all games, such as the numbers of games. The run calls
-    /// this function once for each batch, in the order of the inputs. `_input` is the path of the batch's input.
+    /// Processes those of the collected data that depend on the order of all games, for example to number the games
+    /// consecutively. The run calls this function once for each batch, in the order of the inputs. `_input` is the path
+    /// of the batch's input.
     ///
     /// The default implementation does nothing.
     ///
@@ -131,7 +134,7 @@ pub(crate) trait BatchSink: Send {
         Ok(())
     }
 
-    /// Adds the collected data to the output. This function is called once for each batch, in any order.
+    /// Adds the collected data to the output. The run calls this function once for each batch, in any order.
     ///
     /// # Errors
     ///
@@ -173,9 +176,9 @@ pub(crate) struct CountedGame<'a> {
     pub last_in_book: bool,
 }
 
-/// Returns an error if `met` contains several variants, for an output that cannot store the variant of each position.
-/// `met` maps each variant to its number of games. `output` is the name of the output's format, and `path` is its path,
-/// both for the error message.
+/// Returns an error if `met`, which maps each variant of the games to their number, contains several variants. It is
+/// called for an output that cannot store the variant of each position. `output` is the name of the output's format,
+/// and `path` is its path, both for the error message.
 pub(super) fn refuse_several_variants(
     path: &Path,
     output: &str,

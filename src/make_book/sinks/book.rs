@@ -63,9 +63,9 @@ fn refuse_unnumbered(options: &MakeBook, path: &Path) -> Result<()> {
 }
 
 impl BookSink<'_> {
-    /// Applies the options `--minimax` and `--max-loss` to the book, and returns the changed book. `--minimax` lowers
-    /// weights. `--max-loss` drops moves that lose too much according to evaluations. Returns `None` if neither option
-    /// is given.
+    /// Applies the options `--minimax` and `--max-loss` to the book in `counted`, and returns the changed book.
+    /// `--minimax` lowers weights. `--max-loss` drops moves that lose too much according to evaluations. Returns `None`
+    /// if neither option is given.
     fn adjusted<'a>(&self, counted: &CollectedData<'a>) -> Result<Option<BookMaker<'a>>> {
         let counts = counted.counts.bytes_in_memory() as usize;
         let memory = Budget::memory_left(self.options, counts, counted.held_bytes);
@@ -92,7 +92,7 @@ impl BookSink<'_> {
         Ok(Some(book))
     }
 
-    /// Returns the text of the book's header, or `None` if the options request a book without a header.
+    /// Returns the text of the header of `book`, or `None` if the options request a book without a header.
     fn header(&self, counted: &CollectedData<'_>, book: &BookMaker<'_>) -> Result<Option<String>> {
         if !self.options.header {
             return Ok(None);

@@ -27,8 +27,8 @@ use crate::{
     storage::sort::SHARDS,
 };
 
-/// The grouping that input counts must have so that an explorer's index can be made from them. It consists of all
-/// properties by which such an index can be filtered.
+/// The grouping of input counts that is required to make an explorer's index from them. It consists of all properties
+/// of games by which such an index can be filtered.
 const EXPLORER_GROUPING: Grouping = Grouping {
     speed: true,
     rating: true,
@@ -131,7 +131,8 @@ impl Sink for CountedIndexSink<'_> {
 }
 
 /// Converts a row of counts to a row of an explorer's index, in which results are from White's point of view. Returns
-/// `None` if the row has no games or no valid month, or if it counts half-moves that only books use.
+/// `None` if the row has no games or no valid month, or if its half-moves count only for books (those of variations,
+/// and those whose position occurs again later in the game).
 fn counted_row(row: &ClassRow) -> Option<ResultRow> {
     let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
     let speed = Speed::ALL[usize::from(class.speed)];

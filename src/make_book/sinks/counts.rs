@@ -105,7 +105,7 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Opens all input counts so that their rows can be added up by class (speed, rating group and month).
+/// Opens all input counts for reading, so that their rows can be added up by class (speed, rating group and month).
 ///
 /// # Errors
 ///
@@ -318,16 +318,16 @@ impl<'a> ClassBatch<'a> {
 }
 
 /// The data of a half-move that are counted in addition to its position, move and class: the winner, the rating of the
-/// side that moved, and whether only books count the half-move. The explorer ignores such half-moves: those of
-/// variations, and those whose position occurs again later in the game.
+/// side that moved, and whether only books count the half-move. Half-moves that only books count, and the explorer
+/// ignores, are those of variations, and those whose position occurs again later in the game.
 struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,
     rating: u16,
 }
 
-/// The maximum length, in half-moves, of a game in which repeated positions are found by a linear search. Longer games,
-/// which are rare, use a hash set.
+/// The maximum length, in half-moves, of a game in which a linear search finds repeated positions. A hash set is used
+/// for longer games, which are rare.
 const LONG_GAME: usize = 512;
 
 /// The set of the positions that occur after the current one in a game. The game is read backwards, so the set shows
@@ -363,8 +363,8 @@ impl LaterPositions {
     }
 
     /// Returns `true` if the position with the identity `identity` has been added to the set. `added` must contain the
-    /// identities of all added positions, because for a short game, the set contains only a Bloom filter, which may
-    /// report positions that were not added.
+    /// identities of all added positions. They are needed for a short game, because its set contains only a Bloom
+    /// filter, which may wrongly report that a position was added.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
         let (word, bit) = LaterPositions::bit(identity);
         self.bloom[word] & bit != 0

@@ -124,7 +124,8 @@ impl Sink for ExplorerSink<'_> {
     }
 }
 
-/// The data that an explorer's index needs from one batch of games. Games are numbered from 0 within the batch.
+/// A collector of the data that an explorer's index needs from one batch of games. Games are numbered from 0 within the
+/// batch.
 struct ExplorerBatch<'a> {
     sink: &'a ExplorerSink<'a>,
     /// The tags of the games.

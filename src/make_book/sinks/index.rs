@@ -76,8 +76,8 @@ pub(super) fn indexed_files(options: &MakeBook, first_games: &[u64]) -> Result<V
         .collect()
 }
 
-/// Returns the memory, in bytes, that one index may occupy until it is written. The indexes of the run share half of
-/// the memory budget.
+/// Returns the maximum memory, in bytes, that one index may occupy until it is written. All indexes of the run together
+/// may occupy half of the memory budget.
 pub(super) fn held_bytes(options: &MakeBook) -> usize {
     let indexes = usize::from(options.leveldb.is_some()) + usize::from(options.explorer.is_some());
     options.memory.bytes / 2 / indexes.max(1)
@@ -181,10 +181,14 @@ impl IndexedGames {
         }
     }
 
-    /// Adds the records of the next batch of games, and returns the id of the batch's first game. Returns an error if
-    /// the index would contain too many games, or if the games from the usual starting position would be too many: the
-    /// index lists the ids of all games that reached a position in one entry, whose size is limited. The error names
-    /// `input`, the path of the batch's input.
+    /// Adds the records of the next batch of games, and returns the id of the batch's first game. `input` is the path
+    /// of the batch's input.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names `input` if the index would contain too many games. Also returns this error if too
+    /// many games would begin in the usual starting position: the index lists the ids of all games that reached a
+    /// position in one entry, and the size of an entry is limited.
     fn add(&mut self, batch: &mut BatchGames, input: &Path) -> Result<u32> {
         let first_id = self.records.len();
         self.records

@@ -61,8 +61,8 @@ pub(super) fn plan<'a>(
     })
 }
 
-/// Returns an error if the lines of the suite are longer than `--max-ply`, the maximum number of half-moves that the
-/// run counts in each game.
+/// Returns an error if the lines of the suite `output` are longer than `--max-ply`, the maximum number of half-moves
+/// that the run counts in each game.
 fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
     let (plies, max_ply) = (output.suite.plies, options.max_ply);
     if plies <= max_ply {
@@ -136,8 +136,8 @@ impl SuiteSink<'_> {
 
     /// Returns the lines of a game that belong in the suite. If the suite has start positions (`Suite::starts`),
     /// returns a line for each of them that the game reaches, which begins where the game first reaches the position.
-    /// Otherwise, returns at most one line, from the start of the game. Leaves out lines that the game does not play to
-    /// their full length.
+    /// Otherwise, returns at most one line, from the start of the game. Leaves out a line if the game ends before the
+    /// line has its full length.
     fn lines(&self, game: &CountedGame<'_>) -> Vec<GameLine> {
         let length = self.output.suite.plies;
         let line_from = |start: &str, ply: usize| {
