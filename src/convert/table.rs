@@ -245,7 +245,8 @@ struct DatabaseTable<'a> {
 }
 
 impl DatabaseTable<'_> {
-    /// Writes `rows`, all rows of one position, sorted by number of games in descending order. Clears `rows`.
+    /// Writes the rows of one position to the table, and clears `rows`. The vector must contain all rows of the
+    /// position, sorted by number of games in descending order.
     fn write(&mut self, rows: &mut Vec<ObsRow>) -> Result<()> {
         let Some(first) = rows.first() else {
             return Ok(());

@@ -51,8 +51,8 @@ pub(super) struct SecondEngine {
 
 impl SecondEngine {
     /// Starts the program `program` with the arguments `args`, and waits until it has answered `uci`. A new thread
-    /// reads the engine's output, and sends each line to `feeder`. `events` must be the receiver of `feeder`. The
-    /// function reads the answer to `uci` from it.
+    /// reads the engine's output, and sends each line to `feeder`. The function reads the answer to `uci` from
+    /// `events`, which must be the receiver of `feeder`.
     ///
     /// # Errors
     ///
@@ -106,8 +106,8 @@ impl SecondEngine {
         known.any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Sends `quit` to the engine, and waits until `events` reports its end. If the engine does not end in time, kills
-    /// it and its child processes.
+    /// Sends `quit` to the engine, and waits until `events` reports that the engine has ended. If the engine does not
+    /// end in time, kills it and its child processes.
     pub(super) fn quit(mut self, events: &mut Feed<Event>) {
         let deadline = Instant::now() + QUIT_TIMEOUT;
         if self.process.say("quit").is_err() {

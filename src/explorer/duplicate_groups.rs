@@ -99,7 +99,7 @@ impl DuplicateGroups {
     }
 
     /// Returns a hash that is equal for all games of a match. A match is all games of two players at the same event in
-    /// the same year. `id` is the id of the game in `source`.
+    /// the same year. `id` is the id of a game in the index `source`, and the hash is that of its match.
     ///
     /// If a player, the event or the year is unknown, returns a hash that no other game has.
     pub(super) fn match_hash(&self, source: &OpenIndex, id: u32) -> u64 {
@@ -126,8 +126,9 @@ impl DuplicateGroups {
         hash.filter(|hash| *hash > 0)
     }
 
-    /// Returns a hash of the properties that are equal in duplicate games, such as the players and the date. Other
-    /// games have different hashes, except for collisions. `id` is the id of the game in `source`.
+    /// Returns a hash of the properties of a game that are equal in all duplicates of the game, such as the players and
+    /// the date. Games that are not duplicates have different hashes, except for collisions. `id` is the id of the game
+    /// in the index `source`.
     ///
     /// Returns `None` if the game is not compared with others. This is the case if its positions are not indexed, if a
     /// player is unknown, or if it has neither a Lichess id nor a known final position.

@@ -95,8 +95,8 @@ const COLORS: usize = UNKNOWN_RATINGS + 1;
 /// The index into [`GroupTally::counts`] of the number of games with a known year.
 const YEARS: usize = COLORS + 2;
 
-/// Numbers of games, grouped by speed, rating group, color and year. The field `years` maps a year to the number of its
-/// games; the array `counts` contains all other numbers.
+/// The numbers of games, grouped by speed, rating group, color and year. The field `years` maps a year to the number of
+/// its games; the array `counts` contains all other numbers.
 #[derive(Default)]
 struct GroupTally {
     counts: [u64; YEARS + 1],
@@ -134,8 +134,8 @@ pub(super) fn facets(sources: &Sources, line: &Line, filters: &Filters) -> Resul
     })
 }
 
-/// Sums up the results of the games that reached a position, by rating group. The last element contains the
-/// results of games without a known rating.
+/// The sums of the results of the games that reached a position, one for each rating group. The last element is the sum
+/// for games without a known rating.
 #[derive(Default)]
 struct GroupResults([ResultSum; UNRATED + 1]);
 
@@ -256,8 +256,8 @@ fn grouped(sources: &Sources, line: &Line, filters: &Filters) -> Result<GroupTal
     Ok(fold(filters, &line.subjects(), new)?.tally)
 }
 
-/// Counts the games that reached a position, for each value of the filters by speed, rating group, color and
-/// year.
+/// A collector that counts the games that reached a position, for each value of the filters by speed, rating group,
+/// color and year.
 struct GroupCounter<'a> {
     groups: &'a FacetFilters,
     /// The groups of duplicate games, if only the first passing game of each group counts.

@@ -61,9 +61,9 @@ impl Visits {
     }
 }
 
-/// Returns the first day that `date` can mean, as a date number. If the year is unknown, the result is later than every
-/// day, so it excludes no dated game. Callers pass the result to [`FirstSeen`] as the day before which it looks for
-/// games.
+/// Returns the first day that `date` can mean, as a date number (see [`date_number`]). If the year is unknown, the
+/// result is later than every day. Callers pass the result to [`FirstSeen`] as the day before which it looks for games,
+/// so that an unknown year excludes no game with a known date.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
         Some(_) => earliest(date_number(date)),
@@ -171,8 +171,8 @@ impl FirstSeen<'_> {
     }
 
     /// Returns a summary of the games that reached the position with the key `subject`, including games that ended
-    /// there. If `before` is given, it is a day as a date number, and games that may have been played on this day or
-    /// later are left out.
+    /// there. If `before` is given, it is a day as a date number (see [`date_number`]), and the summary contains only
+    /// games that were certainly played before this day.
     ///
     /// # Errors
     ///

@@ -52,8 +52,8 @@ pub(super) enum AcceptedRows {
     All(Split),
 }
 
-/// Collects the results of a position that pass the filters of a query. The function [`fold`] passes these results to
-/// the collector. A result is either a single game or a row, which is a stored sum over many games.
+/// A collector of the results of a position that pass the filters of a query. The function [`fold`] passes these
+/// results to the collector. A result is either a single game or a row, which is a stored sum over many games.
 pub(super) trait Collector: Send {
     /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of one move, and
     /// replaces the single games that it contains. All collectors that take part in one query must return the same
@@ -371,7 +371,7 @@ fn fold_list<C: Collector>(
     Ok(())
 }
 
-/// Buffers for filtering one part of a list of games. They are reused for the next part.
+/// The buffers for filtering one part of a list of games. They are reused for the next part.
 #[derive(Default)]
 struct Scratch {
     /// Whether each game in a range of ids passes.

@@ -148,8 +148,8 @@ impl GameSummary {
         (asked.speed, asked.mode)
     }
 
-    /// Returns the last day on which the game may have been played, as a date number. If only the first day of the
-    /// event is known, the game may have been played at any later time, and the result is `u32::MAX`.
+    /// Returns the last day on which the game may have been played, as a date number (see [`date_number`]). If only the
+    /// first day of the event is known, the game may have been played at any later time, and the result is `u32::MAX`.
     pub(super) fn last_day(&self) -> u32 {
         match self.traits.0 >> 15 {
             0 => latest(self.date),

@@ -198,8 +198,8 @@ fn number_of(ranked: u64, sort: Sort) -> u64 {
     }
 }
 
-/// Collects the first games of the list of games that reached a position. The list is sorted by [`Rank`] in descending
-/// order.
+/// A collector of the first games in a list of games that reached a position. The list is sorted by [`Rank`] in
+/// descending order.
 struct RankedGames {
     sort: Sort,
     /// If given, only games with a lower rank are collected.
@@ -298,8 +298,8 @@ fn page_of_matches(
     Ok((total, ranks.into_iter().map(first).collect()))
 }
 
-/// Counts the games of the matches whose hashes are keys of the map `games`, and ignores all other matches. A match is
-/// all games of two players at one event.
+/// A collector that counts the games of certain matches: those whose hashes are keys of the map `games`. A match is all
+/// games of two players at one event.
 struct MatchSizes<'a> {
     duplicates: &'a DuplicateGroups,
     /// The number of games of each match, keyed by the hash of the match.
@@ -328,8 +328,8 @@ impl Collector for MatchSizes<'_> {
     }
 }
 
-/// Collects the first entries of a list that shows one game for each match. Keeps the `wanted` matches that rank
-/// highest, each with its highest-ranked game. A match is all games of two players at one event.
+/// A collector of the first entries of a list that shows one game for each match. It keeps the `wanted` matches that
+/// rank highest, each with its highest-ranked game. A match is all games of two players at one event.
 struct FirstGames<'a> {
     duplicates: &'a DuplicateGroups,
     sort: Sort,

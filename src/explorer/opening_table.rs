@@ -180,8 +180,8 @@ struct Average {
 }
 
 impl Average {
-    /// Adds a game to the totals. `player` is the color that the player has in this game. An unfinished game changes
-    /// only the number of games.
+    /// Adds a game to the totals. `player` is the color that the player has in this game. An unfinished game does not
+    /// affect the scores.
     fn add(&mut self, summary: &GameSummary, player: Color) {
         self.games += 1;
         self.player.add(summary, player);
@@ -217,8 +217,8 @@ impl Average {
     }
 }
 
-/// Sums up the results and ratings of the games of each opening. `tallies` is indexed by the number of the
-/// opening.
+/// A collector that sums up the results and ratings of the games of each opening. `tallies` is indexed by the number of
+/// the opening.
 struct OpeningTallies {
     tallies: Vec<OpeningTally>,
     of_player: bool,
@@ -315,7 +315,7 @@ fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Aver
     fold_games(filters, add, Average::joined)
 }
 
-/// Builds the rows of an [`OpeningTable`].
+/// A builder of the rows of an [`OpeningTable`].
 struct OpeningRows<'a> {
     filters: &'a SourceFilters<'a>,
     line: &'a Line,

@@ -275,7 +275,7 @@ pub(super) fn by_date(summary: &GameSummary, number: u64, mv: BookMove) -> Rank 
     (summary.date.into(), number, mv)
 }
 
-/// Collects the results that answer a query: the moves that were played in the position, the top games and the
+/// A collector of the results that answer a query: the moves that were played in the position, the top games and the
 /// recent games.
 pub(super) struct PositionTally {
     pub moves: FxHashMap<BookMove, MoveTally>,
@@ -417,7 +417,7 @@ impl Collector for PositionTally {
     }
 }
 
-/// Counts the games that reached a position, including games that end there.
+/// A collector that counts the games that reached a position, including games that end in this position.
 #[derive(Default)]
 struct GameCount {
     games: u64,

@@ -96,9 +96,9 @@ fn content(path: &Path) -> Result<TargetContent> {
     Ok(files.map_or_else(TargetContent::IndexAnd, TargetContent::Index))
 }
 
-/// Returns `true` if `name` has the form of the name of a LevelDB file. When a new index replaces an old one, the files
-/// of the old index are recognized by this function and removed. Callers pass the directory of each file to such a
-/// function, but `_directory` is not needed here.
+/// Returns `true` if `name` has the form of the name of a LevelDB file. When a new index replaces an old one, this
+/// function recognizes the files of the old index, which are then removed. `_directory` is not used. It is a parameter
+/// because the same function of another format needs the directory of the file.
 pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
     is_file_of_database(name)
 }

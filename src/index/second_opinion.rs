@@ -35,8 +35,8 @@ impl SystemError {
         self.0.take()
     }
 
-    /// If `result` is an error, stores a copy of it, unless an earlier error is already stored. Returns `result`
-    /// unchanged.
+    /// Returns `result` unchanged. If it is an error, also stores a copy of the error, unless an earlier error is
+    /// already stored.
     fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
         if let Err(err) = &result {
             let copy = match err.raw_os_error() {

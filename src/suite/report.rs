@@ -328,8 +328,8 @@ impl SuiteFile {
     }
 
     /// Writes a copy of the suite without its one-sided entries to `file`, and commits the file. Returns the number of
-    /// entries that were written. `report` contains the results by which entries are one-sided: one color won all games
-    /// that were played from the last position of the entry, in at least [`ReportOptions::min_pairs`] pairs of games.
+    /// entries that were written. An entry is one-sided if, according to `report`, one color won all games that were
+    /// played from the last position of the entry, in at least [`ReportOptions::min_pairs`] pairs of games.
     ///
     /// The function [`begin_suite`](super::begin_suite) creates `file`.
     ///

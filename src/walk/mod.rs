@@ -105,9 +105,9 @@ pub trait Source {
     }
 }
 
-/// A source that adds replies to the inner source `S`. In a position without moves of `S`, it returns every legal move
-/// that leads to a position with moves of `S`. In all other positions, it returns the moves of `S`. A walk through a
-/// book for one side can thus continue after any reply of the opponent to which the book has an answer.
+/// A source that adds replies to the inner source `S`. If `S` contains no moves for a position, this source returns
+/// every legal move after which `S` contains moves. In all other positions, it returns the moves of `S`. A walk through
+/// a book for one side can thus continue after any reply of the opponent to which the book has an answer.
 #[derive(Debug)]
 pub struct Replies<S>(pub S);
 

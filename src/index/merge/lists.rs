@@ -36,7 +36,7 @@ const END: &[u8] = b"xq";
 
 /// A merge of the lists of several explorer's indexes. Most lists contain the games of one position, one player or one
 /// Lichess id. The other lists contain numbers of player and event names: all names in such a list are equal after
-/// normalization.
+/// normalization, for example because they differ only in case.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
     merged: &'a MergedGames,

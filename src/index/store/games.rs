@@ -207,7 +207,7 @@ impl StoredGames {
     /// Adds the next game to the collection, and returns the numbers of its three names. `details` contains the encoded
     /// details of the game. `names` contains the names of White, Black and the event. For each new name, the function
     /// appends a record to `lists`. The record adds the number of the name to the list of all names that are equal
-    /// after normalization.
+    /// after normalization, for example names that differ only in case.
     ///
     /// # Errors
     ///

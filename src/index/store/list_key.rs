@@ -57,7 +57,8 @@ impl ListKey {
     }
 
     /// Returns the key of the list of name numbers for a player or event name. `folded` is the name after
-    /// normalization. The list contains the number of every stored name that equals `folded` after normalization.
+    /// normalization, for example in lower case. The list contains the number of every stored name that equals `folded`
+    /// after normalization.
     pub fn name(folded: &str) -> ListKey {
         ListKey::hashed(SubjectKind::Name, folded.as_bytes())
     }
