@@ -66,8 +66,8 @@ impl MoveFilter {
         self.only = self.only.or(other.only);
     }
 
-    /// Extends the filter, so that it selects every move that `self` or `other` selects. It may also select further
-    /// moves.
+    /// Extends the filter, so that it selects every move that `self` or `other` selects. Each condition is relaxed
+    /// separately, so the result may also select moves that neither filter selected.
     pub fn widen(&mut self, other: &MoveFilter) {
         self.min_game = self.min_game.min(other.min_game);
         self.min_score = self.min_score.min(other.min_score);

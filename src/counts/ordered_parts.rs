@@ -226,8 +226,8 @@ impl OrderedParts {
     }
 
     /// Returns a reader of the rows whose position keys are in `shards`. The reader also reads the properties of games
-    /// in `by`: any of speed, rating group and month. `shards` must not contain both keys below 2^63 and keys from 2^63
-    /// on.
+    /// in `by`: any of speed, rating group and month. A shard is a 256th of the range of keys. `shards` must not
+    /// contain both keys below 2^63 and keys from 2^63 on.
     pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: Grouping) -> OrderedRows<'_> {
         let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
         let keys = first(shards.start).cast_signed()

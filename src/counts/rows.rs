@@ -132,8 +132,8 @@ impl ClassReader {
     }
 }
 
-/// A batch of rows of counts, stored column by column. A column is empty if it was not read. All others have the same
-/// length.
+/// A batch of rows of counts, stored column by column. A column is empty if it was not read. All other columns have the
+/// same length.
 #[derive(Default)]
 pub(super) struct ColumnBatch {
     /// The number of the first row, counted from the beginning of the file.

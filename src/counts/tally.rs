@@ -52,7 +52,7 @@ impl Tally {
         self.shards.append(records)
     }
 
-    /// Adds a batch of results of moves to the tally. The results of a move may have any size.
+    /// Adds a batch of results of moves to the tally. The number of games of a move is not limited.
     ///
     /// # Errors
     ///
@@ -343,8 +343,8 @@ fn is_frequent(position: &[CountRecord], min_games: u64) -> bool {
 }
 
 impl Tally {
-    /// Ends counting, and merges the counts of this tally with counts from sources that are already sorted. Uses all
-    /// threads of the current rayon pool.
+    /// Finishes counting, and merges the counts of this tally with counts from sources that are already sorted. Uses
+    /// all threads of the current rayon pool.
     ///
     /// - `memory`: the memory budget of the returned counts
     /// - `ranges`: the number of equal ranges into which the shards are divided; the ranges are merged in parallel
