@@ -11,7 +11,7 @@ use std::{fmt, str::FromStr};
 pub(crate) struct Checksum(u64);
 
 impl Checksum {
-    /// Adds a record to the set whose checksum this is.
+    /// Updates the checksum after `record` has been added to the set of records.
     #[inline]
     pub(crate) fn add(&mut self, record: &[u8]) {
         self.0 = self.0.wrapping_add(crc32c::crc32c(record).into());

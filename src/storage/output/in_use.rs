@@ -81,8 +81,8 @@ pub(super) fn check_unused(target: &Path, old: &Path) -> io::Result<()> {
     Err(io::Error::other(problem))
 }
 
-/// The number of times that a database is checked for locks. It counts as in use only if each check finds a lock,
-/// because some programs hold a lock only for a moment.
+/// The number of times that a database is checked for locks. The database counts as in use only if each check finds a
+/// lock, because some programs hold a lock only for a moment.
 const LOCK_CHECKS: usize = 40;
 
 /// The time between two consecutive checks of a database for locks.
@@ -107,9 +107,9 @@ const LOCKED_BYTES: u64 = 512;
 /// Returns `true` if another process holds one of SQLite's locks on the file at `path`. Returns `false` if the file
 /// does not exist, or if the file system does not support locks.
 ///
-/// Opens the file and closes it again, which releases all locks that this process holds on the file. A run is not
-/// affected, because no output of a run is also an input. If another part of the process is reading the file as a
-/// database, that part detects changes of the file when it has read the last row.
+/// Opens the file and closes it again, which releases all locks that this process holds on the file. This does not harm
+/// a command, because none of its outputs is also one of its inputs. If another thread of this process is reading the
+/// database without its lock, it detects after the last row whether the file was changed.
 #[cfg(unix)]
 fn is_locked(path: &Path) -> io::Result<bool> {
     use rustix::{

@@ -366,7 +366,7 @@ fn path_of_open(file: &File) -> io::Result<PathBuf> {
 }
 
 /// Always returns an error. Systems other than Linux and those of Apple either cannot report the path of an open file,
-/// or do not rename its directory.
+/// or do not allow its directory to be renamed.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn path_of_open(_file: &File) -> io::Result<PathBuf> {
     Err(ErrorKind::Unsupported.into())

@@ -116,8 +116,8 @@ fn over_file(temporary_path: &Path, target: &Target) -> io::Result<Option<PathBu
     }
 }
 
-/// Undoes a rename by calling `back`. Returns `reason`, the error because of which the rename is undone. If `back`
-/// fails too, appends its error to the message of `reason`.
+/// Undoes a rename by calling `back`. Returns `reason`, the error that made this necessary. If `back` fails too,
+/// appends its error to the message of `reason`.
 fn put_back(reason: io::Error, back: impl FnOnce() -> io::Result<()>) -> io::Error {
     match back() {
         Ok(()) => reason,

@@ -354,7 +354,7 @@ fn prefix(target: &Path) -> OsString {
 /// Shortens a file name if it has more than `longest` bytes. A shortened name consists of the first 100 bytes, a tilde
 /// and a hash of the whole name. `longest` must be at least 117, the length of a shortened name.
 pub(crate) fn shortened(name: &OsStr, longest: usize) -> Cow<'_, OsStr> {
-    /// The maximum number of bytes of a long name that are kept.
+    /// The number of bytes of a long file name that its shortened form keeps.
     const KEPT_BYTES: usize = 100;
     if name.len() <= longest {
         return Cow::Borrowed(name);

@@ -305,7 +305,8 @@ impl<R: Record> Shards<R> {
     }
 }
 
-/// The memory that is left for the sealed records of a store, in records. All threads that seal shards share it.
+/// The number of further records that a store may keep in memory while its shards are sealed. All threads that seal
+/// shards share it.
 struct RecordBudget(AtomicUsize);
 
 impl RecordBudget {
