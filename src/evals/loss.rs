@@ -125,9 +125,8 @@ impl JudgedMove {
         }
     }
 
-    /// Returns `true` if the evaluation `self` is reliable enough to compare a move with the value `other` against it.
-    /// This is the case if at least one of the values is a mate, or if the depth of `self` is at least half the depth
-    /// of `other`.
+    /// Returns `true` if a move with the value `other` may be compared with the alternative `self`. This is the case if
+    /// at least one of the two values is a mate, or if the depth of `self` is at least half the depth of `other`.
     fn counts_for(self, other: JudgedMove) -> bool {
         let are_centipawns = [self, other].map(|known| matches!(known.worth, Worth::Centipawns(_)));
         are_centipawns != [true; 2] || u16::from(self.depth) * 2 >= other.depth.into()
