@@ -65,7 +65,7 @@ impl OwnMoveRule {
 
 /// Chooses a move for the repertoire's side in the position `pos` from `moves`, by the rule `by`. `moves` contains the
 /// moves of `source` in `pos`, or some of them. If `moves` is empty, chooses the legal move after which `source` has
-/// the most games. Returns `None` if it has no games after any legal move.
+/// the most games. Returns `None` if `source` has no games after any legal move.
 ///
 /// # Errors
 ///
@@ -286,8 +286,8 @@ impl Built {
     /// likely the position after the reply is: `1 in 12.5` means that one of 12.5 games is expected to reach it. A
     /// [short](CommentDetail::Short) comment contains only the score of an own move, or only the likelihood of a reply.
     ///
-    /// Returns an empty string for [`CommentDetail::None`]. Returns `kept` for a move of the repertoire `build.keep`
-    /// that the build did not reach.
+    /// Returns an empty string for [`CommentDetail::None`]. Returns the string `kept` for a move of the repertoire
+    /// `build.keep` that the build did not reach.
     pub fn comment(&self, branch: &Branch<'_>, comments: CommentDetail) -> String {
         if comments == CommentDetail::None {
             return String::new();

@@ -24,7 +24,7 @@ use crate::{
     tree::{Limits, Source, TreeMove},
 };
 
-/// An estimate of the memory in bytes for one position of the graph and its moves.
+/// An estimate of the memory, in bytes, that one position of a [`ReachGraph`] and its moves take.
 const BYTES_PER_NODE: usize = 512;
 
 /// The maximum number of positions that one search for a cycle of moves visits. A walk through a repertoire makes such

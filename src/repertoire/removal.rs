@@ -328,8 +328,8 @@ impl Writer<'_> {
         self.out.extend_from_slice(part);
     }
 
-    /// Begins a new line in the output, unless the output already ends with a line break. Used before a line that
-    /// begins with `%`, which other programs ignore only if `%` is its first character.
+    /// Begins a new line in the output, unless the output already ends with a line break. Used before text that begins
+    /// with `%`, which programs ignore only at the start of a line.
     fn begin_line(&mut self) {
         self.trim();
         if self.out.last().is_some_and(|last| *last != b'\n') {
