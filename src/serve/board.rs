@@ -161,8 +161,8 @@ impl Board {
         }
     }
 
-    /// Stores `unknown`, which contains a name in the filters that occurs in no game, and the most similar names that
-    /// do.
+    /// Stores `unknown`, which contains a name in the filters that occurs in no game, and similar names that occur in
+    /// games.
     pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(unknown);
     }

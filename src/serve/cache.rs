@@ -21,8 +21,8 @@ use crate::{
 /// rebuilds the indexes that older versions have cached.
 const GENERATION: u32 = 12;
 
-/// The file extension of the [record](CachedIndex::record_content) next to an index, which describes the PGN file of
-/// the index. The record has the name of the index with this extension.
+/// The file extension of the [record](CachedIndex::record_content) that is stored next to an index and describes its
+/// PGN file. The record has the name of the index with this extension.
 const STATE: &str = "state";
 
 /// A directory of indexes that were built from PGN files. The name of an index contains a hash of the path of its PGN

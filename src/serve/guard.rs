@@ -78,8 +78,8 @@ impl Guard {
     /// # Errors
     ///
     /// Returns an error response if the request names a host that does not belong to this server, or if it comes from a
-    /// page of another site whose origin is not allowed. A costly request is also refused if its headers do not rule
-    /// out that it comes from such a page.
+    /// page of another site whose origin is not allowed. Also refuses a costly request if its headers do not show
+    /// whether it comes from such a page.
     pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
         let (uri, headers) = (request.uri(), request.headers());
         self.hosts.check(uri, headers)?;

@@ -78,8 +78,8 @@ impl Refusal {
         Refusal::new(StatusCode::METHOD_NOT_ALLOWED, text)
     }
 
-    /// Creates an error response with status 421, for a request that names `host`, which is not a host name of this
-    /// server. `name` is the host name in `host`, if there is one.
+    /// Creates an error response with status 421, for a request whose host `host` does not belong to this server. The
+    /// message suggests to allow `name`, the host name in `host`, if there is one.
     pub(super) fn misdirected(host: &str, name: Option<&str>) -> Refusal {
         let name = name.unwrap_or("NAME");
         let text = format!(

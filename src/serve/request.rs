@@ -272,8 +272,8 @@ pub(super) fn variant(parameters: &Parameters) -> Result<Variant, Refusal> {
     Ok(named.unwrap_or_default())
 }
 
-/// Returns the line of a request. The parameters `variant` and `fen` determine its starting position, and `play`
-/// contains its moves.
+/// Returns the line of moves in a request. The parameters `variant` and `fen` determine the starting position of the
+/// line, and `play` contains its moves.
 fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     let variant = variant(parameters)?;
     let fen = parameters.filled("fen")?;

@@ -105,8 +105,8 @@ pub(super) fn with_page(api: Router, origins: &[Origin]) -> Router {
     Router::new().merge(page::routes()).merge(api)
 }
 
-/// Returns a layer that adds CORS headers to responses. Because of these headers, browsers let pages of `origins` read
-/// the responses, not only the server's own page.
+/// Returns a layer that adds CORS headers to responses. With these headers, browsers allow not only the server's own
+/// page but also pages of `origins` to read the responses.
 fn cors(origins: &[Origin]) -> CorsLayer {
     let allowed = origins.to_vec();
     let is_allowed =

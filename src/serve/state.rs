@@ -469,7 +469,7 @@ impl AppState {
         self.cached(key, Content::json(&about)?)
     }
 
-    /// Answers `/read`: parses a text that a user has pasted, and returns its moves or its position as JSON.
+    /// Answers `/read`: parses text that a user has pasted, and returns its moves or its position as JSON.
     pub(super) fn read(&self, key: &CacheKey) -> Result<Content, Refusal> {
         let parameters = Parameters::parse_only(&key.query, &["variant", "text"])?;
         let text = parameters.text("text").unwrap_or_default();
