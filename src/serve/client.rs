@@ -45,7 +45,7 @@ enum Share {
     Connections,
     /// Requests that are being answered. Further requests wait.
     Requests,
-    /// Requests that read the texts of games, including those that wait for a thread. The limit keeps other requests
+    /// Requests that read the PGN text of games, including those that wait for a thread. The limit keeps other requests
     /// from waiting for them.
     Texts,
     /// Requests that make books, including those that wait for the thread.
@@ -60,12 +60,12 @@ enum Share {
 type ClientLimits = [usize; 6];
 
 /// The limits for all clients of the server together, in the order of the variants of [`Share`]. They allow 4096
-/// connections, 256 requests, 64 requests for texts of games, 4 requests for books, 64 MiB of unsent responses, and 8
-/// waiting responses.
+/// connections, 256 requests, 64 requests for the PGN text of games, 4 requests for books, 64 MiB of unsent responses,
+/// and 8 waiting responses.
 const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
 /// The limits for all clients with the same IP address, in the order of the variants of [`Share`]. They allow 256
-/// connections, 32 requests, 2 requests for texts of games, 2 requests for books, 16 MiB of unsent responses, and any
-/// number of waiting responses.
+/// connections, 32 requests, 2 requests for the PGN text of games, 2 requests for books, 16 MiB of unsent responses,
+/// and any number of waiting responses.
 const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];
 
 /// The limits for one IP address if the server listens only on the local machine. All clients then have the same
@@ -232,7 +232,7 @@ impl Client {
         in_time(self.server.of(Share::Requests).acquire_owned()).await
     }
 
-    /// Acquires the two semaphore permits that are needed to read the texts of games. Waits for the permit of the
+    /// Acquires the two semaphore permits that are needed to read the PGN text of games. Waits for the permit of the
     /// client's address, but not for that of the server. Dropping the result releases both permits.
     ///
     /// # Errors

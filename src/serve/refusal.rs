@@ -9,7 +9,7 @@ use axum::{
 
 use crate::error::{self, Error};
 
-/// The error message if the server needs more than ten seconds for reading the texts of games.
+/// The error message if the server needs more than ten seconds for reading the PGN text of games.
 const TOO_SLOW: &str =
     "reading these games takes too long: request fewer games, or serve an uncompressed PGN file";
 

@@ -184,7 +184,7 @@ pub struct Request {
     pub query: Query,
     /// The part of the list of games that the answer contains.
     pub page: Page,
-    /// Whether the answer must contain the mean times that players took for the moves. They are read from the texts
+    /// Whether the answer must contain the mean times that players took for the moves. They are read from the PGN text
     /// of the games.
     pub clocks: bool,
     /// Whether the answer must contain the FEN, the line and the legal moves. A client that does not know the rules
@@ -572,7 +572,7 @@ impl Parameters {
         Ok(Parameters::split(query, |name| names.contains(&name))?.0)
     }
 
-    /// Parses a query string. `own` contains the names of the only parameters that are allowed.
+    /// Parses a query string. `allowed` contains the names of all parameters that it may contain.
     ///
     /// ```
     /// use polybook::serve::Parameters;
@@ -587,17 +587,17 @@ impl Parameters {
     /// # Errors
     ///
     /// Returns an error response if a parameter is not in `own` or is given twice.
-    pub fn parse_only(query: &str, own: &[&str]) -> Result<Parameters, Refusal> {
-        let (found, others) = Parameters::split(query, |name| own.contains(&name))?;
+    pub fn parse_only(query: &str, allowed: &[&str]) -> Result<Parameters, Refusal> {
+        let (found, others) = Parameters::split(query, |name| allowed.contains(&name))?;
         if others.is_empty() {
             return Ok(found);
         }
-        let own = match own {
+        let allowed = match allowed {
             [] => "no parameters".to_owned(),
-            own => format!("only the parameters {}", own.join(", ")),
+            allowed => format!("only the parameters {}", allowed.join(", ")),
         };
         let others = others.join(", ");
-        let problem = format!("unknown parameter {others}: this address accepts {own}");
+        let problem = format!("unknown parameter {others}: this address accepts {allowed}");
         Err(Refusal::bad(problem))
     }
 

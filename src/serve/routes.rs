@@ -36,7 +36,7 @@ use super::{
 };
 use crate::explorer::{Filters, SuggestField, Suggestion};
 
-/// The maximum time that one request may spend on reading the texts of games.
+/// The maximum time that one request may spend on reading the PGN text of games.
 const READING: Duration = Duration::from_secs(10);
 
 /// How long a browser may cache the response to a preflight request. Until then, it need not send another one. Chromium
@@ -172,7 +172,7 @@ async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<
 }
 
 /// Answers with the results of the moves in a position. If the request asks for the mean thinking times of players,
-/// calculates them from the texts of the newest games.
+/// calculates them from the PGN text of the newest games.
 async fn position(
     state: ServerState,
     client: Asker,
@@ -235,8 +235,8 @@ async fn book(
 }
 
 /// Answers a request by calling `answer`, which creates the response. If the request contains edits of a repertoire,
-/// `answer` is called on one of the threads that read the texts of games, because the file of the repertoire may have
-/// to be read again. Otherwise, `answer` is called on a worker thread.
+/// `answer` is called on one of the threads that read the PGN text of games, because the file of the repertoire may
+/// have to be read again. Otherwise, `answer` is called on a worker thread.
 async fn of_index(
     state: ServerState,
     client: Asker,
@@ -289,9 +289,9 @@ async fn answered(
     Ok(content.into_response(etag))
 }
 
-/// Answers a request for which the texts of games must be read. Calls `answer` on one of the few threads that read such
-/// texts. The last argument of `answer` is a function that says whether to continue. When it returns `false`, because
-/// the client has disconnected or the time limit is exceeded, `answer` must stop.
+/// Answers a request for which the PGN text of games must be read. Calls `answer` on one of the few threads that read
+/// such text. The last argument of `answer` is a function that says whether to continue. When it returns `false`,
+/// because the client has disconnected or the time limit is exceeded, `answer` must stop.
 async fn of_texts(
     State(app): ServerState,
     Extension(client): Asker,

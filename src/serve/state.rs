@@ -33,8 +33,8 @@ use crate::{
     task,
 };
 
-/// The number of threads that read the texts of games. These threads do nothing else, because reading a compressed file
-/// takes long and must not delay requests for results of moves.
+/// The number of threads that read the PGN text of games. These threads do nothing else, because reading a compressed
+/// file takes a long time and must not delay requests for results of moves.
 const READER_THREADS: usize = 4;
 
 /// The size, in bytes, at which a page of games in PGN is full. No further game is added to a page that has reached
@@ -49,8 +49,8 @@ const MAX_TIMED_GAMES: usize = 200;
 /// worker thread adds up the results.
 const MAX_INLINE_YEARS: u16 = 100;
 
-/// A function that returns `false` if reading the texts of games should be cancelled. Code that reads texts calls the
-/// function repeatedly, because reading can take long.
+/// A function that returns `false` if reading the PGN text of games should be cancelled. Code that reads games calls
+/// the function repeatedly, because reading can take a long time.
 pub(super) type ShouldContinue<'a> = &'a dyn Fn() -> bool;
 
 /// The identity of a book or repertoire that the server has made. Requests with equal identities receive the same file.
@@ -126,9 +126,9 @@ pub(super) struct AppState {
     pub(super) cache: ResponseCache,
     /// A hash of everything that responses depend on, for their validators (`ETag`).
     identity: u64,
-    /// The threads for all requests that read no texts of games and make no books.
+    /// The threads for all requests that do not read PGN text and do not make books.
     pub(super) counters: Workers,
-    /// The threads for requests that read texts of games.
+    /// The threads for requests that read the PGN text of games.
     pub(super) readers: Workers,
     /// The thread that makes books, one at a time.
     pub(super) makers: Workers,
@@ -182,7 +182,7 @@ pub(super) enum Thread {
     OfConnection,
     /// A worker thread.
     Worker,
-    /// A thread that reads the texts of games. At most ten seconds are allowed for the answer.
+    /// A thread that reads the PGN text of games. At most ten seconds are allowed for the answer.
     Reader,
 }
 
@@ -345,7 +345,7 @@ impl AppState {
     }
 
     /// Returns the results of the moves in a position, with the data for the web page. When `should_continue` returns
-    /// `false`, the search for similar names and the reading of games' texts are cancelled.
+    /// `false`, the search for similar names and the reading of PGN files are cancelled.
     pub(super) fn position(
         &self,
         key: &CacheKey,
@@ -562,18 +562,18 @@ impl AppState {
         Ok(states)
     }
 
-    /// Removes the stored book or repertoire, and returns it if it has the identity `of`. Otherwise, drops it and
+    /// Removes the stored book or repertoire, and returns it if its identity equals `identity`. Otherwise, drops it and
     /// returns `None`.
-    pub(super) fn take_content(&self, of: &ContentIdentity) -> Option<Content> {
+    pub(super) fn take_content(&self, identity: &ContentIdentity) -> Option<Content> {
         let last = task::lock(&self.last_content).take();
-        last.filter(|(content_identity, _)| content_identity == of)
+        last.filter(|(stored, _)| stored == identity)
             .map(|(_, content)| content)
     }
 
-    /// Stores the book or repertoire `content`, which has the identity `of`, so that a later request can download it.
+    /// Stores the book or repertoire `content` with the identity `identity`, so that a later request can download it.
     /// Replaces the book or repertoire that was stored before.
-    pub(super) fn keep_content(&self, of: ContentIdentity, content: Content) {
-        *task::lock(&self.last_content) = Some((of, content));
+    pub(super) fn keep_content(&self, identity: ContentIdentity, content: Content) {
+        *task::lock(&self.last_content) = Some((identity, content));
     }
 
     /// Converts `answer` to a JSON response with keys in camel case, stores the response in the cache, and returns it.
@@ -613,7 +613,7 @@ impl AppState {
     }
 
     /// Stores `content`, the response to the request `key`, in the cache, and returns it. Must not be called for a
-    /// response that contains texts of games, because the PGN files may change.
+    /// response that contains the PGN text of games, because the PGN files may change.
     pub(super) fn cached(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)
