@@ -150,7 +150,7 @@ pub struct BuildSummary {
     /// The number of the player's moves that no game of the source played in their position. These moves lead to
     /// positions with games of the source.
     pub without_games: u64,
-    /// The number of the chosen moves that only one game of the source played in their position.
+    /// The number of chosen moves that were played in only one game of the source.
     pub single_game: u64,
     /// The number of positions that are likely enough for an answer but have none, because the games of the source
     /// end there.
