@@ -166,20 +166,20 @@ impl ParquetFile {
     }
 
     /// Creates a reader of the values of one column in one row group. `group` is the index of the row group, and
-    /// `place` is the index of the column.
+    /// `index` is the index of the column.
     ///
     /// # Errors
     ///
     /// Returns an error if the metadata of the column are damaged.
-    pub(super) fn column(&self, group: usize, place: usize) -> Result<ColumnReader, CountsError> {
+    pub(super) fn column(&self, group: usize, index: usize) -> Result<ColumnReader, CountsError> {
         let bytes = PageBytes {
             file: Arc::clone(&self.file),
             size: self.size,
         };
-        let column = self.groups()[group].column(place);
+        let column = self.groups()[group].column(index);
         let rows = self.rows(group)?;
         let pages = SerializedPageReader::new(Arc::new(bytes), column, rows, None)?;
-        let column = self.schema().column(place);
+        let column = self.schema().column(index);
         Ok(get_column_reader(column, Box::new(pages)))
     }
 }
