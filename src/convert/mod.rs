@@ -227,7 +227,7 @@ impl Convert {
     /// A comment in a game, or the operation `c0` in an EPD, states how many games reached the final position by any
     /// moves, and White's score in these games.
     ///
-    /// A line contains only moves that a book made from the database would contain. It repeats no position. In
+    /// A line contains only moves that a book made from the database would contain. No line repeats a position. In
     /// Chess960, lines begin at all starting positions of the database, unless `suite` specifies starting positions.
     ///
     /// # Errors

@@ -98,8 +98,8 @@ impl DuplicateGroups {
             .filter(move |other| *other < number)
     }
 
-    /// Returns a hash that is equal for all games of a match. A match is all games of two players at the same event in
-    /// the same year. `id` is the id of a game in the index `source`, and the hash is that of its match.
+    /// Returns the hash of the match to which a game belongs. A match is all games of two players at the same event in
+    /// the same year. `id` is the id of the game in the index `source`.
     ///
     /// If a player, the event or the year is unknown, returns a hash that no other game has.
     pub(super) fn match_hash(&self, source: &OpenIndex, id: u32) -> u64 {
@@ -130,8 +130,8 @@ impl DuplicateGroups {
     /// the date. Games that are not duplicates have different hashes, except for collisions. `id` is the id of the game
     /// in the index `source`.
     ///
-    /// Returns `None` if the game is not compared with others. This is the case if its positions are not indexed, if a
-    /// player is unknown, or if it has neither a Lichess id nor a known final position.
+    /// Returns `None` if the game is not compared with others. This is the case if the positions of the game are not
+    /// indexed, if a player is unknown, or if the game has neither a Lichess id nor a known final position.
     fn key(&self, source: &OpenIndex, id: u32) -> Option<u64> {
         let (games, at) = (&source.rows, id as usize);
         let summary = games.get(id)?;

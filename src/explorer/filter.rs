@@ -67,9 +67,9 @@ impl<'a> SourceFilters<'a> {
     }
 
     /// Changes how the filters treat a game in which the names of both players match the filter by player. Such a game
-    /// then passes if it passes with either of them as the player. Before this change, only White counts as the player
-    /// of such a game. The change is needed to count the games of each color. It has no effect if the filters contain a
-    /// color.
+    /// then passes if it passes with either White or Black as the player of the filters. Before this change, only White
+    /// counts as this player. The change is needed to count the games of each color. It has no effect if the filters
+    /// contain a color.
     pub(super) fn of_either_color(mut self) -> SourceFilters<'a> {
         let filters = self.of_sources.iter_mut();
         for players in filters.filter_map(|(_, filter)| filter.players.as_mut()) {

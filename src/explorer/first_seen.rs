@@ -62,8 +62,8 @@ impl Visits {
 }
 
 /// Returns the first day that `date` can mean, as a date number (see [`date_number`]). If the year is unknown, the
-/// result is later than every day. Callers pass the result to [`FirstSeen`] as the day before which it looks for games,
-/// so that an unknown year excludes no game with a known date.
+/// result is later than every day. Callers pass the result to [`FirstSeen`], which then ignores games that may have
+/// been played on this day or later. An unknown year excludes no game with a known date.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
         Some(_) => earliest(date_number(date)),

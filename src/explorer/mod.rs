@@ -122,14 +122,15 @@ use crate::{
     task,
 };
 
-/// The maximum number of positions of a line for which [`Explorer::reached`] counts games.
+/// The maximum number of positions of a line for which [`Explorer::reached`] counts games. The numbers for later
+/// positions are unknown.
 const MAX_LINE_POSITIONS: usize = 600;
 
 /// An opening explorer, which answers queries about positions from one or more indexes. Any number of threads may
 /// use it at the same time.
 ///
-/// The indexes of an explorer are its *sources*. Games are numbered consecutively over all sources. An open
-/// explorer holds 34 bytes of each game in memory, and some names.
+/// The indexes of an explorer are its *sources*. Games are numbered consecutively over all sources. An open explorer
+/// keeps 34 bytes for each game in memory, and some names.
 pub struct Explorer {
     sources: Sources,
     suggestions: Suggestions,
@@ -209,9 +210,9 @@ impl Explorer {
         }
     }
 
-    /// Returns the minimum number of moves that must be counted in a position. Positions with fewer counted moves were
-    /// removed from the counts. If `filters` selects several sources, returns the largest of their minimums. Returns
-    /// `None` if no positions were removed.
+    /// Returns the minimum number of counted moves that each position in the selected sources has. Positions in which
+    /// fewer moves were counted were removed from the counts. If `filters` selects several sources, returns the largest
+    /// of their minimums. Returns `None` if no positions were removed.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         self.sources.min_game(filters)
     }
@@ -248,18 +249,18 @@ impl Explorer {
         self.sources.needs_games(filters)
     }
 
-    /// Checks whether all selected sources (indexes of the explorer) contain single games, which the operation `what`
-    /// needs. Returns `None` if they do. Otherwise, returns an explanation that names the operation and a source that
-    /// contains only counts.
+    /// Checks whether all selected sources (indexes of the explorer) contain single games. Returns `None` if they do.
+    /// Otherwise, returns an explanation that names a source that contains only counts, and `what`, the operation that
+    /// needs single games.
     ///
     /// `wanted` is the name of the selected source, or `None` for all sources.
     pub fn needs_all_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
         self.sources.needs_all_games(wanted, what)
     }
 
-    /// Checks whether at least one selected source (an index of the explorer) contains single games, which the
-    /// operation `what` needs. Returns `None` if one does, or if no source has the name `wanted`. Otherwise, returns an
-    /// explanation that names the operation and the first selected source.
+    /// Checks whether at least one selected source (an index of the explorer) contains single games. Returns `None` if
+    /// one does, or if no source has the name `wanted`. Otherwise, returns an explanation that names the first selected
+    /// source, and `what`, the operation that needs single games.
     ///
     /// `wanted` is the name of the selected source, or `None` for all sources.
     pub fn lacks_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
@@ -418,8 +419,8 @@ impl Explorer {
     }
 
     /// Counts the games that reached the position after each move of `line`, and returns one number for each move. The
-    /// number is `None` if it is unknown. `filters` selects the source and says whether unfinished games are skipped.
-    /// All other conditions in `filters` are ignored.
+    /// number is `None` if it is unknown, for example because a source contains incomplete counts. `filters` selects
+    /// the source and says whether unfinished games are skipped. All other conditions in `filters` are ignored.
     ///
     /// `should_continue` is called before each position, and returns `false` to cancel the count.
     ///
@@ -455,8 +456,8 @@ impl Explorer {
     }
 
     /// Counts the games that reached a position, for each value of the filters by speed, rating group, color, year and
-    /// variant. The number of a value, such as blitz, is the number of games that would pass if the filter by speed
-    /// were set to this value and all other filters were unchanged.
+    /// variant. For example, the number for blitz is the number of games that would pass if the filter by speed
+    /// admitted only blitz and all other filters were unchanged.
     ///
     /// # Errors
     ///
@@ -693,7 +694,7 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has this number, or in the same cases as
+    /// Returns an error if no game has this number. Also fails for the same reasons as
     /// [`Index::text`](crate::index::Index::text).
     pub fn text(&self, number: u64) -> Result<Vec<u8>> {
         self.text_while(number, &|| true)
@@ -704,14 +705,14 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error if no game has this number, or in the same cases as
+    /// Returns an error if no game has this number. Also fails for the same reasons as
     /// [`Index::text_while`](crate::index::Index::text_while).
     pub fn text_while(&self, number: u64, should_continue: &dyn Fn() -> bool) -> Result<Vec<u8>> {
         let (source, id) = self.sources.locate(number)?;
         source.index.text_while(id, should_continue)
     }
 
-    /// Returns the variant of game `number` as it was indexed.
+    /// Returns the variant by whose rules game `number` was indexed.
     ///
     /// # Errors
     ///

@@ -277,8 +277,8 @@ impl Ranker<'_> {
     }
 
     /// Compares the evaluation of the last position in `ending` with the range that the suite accepts. Returns
-    /// [`RangeCheck::Kept`] if the suite does not filter by evaluation. Returns `None` if it does, but the game is over
-    /// after every line of the group, so there is no position to look up.
+    /// [`RangeCheck::Kept`] if the suite does not filter by evaluation. Returns `None` if the suite filters by
+    /// evaluation, but the game is over after every line of the group, so that there is no position to look up.
     fn evaluated(&self, ending: &LineEnd) -> Result<Option<RangeCheck>> {
         if self.suite.evals.is_none() {
             return Ok(Some(RangeCheck::Kept(String::new())));

@@ -329,9 +329,9 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Extends `line` by each move that the source contains in its last position, and pushes the new lines onto
-    /// `stack`, so that the line whose text comes first is popped first. Skips moves that repeat a position, and lines
-    /// with too few games for the current pass.
+    /// Extends `line` by each move that the source contains for the last position of the line. Pushes the extended
+    /// lines onto `stack`, so that the line whose text comes first is popped first. Skips moves that repeat a position,
+    /// and extended lines with too few games for the current pass.
     fn push_continuations(&mut self, line: &SuiteLine, stack: &mut Vec<SuiteLine>) -> Result<()> {
         let moves = self.of.source.moves(&line.pos)?;
         let portion = line.portion / moves.len() as f64;
@@ -354,8 +354,8 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(())
     }
 
-    /// Adds `line`, which has the required length, to the ranking, if its last position passes the filters of the
-    /// suite. `start_bytes` are the bytes that identify its starting position in the ranking.
+    /// Adds `line`, which has the required length, to the ranking, if the last position of the line passes the filters
+    /// of the suite. `start_bytes` are the bytes that identify the starting position of the line in the ranking.
     fn take(&mut self, start_bytes: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);

@@ -100,9 +100,9 @@ impl Source for crate::obs::Obs {
     }
 }
 
-/// Returns the moves that games played in the position, sorted by number of games in descending order. The results of
-/// a move are those of all games that reached the position after it, by any moves. The index must contain statistics.
-/// It must not be an index of an explorer, for which [`Explored`] is the source of moves.
+/// Returns the moves that games played in the position, sorted by number of games in descending order. The results of a
+/// move are the results of all games that reached the position after this move, by any order of moves. The index must
+/// contain statistics. It must not be an index of an explorer, for which [`Explored`] is the source of moves.
 impl Source for crate::index::Index {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         if self.kind().is_of_explorer() {
@@ -140,8 +140,8 @@ impl Source for crate::index::Index {
     }
 }
 
-/// Returns the statistics of a position in an index. Adds up the statistics of all Polyglot keys under which the
-/// index may store the position. Returns `None` if the index contains none.
+/// Returns the statistics of a position in an index. Adds up the statistics of all Polyglot keys under which the index
+/// may store the position. Returns `None` if the index contains no statistics of the position.
 fn stats_of(
     index: &crate::index::Index,
     pos: &Keyed<VariantPosition>,
@@ -203,7 +203,8 @@ pub(crate) fn played(
     Ok(moves.collect())
 }
 
-/// Converts results from White's point of view to that of the side to move in `pos`. `wins` and `losses` are White's.
+/// Converts results from the point of view of White to the point of view of the side to move in `pos`. `wins` and
+/// `losses` are the numbers of games that White won and lost.
 fn for_mover(pos: &VariantPosition, wins: u64, draws: u64, losses: u64) -> Wdl {
     let white = Wdl {
         wins,
@@ -283,7 +284,7 @@ impl Wanted {
     }
 
     /// Searches for the wanted positions by a walk from `start`. The walk follows the moves of `source`, and also any
-    /// reply after which `source` contains a move. It ends when all positions have been found.
+    /// other legal move after which `source` contains a move. It ends when all wanted positions have been found.
     ///
     /// All calls must use starting positions of the same variant.
     ///

@@ -172,8 +172,8 @@ impl<'a> MergePlan<'a> {
     /// range begins at the first key of a table, or slightly before it.
     ///
     /// Some entries must be merged together, so a range cannot begin at every key. `align` receives the first key of a
-    /// table, and returns the greatest possible beginning of a range that is not after this key. It returns `None` if
-    /// there is no such beginning.
+    /// table, and returns the greatest possible beginning of a range that is not after this key. `align` returns `None`
+    /// if there is no such beginning.
     pub(super) fn ranges(
         &self,
         start: &[u8],

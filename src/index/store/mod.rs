@@ -90,10 +90,11 @@ pub fn names_key(number: u32) -> Vec<u8> {
     [b"xn", &number.to_be_bytes()[..]].concat()
 }
 
-/// The prefix of the LevelDB keys of lists, and of the results by period of long lists.
+/// The prefix of the LevelDB keys of those entries that contain lists, or the results by period of long lists.
 pub const LISTS: &[u8; 2] = b"xp";
 
-/// The prefix of the LevelDB keys of counts, and of the counts by period of large positions.
+/// The prefix of the LevelDB keys of those entries that contain counts, or the counts by period of positions with very
+/// many rows.
 pub const COUNTS: &[u8; 2] = b"xq";
 
 /// Returns the LevelDB key of a page, an entry that contains several lists or positions. `prefix` is the prefix:
@@ -108,8 +109,9 @@ pub fn chunk_key(subject: ListKey, number: u32) -> Vec<u8> {
     [&subject_start(subject)[..], &[0], &number.to_be_bytes()].concat()
 }
 
-/// Returns the LevelDB key of the results of a position in a period (all time, a year or a month). `of` is the
-/// prefix: [`LISTS`] or [`COUNTS`]. `subject` is the list key of the position.
+/// Returns the LevelDB key of the results of a position in a period (all time, a year or a month). `prefix` is the
+/// prefix: [`LISTS`] for an index of games, or [`COUNTS`] for an index of counts. `subject` is the list key of the
+/// position.
 pub fn period_key(prefix: &[u8; 2], subject: ListKey, period: Period) -> Vec<u8> {
     let subject = subject.0.to_be_bytes();
     [&prefix[..], &subject, &[1], &period.key_bytes()].concat()
