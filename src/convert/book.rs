@@ -159,7 +159,7 @@ impl<'a> ConvertBook<'a> {
     }
 
     /// Converts the book to an opening suite, and writes it to `out`. This works like the conversion of a database
-    /// ([`Convert::to_suite`](super::Convert::to_suite)), except that the weight of a move takes the place of its
+    /// ([`Convert::to_suite`](super::Convert::to_suite)), except that the weight of a move is used instead of its
     /// number of games.
     ///
     /// # Errors

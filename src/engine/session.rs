@@ -303,9 +303,9 @@ impl<W: Write> Session<W> {
     /// best of these moves to the user, each in an `info` line. A move whose score is below the minimum in the settings
     /// is added to `refused`.
     ///
-    /// Returns three values: the `bestmove` line, the number of moves shown, and further moves that the second engine
-    /// should search. The last list is empty unless the user wants to see more moves than were shown. Returns `None` if
-    /// the sources contain no allowed move.
+    /// Returns three values: the `bestmove` line, the number of moves shown, and the moves that the second engine
+    /// should search in addition. There are no such moves unless the user wants to see more moves than were shown.
+    /// Returns `None` if the sources contain no allowed move.
     fn choose_and_show(
         &mut self,
         pos: &VariantPosition,

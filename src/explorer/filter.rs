@@ -131,9 +131,9 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Prepares for filtering the list with the key `subject` and further lists of mostly the same games. If the list
-    /// is long in an index (see [`LONG_LIST_DIVISOR`]), filters all games of that index in advance, so that each game
-    /// is tested only once for all lists.
+    /// Prepares for filtering the list with the key `subject` and other lists that contain mostly the same games. If
+    /// the list is long in an index (see [`LONG_LIST_DIVISOR`]), filters all games of that index in advance, so that
+    /// each game is tested only once for all lists.
     ///
     /// Returns `true` if an index has such a long list. Does nothing and returns `false` if stored sums of results can
     /// answer the query.

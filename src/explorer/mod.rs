@@ -624,7 +624,7 @@ impl Explorer {
     }
 
     /// Returns the names of players that the filters by player and by opponent match, in all games of the selected
-    /// sources. The other filters have no influence.
+    /// sources. All other filters are ignored.
     ///
     /// # Errors
     ///

@@ -35,9 +35,9 @@ pub struct MoveTime {
     pub mean: f64,
 }
 
-/// Returns the mean thinking time for each move of a position, calculated from the texts of the newest games. At most
-/// `max_games` games are read. Calls `should_continue` repeatedly, and fails when it returns `false`. Implements
-/// [`Explorer::times`](super::Explorer::times).
+/// Returns the mean thinking time for each move of a position, calculated from the PGN texts of the newest games that
+/// pass the filters. At most `max_games` games are read. Calls `should_continue` repeatedly, and fails when it returns
+/// `false`. Implements [`Explorer::times`](super::Explorer::times).
 pub(super) fn times(
     sources: &Sources,
     query: &Query,

@@ -47,7 +47,7 @@ impl Entries {
         self.bytes.len()
     }
 
-    /// Reads a spilled value from the temporary file in parts, and calls `f` with each part, in order.
+    /// Reads a spilled value from the temporary file in parts, and calls `f` with each part, from first to last.
     ///
     /// # Errors
     ///

@@ -46,8 +46,8 @@ impl GameRecords {
         self.run.temp_dir()
     }
 
-    /// Appends game records, which get the next game ids in order. `records` contains the bytes of all new records
-    /// without separators. `lengths` contains the length of each record in bytes.
+    /// Appends game records. The new games get the next ids, in the order of their records. `records` contains the
+    /// bytes of all new records without separators. `lengths` contains the length of each record in bytes.
     ///
     /// # Errors
     ///

@@ -26,9 +26,9 @@ impl ShardRange {
     }
 }
 
-/// Divides all records in `records` into ranges, and returns an iterator over the ranges in order. Each range contains
-/// at most `size` records, all from one shard. A shard is one of the parts into which sorted records are divided by
-/// key.
+/// Divides all records in `records` into ranges, and returns an iterator over the ranges in the order of the records.
+/// Each range contains at most `size` records, all from one shard. A shard is one of the parts into which sorted
+/// records are divided by key.
 pub(super) fn shard_ranges<R: Record>(
     records: &Sealed<R>,
     size: usize,

@@ -60,9 +60,9 @@ pub fn begin_suite(path: &Path, force: bool) -> Result<BufferedFile> {
     Ok(BufferedFile::sealed(begin_text(path, force)?))
 }
 
-/// Writes the entries of `ranking` to `file` in order. Returns the file, which the caller must commit, and the number
-/// of entries. `suite` contains the options of the suite. `start_of` receives the bytes [`Ranked::start`] of an entry,
-/// and returns the starting position that they identify.
+/// Writes the entries of `ranking` to `file`, in the order of their ranks. Returns the file, which the caller must
+/// commit, and the number of entries. `suite` contains the options of the suite. `start_of` receives the bytes
+/// [`Ranked::start`] of an entry, and returns the starting position that they identify.
 pub(super) fn write_ranked(
     file: BufferedFile,
     format: SuiteFormat,

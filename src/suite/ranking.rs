@@ -158,7 +158,7 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Returns an iterator over the entries of the suite, in order.
+    /// Returns an iterator over the entries of the suite, in the order of their ranks.
     ///
     /// # Errors
     ///

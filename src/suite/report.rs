@@ -21,8 +21,7 @@ use crate::{
     tree::push_move,
 };
 
-/// An opening suite that was parsed from a text: lines of moves in PGN, or positions as EPDs or FENs, one per
-/// line.
+/// An opening suite that was parsed from a string: lines of moves in PGN, or positions as EPDs or FENs, one per line.
 ///
 /// The position in which an entry ends is its *exit*. Entries that end in the same position share their exit.
 ///

@@ -384,8 +384,8 @@ impl<S: Source> LineSearch<'_, S> {
     }
 }
 
-/// The maximum number of paths to one position that are stored. If there are more, only the weights of the further
-/// paths are added to the weight of the position.
+/// The maximum number of paths that are stored for one position. If more paths lead to the position, only their weights
+/// are added to the weight of the position.
 const MAX_PATHS: usize = 64;
 
 impl<S: Source> SourceSuite<'_, S> {

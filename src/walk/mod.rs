@@ -86,8 +86,8 @@ pub trait Source {
         pos.identity()
     }
 
-    /// Returns `true` if it is certain, without reading a file, that the source contains no move for positions with the
-    /// given Polyglot key. Otherwise, returns `false`, and the source may or may not contain moves. By default, returns
+    /// Returns `true` only if the source certainly contains no move for positions with the given Polyglot key. The
+    /// function reads no file, so it may return `false` even if the source contains no such move. By default, returns
     /// `false`.
     fn lacks(&self, _key: u64) -> bool {
         false

@@ -540,7 +540,7 @@ fn push_waiting(level: &mut ByteRun, pos: &VariantPosition, portion: f64) -> Res
     level.append_text(&text)
 }
 
-/// Parses a text that [`push_waiting`] wrote. Returns the position, and the estimated share of the tree that follows
+/// Parses `text`, which [`push_waiting`] wrote. Returns the position, and the estimated share of the tree that follows
 /// it. The position is `None` if the text is malformed. `start` is any position of the same variant, which tells the
 /// parser the variant.
 fn read_waiting(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {

@@ -33,7 +33,7 @@ use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove}
 pub const MAX_INLINE_ROWS: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
 /// A mark in a page (an entry with several positions) for a position whose results are not in the page, but in separate
-/// entries. It takes the place of the number of moves of the position, which is always smaller.
+/// entries. It is stored instead of the number of moves of the position, which is always smaller.
 const SEPARATE_MARK: u64 = MAX_INLINE_ROWS as u64 + 1;
 
 /// Returns the order of the exponential Golomb codes in which a page (an entry with several positions) stores the

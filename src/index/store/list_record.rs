@@ -14,10 +14,10 @@ use crate::{
     storage::sort::{Fold, Record},
 };
 
-/// The value that takes the place of a move in the lists of players and of Lichess ids. No move has this value.
+/// The value that the items in lists of players and of Lichess ids contain instead of a move. No move has this value.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value that takes the place of a move in the lists of name numbers. No move has this value.
+/// The value that the items in lists of name numbers contain instead of a move. No move has this value.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
 /// Returns `true` if an item with the move `mv` comes from the list of a position. In such a list, `mv` is the move
