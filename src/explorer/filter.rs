@@ -507,8 +507,8 @@ impl Players {
         self.color.unwrap_or_else(|| Color::from_white(is_white()))
     }
 
-    /// Returns `true` if the player of the filters can be the side `color` of game `id`, and if the filters by
-    /// opponent, opponent's rating and player's result then admit the game.
+    /// Returns `true` if the side `color` of game `id` can be the player of the filters, and the filters by opponent,
+    /// opponent's rating and player's result admit the game with this side as the player.
     fn admit_as(&self, color: Color, games: &GameColumns, id: usize) -> bool {
         let rating = games.elo[id][usize::from(color.is_white())];
         let result = games.traits[id].result();

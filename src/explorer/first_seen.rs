@@ -71,9 +71,9 @@ pub(crate) fn first_day(date: Date) -> u32 {
     }
 }
 
-/// Returns the index of the move with which a game finally leaves the known positions: neither the position after this
-/// move nor any later position is known, and this is the first such move. `known[i]` says whether the position after
-/// the move with the index `i` is known. Returns `None` if the last position is known.
+/// Returns the index of the move with which a game leaves the known positions for good. Neither the position after this
+/// move nor any later position of the game is known. `known[i]` says whether the position after the move with the index
+/// `i` is known. Returns `None` if the last position is known.
 pub(crate) fn last_departure(known: &[bool]) -> Option<usize> {
     let departure = known
         .iter()

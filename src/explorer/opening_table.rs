@@ -61,7 +61,7 @@ pub struct OpeningTable {
     pub families: Vec<OpeningRow>,
 }
 
-/// A row of an [`OpeningTable`]: the results of the games of one opening, or of a family of openings.
+/// A row of an [`OpeningTable`]. It contains the results of one opening, or of a family of openings.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct OpeningRow {
     /// The name.
@@ -124,7 +124,7 @@ impl OpeningRow {
     }
 }
 
-/// The sums of the results and of the ratings of the games of an opening.
+/// The sums of the results and ratings in the games of one opening.
 #[derive(Copy, Clone, Default)]
 struct OpeningTally {
     results: ResultSum,

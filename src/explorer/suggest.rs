@@ -178,8 +178,8 @@ struct NameTable {
     lines: Vec<NamedLine>,
 }
 
-/// The games with one name in one source (an index of the explorer): the number of these games, and the dates of the
-/// first and the last of them.
+/// The number of games that contain one name in one source (an index of the explorer), and the dates of the first and
+/// the last of these games.
 #[derive(Copy, Clone, Default, Debug)]
 struct NameGames {
     source: u32,

@@ -284,7 +284,7 @@ impl<'a> NameSearch<'a> {
     }
 }
 
-/// Returns an iterator over the numbers of the names in the games of `source`: either the names of players or those of
+/// Returns an iterator over the numbers of the names in the games of `source`. The names are those of players or of
 /// events, depending on `role`. A number is repeated for each game that contains the name.
 fn numbers_in(source: &OpenIndex, role: NameRole) -> impl Iterator<Item = u32> {
     let (players, events) = match role {

@@ -50,8 +50,8 @@ const RECORDS_PER_WRITE: usize = 1 << 16;
 /// records, game rows or names.
 const BYTES_PER_WRITE: usize = 8 << 20;
 
-/// The number of rows of counts that take about as much space as one item of a list of games. With this number, pages
-/// of counts (entries that contain several positions) get about the same size as pages of lists.
+/// The number of rows of counts that take about as much space as one item in a list of games. Because of this factor,
+/// pages of counts (entries that contain several positions) get about the same size as pages of lists.
 const ROWS_PER_ITEM: u64 = 2;
 
 /// A writer of an index. It writes the index to a temporary directory next to the target. This directory is renamed to

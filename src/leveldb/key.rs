@@ -57,9 +57,9 @@ fn user_key(internal: &[u8]) -> &[u8] {
         .0
 }
 
-/// Returns a short key for the entry of a block in the table's index. It is an internal key that is greater than or
-/// equal to `last`, the last internal key of the block, and less than every internal key of `next`, the first user key
-/// of the next block. An internal key consists of a user key, a sequence number and a kind.
+/// Returns a short key for a block's entry in the table's index. The key is an internal key, which consists of a user
+/// key, a sequence number and a kind. It is greater than or equal to `last`, the last internal key of the block. It is
+/// less than every internal key with the user key `next`, the first user key of the next block.
 ///
 /// The result is as short as the rules of [`user_separator`] allow.
 pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
@@ -75,8 +75,8 @@ pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     separator
 }
 
-/// Returns a short key for the entry of the last block in the table's index. It is an internal key that is greater than
-/// or equal to `last`, the last internal key of the block.
+/// Returns a short key for the entry of the table's last block in the table's index. The key is an internal key that is
+/// greater than or equal to `last`, the last internal key of the block.
 pub(super) fn separator_at_end(last: &[u8]) -> Vec<u8> {
     let mut next = user_key(last).to_vec();
     match next.iter_mut().find(|byte| **byte != 0xff) {

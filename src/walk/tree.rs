@@ -360,7 +360,7 @@ impl<S: Source> TreeWalk<'_, S> {
     }
 }
 
-/// The number of bytes of memory for the positions of one level of a breadth-first walk. Positions that exceed it are
+/// The number of bytes of memory in which a breadth-first walk keeps the positions of one level. Further positions are
 /// written to a temporary file.
 const LEVEL_IN_MEMORY: usize = 1 << 16;
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Paging;
 use crate::index::layout::parse_number;
 
-/// The version of the layout of an explorer's index of games that this version of polybook reads and writes.
+/// The version of the layout that this version of polybook reads and writes for an explorer's index of games.
 ///
 /// An index contains hashes of names that [`folded`](crate::pgn::folded) has normalized. If the normalization changes,
 /// the version must also be increased.
@@ -91,15 +91,14 @@ impl Contents {
     }
 }
 
-/// The version of the layout of an index of counts that this version of polybook reads and writes.
+/// The version of the layout that this version of polybook reads and writes for an index of counts.
 const COUNTED_VERSION: u32 = 2;
 
 /// The greatest length in bytes of the encoded description of an index of counts.
 const MAX_DESCRIPTION_BYTES: usize = 4 << 20;
 
-/// The limits for the input names in the description of an index of counts: the greatest number of names, and the
-/// greatest total length of the names in bytes. The second limit leaves room for JSON, which may encode one byte as
-/// six.
+/// The limits for the names of inputs in the description of an index of counts: the greatest number of names, and their
+/// greatest total length in bytes. The second limit leaves room for JSON, which may encode one byte as six.
 const MAX_INPUT_NAMES: (usize, usize) = (1000, 256 << 10);
 
 /// The greatest number of games, positions or rows that the description of an index of counts may state. The limit
