@@ -31,8 +31,8 @@ const SPARSE_PLAYER_DIVISOR: usize = 32;
 /// The number of games in each range of ids that a thread filters as one task.
 const GAMES_PER_RANGE: usize = 1 << 16;
 
-/// The divisor that decides whether a list of games is long: it is long if it contains more than `1 /
-/// LONG_LIST_DIVISOR` of all games in its index.
+/// The divisor that decides whether a list of games is long: it is long if it contains more than one in
+/// `LONG_LIST_DIVISOR` of all games in its index.
 const LONG_LIST_DIVISOR: u64 = 4;
 
 /// The filters of a query, prepared for the games of each index of an explorer. Indexes in which no game can pass the

@@ -210,9 +210,9 @@ impl Explorer {
         }
     }
 
-    /// Returns the minimum number of counted moves that each position in the selected sources has. Positions in which
-    /// fewer moves were counted were removed from the counts. If `filters` selects several sources, returns the largest
-    /// of their minimums. Returns `None` if no positions were removed.
+    /// Returns the threshold for rare positions. Positions in which fewer moves than this number were counted were
+    /// removed from the counts of the selected sources. If `filters` selects several sources, returns the largest of
+    /// their thresholds. Returns `None` if no positions were removed.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         self.sources.min_game(filters)
     }

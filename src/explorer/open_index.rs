@@ -88,9 +88,9 @@ impl OpenIndex {
         ids.filter(|id| !self.game(*id).traits.is_indexed()).count() as u64
     }
 
-    /// Returns the minimum number of counted moves that each position in this index of counts has. Positions in which
-    /// fewer moves were counted were removed from the counts. Returns `None` if no positions were removed, or if this
-    /// is an index of games.
+    /// Returns the threshold for rare positions in an index of counts. Positions in which fewer moves than this number
+    /// were counted were removed from the counts. Returns `None` if no positions were removed, or if this is an index
+    /// of games.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)

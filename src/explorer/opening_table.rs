@@ -304,8 +304,8 @@ pub(super) fn opening_table(
     })
 }
 
-/// Adds up the player's scores in all games that pass the filters and have the same rules as `line`, whatever positions
-/// these games reached. If the query names no player (`of_player` is `false`), adds up the scores of White.
+/// Adds up the player's scores in all games that pass the filters and were played by the same rules as `line`, whatever
+/// positions these games reached. If the query names no player (`of_player` is `false`), adds up the scores of White.
 fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
     let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
         if line.variant().is_played_like(variant) {

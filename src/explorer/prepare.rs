@@ -321,8 +321,8 @@ impl AllGames {
     }
 }
 
-/// Sums up the results of all games that pass the filters and have the same rules as `line`, whatever positions they
-/// reached. `color` is the color that the player has in these games.
+/// Sums up the results of all games that pass the filters and were played by the same rules as `line`, whatever
+/// positions they reached. `color` is the color that the player has in these games.
 fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGames {
     let add = |sum: &mut AllGames, source: &OpenIndex, _: &SourceFilter<'_>, id, variant| {
         if line.variant().is_played_like(variant) {

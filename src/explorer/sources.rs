@@ -36,10 +36,9 @@ impl Sources {
         last.map_or(0, |last| last.first + last.games())
     }
 
-    /// Returns the minimum number of counted moves that each position in the selected sources has. Positions in which
-    /// fewer moves were counted were removed from the counts. If the sources have different minimums, returns the
-    /// largest one. Returns `None` if no positions were removed. Implements
-    /// [`Explorer::min_game`](super::Explorer::min_game).
+    /// Returns the threshold for rare positions. Positions in which fewer moves than this number were counted were
+    /// removed from the counts of the selected sources. If the sources have different thresholds, returns the largest
+    /// one. Returns `None` if no positions were removed. Implements [`Explorer::min_game`](super::Explorer::min_game).
     pub(super) fn min_game(&self, filters: &Filters) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()
