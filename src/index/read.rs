@@ -80,7 +80,8 @@ impl Index {
         open_again_if_replaced(path, || Index::open_once(path))
     }
 
-    /// Opens the index at `path`. The caller must check that no other program replaced the index at the same time.
+    /// Opens the index at `path`, which another program may replace at the same time. The caller must check whether
+    /// this happened, and then call the function again.
     fn open_once(path: &Path) -> Result<Index> {
         if !holds_database(path)? {
             return Err(no_database(path));

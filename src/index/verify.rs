@@ -94,7 +94,8 @@ pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<VerifiedIndex> {
     task::caught(|| read_again_if_replaced(path, || verify_once(path, meter), is_damaged))
 }
 
-/// Checks the index at `path`. The caller must check that no other program replaced the index at the same time.
+/// Checks the index at `path`, which another program may replace at the same time. The caller must check whether this
+/// happened, and then call the function again.
 fn verify_once(path: &Path, meter: &Meter) -> Result<VerifiedIndex> {
     let index = Index::open(path)?;
     let sizes = index.database().table_sizes();
