@@ -139,7 +139,8 @@ pub(super) fn with_details(
 ///
 /// # Errors
 ///
-/// Returns an error if an index is damaged. The iterator returns an error if the damage is found later.
+/// Returns an error if an index is damaged. If the damage is found only while the list is read, the iterator returns
+/// the error.
 pub(super) fn numbers<'a>(
     filters: SourceFilters<'a>,
     query: &'a Query,

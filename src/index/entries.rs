@@ -95,8 +95,8 @@ impl Entries {
         &mut self.bytes
     }
 
-    /// Returns a buffer to which the caller can append further bytes of the open entry's value. The open entry is the
-    /// one that [`begin`](Entries::begin) began and that has not ended yet.
+    /// Returns the buffer, to which the caller can append more bytes of the value of the open entry. The open entry was
+    /// begun by [`begin`](Entries::begin) and has not ended yet.
     #[inline]
     pub(super) fn open_bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes

@@ -87,10 +87,10 @@ impl GameFacts {
         self.rows.len()
     }
 
-    /// Sets the data of the last added game that are known only after its moves were played: its result, number of
-    /// half-moves (`plies`), variant and opening, and a fingerprint of its last position. Marks the game as counted,
-    /// which means that its positions are indexed. `last` is the identity of the last position, a hash from which the
-    /// fingerprint is calculated.
+    /// Completes the last added game with the data that are known only after its moves have been played: its result,
+    /// number of half-moves (`plies`), variant and opening, and a fingerprint of its last position. Marks the game as
+    /// counted, which means that its positions are indexed. `last` is the identity of the last position, a hash from
+    /// which the fingerprint is calculated.
     pub(crate) fn count_last(
         &mut self,
         result: GameResult,
