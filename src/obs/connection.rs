@@ -83,8 +83,8 @@ impl Connections {
         })
     }
 
-    /// Takes a connection from the pool for a long read. If this leaves no idle connection for short queries, also
-    /// tries to add a new one to the pool. Ignores a failure to add one.
+    /// Takes a connection from the pool for a long read. If no idle connection is left for short queries, also tries to
+    /// add a new connection to the pool. If this fails, returns no error, because the new connection is not necessary.
     pub(super) fn lend_long(&self) -> Result<PooledConnection> {
         let lent = self.lend()?;
         let is_last = task::lock(&self.idle).is_empty();
@@ -119,7 +119,8 @@ impl Connections {
     }
 }
 
-/// The state of a database file at one time. A comparison with the current state shows whether the file has changed.
+/// The state of a database file when it was recorded. A comparison with the current state shows whether the file has
+/// changed since then.
 #[derive(Debug)]
 pub(super) struct DatabaseState {
     path: PathBuf,
@@ -140,8 +141,8 @@ impl DatabaseState {
         })
     }
 
-    /// Returns `true` if the database has a write-ahead log. In this case, a transaction reads the content that the
-    /// database had when the transaction began.
+    /// Returns `true` if the database has a write-ahead log. With such a log, a transaction reads the content that the
+    /// database had when the transaction began, even if another program changes the database meanwhile.
     pub(super) fn has_log(&self) -> bool {
         self.states[1].is_some()
     }
@@ -174,8 +175,9 @@ fn states_of(path: &Path) -> Result<[Option<FileState>; 2]> {
     Ok(states.map(|state| state.map(FileState::renamed)))
 }
 
-/// Opens a database read-only, without locks and without creating files next to it. The caller must make sure
-/// that no other program has the database open, because changes during the reading would go unnoticed.
+/// Opens a database read-only, without locks and without creating files next to it. The caller must make sure that no
+/// other program has the database open, because this program would not notice changes that another program makes while
+/// it reads.
 #[cfg(unix)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -184,8 +186,8 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri_without_locks(path), flags)
 }
 
-/// Opens a database read-only and without locks. The caller must make sure that no other program has the database
-/// open, because changes during the reading would go unnoticed.
+/// Opens a database read-only and without locks. The caller must make sure that no other program has the database open,
+/// because this program would not notice changes that another program makes while it reads.
 #[cfg(windows)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -201,7 +203,8 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
 ///
 /// # Errors
 ///
-/// Returns an error if a log with changes has no index, because a program did not finish these changes.
+/// Returns an error if a log that contains changes exists without its index. In this case, another program did not
+/// finish these changes.
 fn immutable_uri(path: &Path) -> Result<Option<String>> {
     /// The offset of the byte "read version" in the header of an SQLite file, and the value that this byte has if the
     /// file is in WAL mode (with a write-ahead log).

@@ -117,7 +117,7 @@ impl Obs {
         self.connections.lend()
     }
 
-    /// Returns the SQL query that selects all rows, with the columns that an [`ObsRow`] needs.
+    /// Returns an SQL query that selects all rows of the database, with the columns that an [`ObsRow`] needs.
     pub(super) fn select(&self) -> &str {
         &self.queries.select
     }
@@ -128,10 +128,10 @@ impl Obs {
     }
 
     /// Returns the moves of a position, sorted by number of games in descending order. The result includes inactive
-    /// moves, which must not be played.
+    /// moves, which a program that uses the database must not play.
     ///
-    /// A database may contain one position under several EPDs, because programs write some fields differently. The
-    /// results of all these EPDs are added up. The returned rows contain the EPD that
+    /// A database may contain a position under several EPDs, because programs write some fields of an EPD differently.
+    /// The results under all these EPDs are added up. The returned rows contain the EPD that
     /// [`write_epd`](crate::position::write_epd) writes.
     ///
     /// # Errors
@@ -183,7 +183,8 @@ impl Obs {
     }
 
     /// Returns the largest weight of all active moves. The weight of a move is the sum of its wins, draws and losses,
-    /// each multiplied by its factor in `factors`. Weights are not scaled to the range of a book. Reads all rows.
+    /// each multiplied by its factor in `factors`. It is not scaled to the 16 bits that a weight has in a book. Reads
+    /// all rows.
     ///
     /// # Errors
     ///
@@ -202,8 +203,8 @@ impl Obs {
         Ok(u64::try_from(largest).unwrap_or(0))
     }
 
-    /// Returns an estimate of the number of rows, for progress meters. The estimate is the largest row number, or 0
-    /// if the database cannot be read.
+    /// Returns an estimate of the number of rows, for progress meters. The estimate is the largest row id of SQLite, or
+    /// 0 if the database cannot be read.
     pub(crate) fn about_rows(&self) -> u64 {
         let largest = |db: &rusqlite::Connection| -> rusqlite::Result<Option<i64>> {
             db.query_row("SELECT max(ROWID) FROM Book", [], |row| row.get(0))
@@ -251,8 +252,8 @@ impl Obs {
         self.sorted(self.connections.lend_long()?, memory)
     }
 
-    /// Returns an iterator over all rows, sorted by EPD and then by move. In the returned rows, EPDs and moves have
-    /// polybook's spelling, except unreadable EPDs and illegal moves, which remain unchanged. SQLite sorts the rows
+    /// Returns an iterator over all rows, sorted by EPD and then by move. In the returned rows, EPDs and moves are
+    /// spelled as polybook writes them. Unreadable EPDs and illegal moves remain unchanged. SQLite sorts the rows
     /// within the memory budget `memory`.
     pub(super) fn rows_by_own_epd(&self, memory: &Memory) -> Result<Rows> {
         let db = self.connections.lend()?;
@@ -283,9 +284,9 @@ fn holds_pieces(epd: &str) -> bool {
     epd.contains('[') && !epd.contains("[]")
 }
 
-/// Combines rows that contain the same legal move of `pos` in different spellings, and adds up their results. For
-/// example, castling may be written as `e1g1` or as `e1h1`. Active rows, whose moves may be played, are not combined
-/// with inactive rows.
+/// Combines rows of the position `pos` that contain the same legal move in different spellings, and adds up their
+/// results. For example, castling may be written as `e1g1` or as `e1h1`. Active rows, whose moves may be played, are
+/// not combined with inactive rows.
 fn added_up<P: Rules>(pos: &P, rows: impl Iterator<Item = ObsRow>) -> Vec<ObsRow> {
     let mut places = HashMap::new();
     let mut sums: Vec<ObsRow> = Vec::new();
@@ -335,14 +336,14 @@ pub enum DatabaseFault {
     UnusableRows(SkippedRows),
 }
 
-/// Checks an OOBS database in three ways. It runs SQLite's integrity check, and compares the checksum with the rows if
-/// there is one. It also checks that each row contains a valid position, a legal move and valid numbers of games. Reads
-/// the file twice.
+/// Checks an OOBS database in three ways. It runs SQLite's integrity check. If the database contains a checksum, it
+/// compares the checksum with the rows. It also checks that each row contains a valid position, a legal move and valid
+/// numbers of games. Reads the file twice.
 ///
 /// # Errors
 ///
-/// Returns an error if the file is not an OOBS database, or if it is too damaged to be read. The result lists all other
-/// faults.
+/// Returns an error if the file is not an OOBS database, or if it is too damaged to be read. Other faults are not
+/// errors: the result lists them.
 pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
     let path = path.as_ref();
     let obs = Obs::open(path)?;

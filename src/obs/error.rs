@@ -102,8 +102,8 @@ impl ObsError {
 
 /// An extension trait for results of SQLite, which converts their errors to the library's [`Error`].
 pub(super) trait Sql<T> {
-    /// Converts an SQLite error to an [`Error::Io`] about the file `path`. `doing` is the verb that names the failed
-    /// operation in the error message, such as `read`.
+    /// Converts the SQLite error in this result to an [`Error::Io`] about the file `path`. `doing` is the verb that
+    /// names the failed operation in the error message, such as `read`.
     fn sql(self, path: &Path, doing: &'static str) -> Result<T>;
 }
 

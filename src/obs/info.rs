@@ -14,8 +14,8 @@ use crate::{
     storage::checksum::Checksum,
 };
 
-/// The version of the OOBS standard that polybook writes to databases. The standard's own tool writes the same
-/// version.
+/// The version of the OOBS standard that polybook writes to the table `Info` of databases. The tool that comes with the
+/// standard writes the same version.
 const VERSION: &str = "0.1";
 
 /// The name of standard chess in the table `Info` of an OOBS database.
@@ -44,8 +44,8 @@ const KNOWN_ROWS: [&str; 10] = [
     CHECKSUM,
 ];
 
-/// The maximum length in bytes of a value in the table `Info` of an OOBS database. The rest of a longer value is
-/// ignored.
+/// The maximum length in bytes of a value in the table `Info` of an OOBS database. When polybook reads a longer value,
+/// it ignores the rest.
 const MAX_VALUE_BYTES: usize = 1 << 16;
 
 /// The maximum length in bytes of a string that polybook writes to the table `Info`, such as the list of inputs. A
@@ -95,15 +95,16 @@ impl Info {
         variant.is_played_like(self.variant.parse().unwrap_or_default())
     }
 
-    /// Returns the options that excluded moves from the database, for example a minimum number of games. Returns `None`
-    /// if no moves were excluded.
+    /// Returns the command-line options that excluded moves from the database, for example a minimum number of games.
+    /// Returns `None` if no options excluded moves.
     pub fn dropped(&self) -> Option<String> {
         let dropped = self.dropped.clone();
         dropped.or_else(|| self.move_filter.pruning_text())
     }
 
     /// Writes the description to the table `Info`. `rows` is the number of rows in the table `Book`. `checksum` is the
-    /// checksum of these rows. The function adds the rows of `Info` to this checksum, and then writes the checksum too.
+    /// checksum of the rows of `Book`. The function adds the rows of `Info` to the checksum, and writes the result as
+    /// the last row of `Info`.
     pub(super) fn write(
         &self,
         db: &Connection,
@@ -146,7 +147,8 @@ impl Info {
     /// Reads the description from the table `Info` of the database at `path`. Returns a default description if the
     /// table does not exist.
     ///
-    /// In a database of another program, reads only the variant, because the other values may have another meaning.
+    /// If another program wrote the database, reads only the variant, because the other values may have a different
+    /// meaning there.
     ///
     /// # Errors
     ///
@@ -250,7 +252,8 @@ impl InfoValues {
         row.map(|(_, value)| value.as_str())
     }
 
-    /// Returns the value of the row `name`, converted by `read`. Returns `None` if the row does not exist.
+    /// Returns the value of the row `name` of the table `Info`, converted by `read`. Returns `None` if the row does not
+    /// exist.
     ///
     /// # Errors
     ///
@@ -331,8 +334,8 @@ impl ChecksumCheck {
         Ok(Some(check))
     }
 
-    /// Adds a row of a table to the calculated checksum. For this, the fields of the row are joined to one string,
-    /// separated by tabs.
+    /// Adds a row of a table to the calculated checksum: joins the fields of the row to one string, separated by tabs,
+    /// and adds the string.
     pub(super) fn add(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
         let text = &mut self.text;
         text.clear();

@@ -21,13 +21,13 @@ use crate::{
     task,
 };
 
-/// The maximum size in bytes of the rows of one position that are held in memory. Further rows are spilled to a
-/// temporary file. Real positions need less than a hundredth of this memory.
+/// The maximum size in bytes of the rows of one position that are held in memory. Further rows are written to a
+/// temporary file. The rows of a real position need less than a hundredth of this size.
 const MAX_ROW_BYTES_IN_MEMORY: usize = 1 << 23;
 
-/// The maximum number of databases that are open at the same time. Each database needs two open files, and up to
-/// two more if SQLite sorts its rows. If there are more inputs, groups of inputs are merged first, and then the
-/// results of the groups.
+/// The maximum number of databases that are open at the same time. Each database needs two open files, and up to two
+/// more if SQLite sorts its rows. If there are more inputs, groups of inputs are merged first, and then the results of
+/// these merges.
 const MAX_OPEN_DATABASES: usize = 48;
 
 /// The result of [`merge_databases`]: the number of rows of the new database, and the problems found in the inputs.
@@ -47,8 +47,8 @@ pub struct ObsMergeSummary {
 /// Merges several OOBS databases into a new one, which is written to `out`.
 ///
 /// The results of equal moves of a position are added up. The value of the column `Active` comes from the first input
-/// that contains the move. The comment comes from the first input that contains a comment on the move. SQLite sorts
-/// inputs within the memory budget `memory`.
+/// that contains the move. The comment comes from the first input that contains a comment on the move. SQLite sorts the
+/// rows of the inputs within the memory budget `memory`. Setting `stop` to `true` cancels the merge.
 ///
 /// Returns a summary and the finished output, which the caller still has to rename to its target. If no moves
 /// were left out of the inputs (see [`Info::dropped`]), the result equals a database made from all the games.
@@ -151,7 +151,7 @@ fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
 
 /// Merges the rows of `databases`, and calls `write` with each merged row, sorted by EPD and then by move. Skips rows
 /// that cannot be read. Returns the paths of the databases in which rows were skipped, each with a description of these
-/// rows.
+/// rows. Setting `stop` to `true` cancels the merge.
 fn merge_databases_into(
     write: impl FnMut(ObsRow) -> Result<()>,
     databases: Vec<Obs>,
@@ -202,7 +202,8 @@ fn merge_rows(
     open.map_or(Ok(()), write)
 }
 
-/// Encodes a row, including its EPD, for a temporary file. [`rows_of_run`] decodes such rows.
+/// Returns the encoding of a row for a temporary file: its EPD, a null byte, and the encoding that [`sortable`]
+/// returns. [`rows_of_run`] decodes such rows.
 fn with_epd(row: &ObsRow) -> Vec<u8> {
     [row.epd.as_bytes(), &[0], &sortable(row)].concat()
 }
@@ -239,7 +240,8 @@ fn rows_of_run<'a>(
     })
 }
 
-/// A wrapper that makes rows comparable by EPD and then by move, for merging sorted sources.
+/// A row that is compared with other rows by EPD and then by move. This order is needed to merge sorted sources of
+/// rows.
 struct ByMove(ObsRow);
 
 impl ByMove {
@@ -328,8 +330,8 @@ impl PositionRows {
     }
 }
 
-/// Encodes a row without its EPD. If the encoded rows of a position are sorted as bytes, the order is that of their
-/// numbers of games (descending), and then that of their moves.
+/// Encodes a row without its EPD. Sorting the encoded rows of a position as bytes sorts the rows by number of games in
+/// descending order, and then by move.
 fn sortable(row: &ObsRow) -> Vec<u8> {
     let mut text = (u64::MAX - row.stats.games()).to_be_bytes().to_vec();
     text.extend_from_slice(row.mv.as_bytes());

@@ -54,8 +54,8 @@ use crate::{
 ///
 /// # Errors
 ///
-/// Returns an error if the file must not be replaced: if it is another kind of file, if another program has it
-/// open, or if it is a database and `force` is `false`.
+/// Returns an error if the file must not be replaced: if it is not an OOBS database, if another program has it open, or
+/// if it is an OOBS database and `force` is `false`.
 fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     let metadata = path.metadata().at(path, "open")?;
     if metadata.is_file() && metadata.len() == 0 {

@@ -82,7 +82,7 @@ pub struct SkippedRows {
     pub example: Option<String>,
 }
 
-/// The reason given for skipping a row with an illegal move.
+/// The reason that a warning states for a row that was skipped because of an illegal move.
 pub(crate) const NOT_LEGAL: &str = "this is not a legal move in the position";
 
 impl SkippedRows {
@@ -94,8 +94,8 @@ impl SkippedRows {
             .get_or_insert_with(|| format!("\"{}\" \"{}\": {reason}", row.epd, row.mv));
     }
 
-    /// Counts a row that is skipped because it cannot be read. `problem` describes the row and is stored if this is the
-    /// first skipped row.
+    /// Counts a row that is skipped because it cannot be read. If this is the first skipped row, stores `problem`,
+    /// which describes the row and the reason.
     pub(super) fn problem(&mut self, problem: String) {
         self.rows += 1;
         self.example.get_or_insert(problem);
@@ -138,8 +138,8 @@ const MAX_EPD_LENGTH: usize = 1 << 10;
 /// An upper bound on the length of a move in characters. A longer string is not parsed.
 const MAX_MOVE_LENGTH: usize = 1 << 6;
 
-/// The SQL queries that read [`ObsRow`]s from one database. Their text depends on the tables and columns of the
-/// database.
+/// The SQL queries that read [`ObsRow`]s from one database. The text of the queries depends on the tables and columns
+/// of the database.
 #[derive(Debug)]
 pub(super) struct Queries {
     /// The query that returns all rows, in the order of the table, with the columns of an [`ObsRow`].
@@ -208,9 +208,9 @@ const EPD_SPELLING_FUNCTION: &str = "polybook_epd";
 /// position and the move, and returns NULL if the move is not legal.
 const MOVE_SPELLING_FUNCTION: &str = "polybook_move";
 
-/// Defines two SQL functions on the connection `db`. They convert EPDs and moves of `variant` to polybook's spelling.
-/// Other programs may write an en passant square on which no pawn can capture. They may also write castling as a king
-/// move to the rook's square.
+/// Defines two SQL functions on the connection `db`. They convert EPDs and moves of `variant` to the spelling that
+/// polybook writes. Other programs use other spellings: for example, they write an en passant square on which no pawn
+/// can capture, or castling as a king move to the rook's square.
 pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -230,8 +230,8 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
     })
 }
 
-/// A parser for the EPDs of consecutive rows. It remembers the previous EPD, so that adjacent rows of one position are
-/// parsed only once.
+/// A parser for the EPDs of consecutive rows. It remembers the previous EPD with its position, so that the EPD of
+/// adjacent rows of one position is parsed only once.
 pub(super) struct PositionCheck {
     variant: Variant,
     epd: String,
@@ -278,8 +278,8 @@ fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     names.collect()
 }
 
-/// Converts a result row of [`Queries::select`] to an [`ObsRow`]. The outer result is an error if SQLite fails. The
-/// inner result is an error if a value of the row is malformed.
+/// Converts a result row of [`Queries::select`] to an [`ObsRow`]. The outer `Result` is an error if SQLite fails. The
+/// inner `Result` is an error if a value of the row is malformed.
 pub(super) fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<ObsRow, ObsError>> {
     let epd = match text(row.get_ref(0)?, MAX_EPD_LENGTH) {
         Ok(epd) => epd,
@@ -332,12 +332,12 @@ fn malformed(problem: String) -> Result<ObsRow, ObsError> {
     Err(ObsError::MalformedRow(problem))
 }
 
-/// Returns the string in `value`, the value of a cell. The string must consist of 1 to `longest` printable ASCII
-/// characters.
+/// Returns the string in `value`, the value of one column in a row. The string must consist of 1 to `longest` printable
+/// ASCII characters.
 ///
 /// # Errors
 ///
-/// If the cell contains anything else, returns a phrase for an error message, such as "is too long".
+/// If `value` is anything else, returns a phrase for an error message, such as "is too long".
 fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
     match value {
         ValueRef::Text([]) => Err("is empty"),
@@ -351,7 +351,7 @@ fn text(value: ValueRef<'_>, longest: usize) -> Result<&str, &'static str> {
     }
 }
 
-/// Returns the comment in a cell of a row, or `None` if the cell does not contain text.
+/// Returns the comment in `value`, the value of a row in the column `Comment`, or `None` if it is not text.
 fn comment(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -359,8 +359,8 @@ fn comment(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// Returns the integer in a cell of a row, which SQLite may store as an integer, a floating-point number or a string.
-/// Returns `empty` if the cell is NULL. Returns `None` if the cell contains anything else.
+/// Returns the integer in `value`, the value of one column in a row. SQLite may store it as an integer, a
+/// floating-point number or a string. Returns `empty` if the value is NULL, and `None` if it is anything else.
 fn integer(value: ValueRef<'_>, empty: i64) -> Option<i64> {
     match value {
         ValueRef::Null => Some(empty),
@@ -376,14 +376,14 @@ const CHUNK_ROWS: usize = 1 << 10;
 /// The size in bytes at which a [`Chunk`] is full.
 const CHUNK_BYTES: usize = 1 << 17;
 
-/// The maximum number of chunks of rows that a thread reads ahead.
+/// The maximum number of chunks of rows that the reading thread keeps ready for the iterator.
 const MAX_QUEUED_CHUNKS: usize = 2;
 
 /// An iterator over the rows of an OOBS database.
 ///
-/// A thread with its own connection reads the rows ahead. The thread ends when the iterator is dropped. The iterator
-/// ends after its first error. If the checksum of the database does not match, the iterator returns an error after the
-/// last row.
+/// A separate thread with its own connection reads the rows before the iterator needs them. The thread ends when the
+/// iterator is dropped. The iterator ends after its first error. If the checksum of the database does not match, the
+/// iterator returns an error after the last row.
 pub struct Rows {
     ready: vec::IntoIter<ObsRow>,
     skipped_rows: SkippedRows,
@@ -446,7 +446,8 @@ impl Rows {
         &self.skipped_rows
     }
 
-    /// Returns the next row, or `None` after the last one. If `stop` is set, returns [`Error::Interrupted`].
+    /// Returns the next row, or `None` after the last one. If another thread has set `stop`, returns
+    /// [`Error::Interrupted`].
     pub(super) fn next_unless(&mut self, stop: &AtomicBool) -> Option<Result<ObsRow>> {
         loop {
             if let Some(row) = self.ready.next() {
@@ -465,7 +466,7 @@ impl Rows {
         }
     }
 
-    /// Interrupts the thread that reads the rows ahead, and waits until it has ended.
+    /// Interrupts the thread that reads the rows, and waits until it has ended.
     fn end(&mut self) {
         self.ready = Vec::new().into_iter();
         self.chunks = None;

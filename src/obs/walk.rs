@@ -23,20 +23,20 @@ use crate::{
     task::{self, Failure},
 };
 
-/// The maximum number of positions that wait on the stack of a task. If the stack grows longer, the task hands
-/// `MAX_STACK / 2` positions to a new task.
+/// The maximum number of positions on the stack of a task, on which positions wait until the task visits them. If the
+/// stack grows longer, the task hands `MAX_STACK / 2` positions to a new task.
 const MAX_STACK: usize = 64;
 
-/// The number of lines (sequences of moves) that a task follows at the same time. While the processor waits for memory
-/// during the look-up of one line's position, it can look up the positions of other lines.
+/// The number of lines (sequences of moves) that a task follows at the same time. It follows several lines because a
+/// look-up of a position must wait for memory. Meanwhile, the processor can look up the positions of other lines.
 const LINES_PER_TASK: usize = 32;
 
 /// The number of starting positions that a task takes at once from the iterator over all starting positions.
 const STARTS_PER_TASK: usize = MAX_STACK;
 
-/// A function that a walk calls once for each position. Its arguments are a value that only one task uses (such as a
-/// buffer), the position, and the legal moves that were counted in this position. Several threads call the function at
-/// the same time.
+/// A function that a walk calls once for each position. The first argument is a value that belongs to one task of the
+/// walk, such as a buffer. The others are the position, and the legal moves that were counted in it. Several threads
+/// may call the function at the same time.
 pub(super) trait Visit<P, D>: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync {}
 
 impl<P, D, F: Fn(&mut D, &P, &[LegalCount]) -> Result<()> + Sync> Visit<P, D> for F {}
@@ -52,8 +52,9 @@ pub(super) struct LegalCount {
 /// each position that it reaches. Calls `visit` once for each position, in arbitrary order. Uses all threads of the
 /// current rayon pool.
 ///
-/// Returns the number of positions and moves in `counts` that the walk did not reach. If `starts` contains the starting
-/// positions of all games, this number is 0 unless two positions have the same hash key.
+/// Returns the number of counted positions that the walk did not reach, plus the number of counted moves that are
+/// illegal in the position that it reached. If `starts` contains the starting positions of all games, this number is 0
+/// unless two positions have the same hash key.
 ///
 /// # Errors
 ///
@@ -99,7 +100,7 @@ struct CountWalk<'a, F> {
     stop: &'a AtomicBool,
 }
 
-/// The state of a task that follows several lines of moves in parallel.
+/// The state of a task of a walk. The task follows several lines of moves at the same time.
 struct Follower<P, D> {
     lines: Vec<Keyed<P>>,
     ranges: Vec<RecordRange>,
@@ -110,9 +111,9 @@ struct Follower<P, D> {
 }
 
 impl<F> CountWalk<'_, F> {
-    /// Takes [`STARTS_PER_TASK`] positions from `starts`, and walks from these positions. Before walking, spawns a task
-    /// that will take the next positions. rayon runs this task only when a thread has no other work, so few positions
-    /// are in memory at the same time.
+    /// Takes [`STARTS_PER_TASK`] positions from `starts`, and walks from these positions. First spawns a task in
+    /// `scope` that will take the next positions. rayon runs this task only when a thread has no other work, so few
+    /// positions are in memory at the same time.
     fn take_starts<'scope, P, D, I>(
         &'scope self,
         scope: &Scope<'scope>,
@@ -138,8 +139,8 @@ impl<F> CountWalk<'_, F> {
         });
     }
 
-    /// Walks depth first from all positions on `stack`, which keeps the stack small. If the stack nevertheless exceeds
-    /// [`MAX_STACK`] positions, hands a part of it to a new task.
+    /// Walks from all positions on `stack`. The walk is depth-first, which keeps the stack small. If the stack
+    /// nevertheless exceeds [`MAX_STACK`] positions, hands a part of it to a new task in `scope`.
     fn go<'scope, P, D>(&'scope self, scope: &Scope<'scope>, mut stack: Vec<Keyed<P>>) -> Result<()>
     where
         P: Rules + 'scope,
@@ -173,8 +174,8 @@ impl<F> CountWalk<'_, F> {
         }
     }
 
-    /// Advances each line of `follower` by one half-move. For each line, visits its current position, plays the first
-    /// counted move on it, and pushes the positions after the other counted moves onto `stack`. Removes the line if its
+    /// Advances each line of `follower` by one half-move. For each line, visits the current position, plays the first
+    /// counted move in it, and pushes the positions after its other counted moves onto `stack`. Removes a line if its
     /// current position has no counted moves or was visited before.
     fn follow<P, D>(&self, follower: &mut Follower<P, D>, stack: &mut Vec<Keyed<P>>) -> Result<()>
     where
@@ -239,9 +240,9 @@ impl<F> CountWalk<'_, F> {
     }
 }
 
-/// Appends the legal moves of `pos` in `moves` to `legal`, with their results. If `legal` already contains a move, adds
-/// the results to it. Returns the number of illegal moves in `moves`, which were counted in another position with the
-/// same hash key.
+/// Appends the moves in `moves` that are legal in `pos` to `legal`, with their results. If `legal` already contains a
+/// move, adds up its results. Returns the number of illegal moves in `moves`. They were counted in another position
+/// with the same hash key.
 fn add_legal<P: Rules>(moves: &[MoveCount], pos: &P, legal: &mut Vec<LegalCount>) -> u64 {
     let known = legal.len();
     let mut illegal = 0;

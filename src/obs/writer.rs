@@ -42,8 +42,8 @@ use crate::{
     task::{self, Failure, Feeder},
 };
 
-/// The minimum expected size in bytes of a database that is written with large pages. Large pages can be written
-/// faster, but they would be mostly empty in a small database.
+/// The minimum size in bytes of a database that is written with large pages, compared with an estimate of its size.
+/// Large pages can be written faster, but would be mostly empty in a small database.
 const LARGE_DATABASE: u64 = 1 << 24;
 
 /// The interval at which written bytes are flushed to the disk.
@@ -52,7 +52,7 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 /// The number of positions between two updates of the progress meter.
 const POSITIONS_PER_UPDATE: u64 = 256;
 
-/// The maximum number of blocks of rows that wait until a thread inserts them into the database.
+/// The maximum number of blocks of rows that wait in the queue of the thread that inserts them into the database.
 const MAX_QUEUED_BLOCKS: usize = 4;
 
 /// A writer of a new OOBS database. When the database is complete, it replaces the file at the target path.
@@ -61,8 +61,8 @@ pub struct ObsWriter {
     file: AtomicFile,
 }
 
-/// The result of writing an OOBS database: the number of its rows, and the numbers of moves and positions that it
-/// lacks.
+/// The result of writing an OOBS database: the number of its rows, and the numbers of counted moves and positions that
+/// were left out.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct ObsSummary {
     /// The number of rows of the table `Book`.
@@ -100,9 +100,10 @@ impl ObsWriter {
     /// position gets one row for each move that the filter of `info` [selects](crate::counts::MoveFilter::selects).
     /// Rows are sorted by EPD, then by number of games in descending order.
     ///
-    /// Sorts within the memory budget `memory`, and uses all threads of the current rayon pool. The caller sets the
-    /// total of `meter`: finding the positions counts as the first half, and writing the rows as the second half.
-    /// Returns a summary and the finished output, which the caller still has to rename to its target.
+    /// Sorts within the memory budget `memory`, and uses all threads of the current rayon pool. `meter` shows the
+    /// progress. The caller must have set its total. The first half of the total is advanced while the positions are
+    /// found, and the second half while the rows are written. Returns a summary and the finished output, which the
+    /// caller still has to rename to its target.
     ///
     /// # Errors
     ///
@@ -163,9 +164,9 @@ impl ObsWriter {
         Ok((ObsSummary { rows, rare, strays }, finished))
     }
 
-    /// Creates the database that `properties` describes. Calls `gather` with a [`RowCollector`], to which it must pass
-    /// all rows of the database. Inserts the rows in the same order. Returns the number of rows and the finished
-    /// output. Setting `stop` cancels the insertion.
+    /// Creates the database that `properties` describes. Calls `gather` with a [`RowCollector`]. `gather` must pass all
+    /// rows of the database to this collector. Inserts the rows in the same order. Returns the number of rows and the
+    /// finished output. Setting `stop` cancels the insertion.
     pub(super) fn insert_all(
         mut self,
         properties: DatabaseProperties<'_>,
@@ -204,9 +205,9 @@ pub(super) struct DatabaseProperties<'a> {
 }
 
 impl DatabaseProperties<'_> {
-    /// Creates the tables of the empty database `db`. Calls `gather` with a [`RowCollector`], to which it must pass all
-    /// rows, and inserts these rows. Meanwhile flushes `file`, the file of the database, to the disk. Returns the
-    /// number of rows. Setting `stop` cancels the insertion. Error messages name `path`.
+    /// Creates the tables of the empty database `db`. Calls `gather` with a [`RowCollector`], to which `gather` must
+    /// pass all rows, and inserts these rows. Meanwhile, flushes `file`, the file of the database, to the disk at
+    /// intervals. Returns the number of rows. Setting `stop` cancels the insertion. Error messages name `path`.
     fn fill(
         &self,
         db: Connection,
@@ -302,8 +303,8 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
     }
 }
 
-/// Encodes the position `pos` with those of its `moves` that the filter of `info` selects. Returns the encoded bytes,
-/// which are stored in `packer`. Returns `None` if the filter selects no move.
+/// Encodes the position `pos` and those of its counted moves, `moves`, that the filter of `info` selects. Returns the
+/// encoding, which is stored in `packer`. Returns `None` if the filter selects no move.
 fn pack<'a, P: Rules>(
     packer: &'a mut Packer,
     pos: &P,
@@ -351,8 +352,8 @@ pub(super) const SETTINGS: &str = "
     PRAGMA synchronous = OFF;
     PRAGMA locking_mode = EXCLUSIVE;";
 
-/// The number of rows that one SQL statement inserts. With only one row per statement, `AUTOINCREMENT` alone would take
-/// half of the time.
+/// The number of rows that one SQL statement inserts. With only one row per statement, half of the time would be spent
+/// on `AUTOINCREMENT`, whose counter SQLite reads and writes for each statement.
 const ROWS_PER_STATEMENT: usize = 40;
 
 /// The columns of the table `Book` that are written. The last two columns, `Active` and `Comment`, are omitted if all
@@ -364,7 +365,7 @@ pub(super) const BLOCK_SIZE: usize = 1 << 20;
 
 /// A block of rows that will be inserted into a database. One string contains the EPDs, moves and comments of all rows.
 ///
-/// Inserting rows is the slowest step of writing, so another thread prepares blocks in advance.
+/// Inserting rows is the slowest step of writing a database, so another thread prepares blocks in advance.
 #[derive(Default)]
 pub(super) struct RowBlock {
     text: String,
@@ -388,7 +389,7 @@ impl RowBlock {
     }
 
     /// Replaces the content of `text` with the fields of `row`, in the order of the table's columns and separated by
-    /// tabs. The caller adds the result to the checksum.
+    /// tabs. The caller adds this text to the checksum of the database.
     fn write_fields(&self, row: &NewRow, text: &mut Vec<u8>) {
         let mut number = itoa::Buffer::new();
         text.clear();
@@ -445,7 +446,7 @@ impl RowBlock {
     }
 }
 
-/// A collector of rows, which sends them in blocks to the thread that inserts rows.
+/// A collector of the rows of a new database. It sends the rows in blocks to the thread that inserts them.
 pub(super) struct RowCollector<'a> {
     pub blocks: &'a Feeder<RowBlock>,
     pub block: RowBlock,
@@ -560,8 +561,7 @@ impl PositionSorters {
         PositionSorters((0..threads).map(sorter).collect())
     }
 
-    /// Adds an encoded position, which [`Packer`] returned, to a sorter. This is usually the sorter of the current
-    /// thread.
+    /// Adds `packed`, an encoded position that [`Packer`] returned, to the sorter of the current thread.
     pub(super) fn push(&self, packed: &[u8]) -> Result<()> {
         let sorter = rayon::current_thread_index().unwrap_or(0) % self.0.len();
         let mut sorter = task::lock(&self.0[sorter]);
@@ -569,7 +569,7 @@ impl PositionSorters {
         sorter.push(packed)
     }
 
-    /// Ends the collection of positions. Sorts the positions that are still in memory, and returns all encoded
+    /// Sorts the positions that are still in memory, after the last position has been added. Returns all encoded
     /// positions for reading in sorted order.
     pub(super) fn into_rows(self) -> SortedRows {
         let mut sorters: Vec<_> = self.0.into_iter().map(task::unlocked).collect();
@@ -599,7 +599,7 @@ impl SortedRows {
     }
 }
 
-/// The maximum length in bytes of a number in an encoded position.
+/// The maximum length in bytes of a number of wins, draws or losses in an encoded position.
 const LONGEST_NUMBER: usize = 10;
 
 /// An encoder of positions with their moves and results. It reuses its buffers from one position to the next.
@@ -621,8 +621,8 @@ impl Packer {
         self.rows.clear();
     }
 
-    /// Adds a move with its results to the current position. `write` must append the move as text to the buffer that it
-    /// receives.
+    /// Adds a move with its results `stats` to the current position. `write` must append the move as text to the buffer
+    /// that it receives.
     pub(super) fn row(&mut self, stats: Wdl, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.moves.len();
         write(&mut self.moves);
