@@ -42,8 +42,9 @@ pub fn write_epd<P: Position>(pos: &P, text: &mut Vec<u8>) {
     write_epd_with(pos, EnPassantMode::Legal, text);
 }
 
-/// Returns an EPD that preserves the Polyglot key of the position. It contains the en passant square if a pawn is next
-/// to an enemy pawn that has just made a double step, even if the capture is illegal.
+/// Returns an EPD of a position, from which a position with the same Polyglot key can be parsed. The EPD therefore
+/// contains the en passant square if a pawn is next to an enemy pawn that has just made a double step, even if the
+/// capture is illegal.
 pub(crate) fn exact_epd_of<P: Position>(pos: &P) -> String {
     let mut epd = Vec::new();
     write_epd_with(pos, EnPassantMode::PseudoLegal, &mut epd);
@@ -87,8 +88,8 @@ fn write_epd_with<P: Position>(pos: &P, mode: EnPassantMode, text: &mut Vec<u8>)
     }
 }
 
-/// Sorts the pieces in hand in an EPD into the order that most programs use: White's before Black's, and from queens
-/// to pawns.
+/// Sorts the pieces in hand in `epd`, an EPD, into the order that most programs use: White's pieces before Black's, and
+/// the pieces of each side from queens to pawns.
 fn sort_holdings(epd: &mut [u8]) {
     let bracket = |bracket| epd.iter().position(|byte| *byte == bracket);
     if let (Some(open), Some(close)) = (bracket(b'['), bracket(b']')) {
@@ -130,8 +131,8 @@ fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
 /// An integer whose eight bytes are all 1. Multiplying it by a byte repeats the byte eight times.
 const ONE_IN_EACH_BYTE: u64 = 0x0101_0101_0101_0101;
 
-/// A table that converts a set of files of the board to a byte mask. The index is the set, with one bit for each file.
-/// The mask has one byte for each file: `0xff` if the file is in the set, and 0 otherwise.
+/// A table that converts a set of files of the board to a mask of eight bytes. The index is the set, encoded with one
+/// bit for each file. The mask contains one byte for each file: `0xff` if the file is in the set, otherwise 0.
 static FILE_MASKS: [u64; 256] = {
     let mut bytes = [0; 256];
     let mut files = 0;
@@ -148,8 +149,8 @@ static FILE_MASKS: [u64; 256] = {
     bytes
 };
 
-/// The form of one rank of the board in an EPD: one sign for each piece, and one sign for each run of empty squares.
-/// The sign of a piece contains its file, but not its kind.
+/// A template for the text of one rank of the board in an EPD: one sign for each piece, and one sign for each run of
+/// empty squares. In the template, the sign of a piece contains its file, but not yet its kind.
 #[derive(Copy, Clone)]
 struct RankSigns {
     length: u8,
@@ -158,8 +159,8 @@ struct RankSigns {
     signs: [u8; 8],
 }
 
-/// A table of the forms of a rank in an EPD. The index is the set of occupied files in the rank, with one bit for each
-/// file.
+/// A table of the templates for the text of a rank in an EPD. The index is the set of occupied files in the rank,
+/// encoded with one bit for each file.
 static RANK_SIGNS: [RankSigns; 256] = {
     let empty = RankSigns {
         length: 0,
@@ -191,21 +192,20 @@ static RANK_SIGNS: [RankSigns; 256] = {
     rows
 };
 
-/// Converts a position to a string, from which [`restored`] creates an equal position. The string does not contain the
-/// variant.
+/// Converts a position to a string. [`restored`] converts the string back to an equal position. The string does not
+/// contain the variant.
 pub(crate) fn stored(pos: &VariantPosition) -> String {
     Fen::from_position(pos, EnPassantMode::Always).to_string()
 }
 
-/// Parses a position from a string that [`stored`] returned. `rules` is any position of the same variant and castling
-/// mode, which determines the rules of the result. Returns `None` if the string is malformed or the position is
-/// illegal.
+/// Parses a position from a string that [`stored`] returned. The variant and the castling mode of the result are those
+/// of `rules`, which may be any position. Returns `None` if the string is malformed or the position is illegal.
 pub(crate) fn restored(text: &str, rules: &VariantPosition) -> Option<VariantPosition> {
     from_setup(Setup::from(text.parse::<Fen>().ok()?), rules)
 }
 
-/// Creates a position from its setup. `rules` is any position of the wanted variant and castling mode, which determines
-/// the rules of the result.
+/// Creates a position from its setup. The variant and the castling mode of the result are those of `rules`, which may
+/// be any position.
 ///
 /// Returns `None` if the position is illegal. Tolerates frequent errors of other programs: too much material,
 /// impossible checks, and castling rights although the king or rook is not on its square.

@@ -20,19 +20,20 @@ use shakmaty::{
 
 use super::{Rules, Variant};
 
-/// Returns the random number that is XORed into a Polyglot key if White is to move.
+/// Returns the random number of the Polyglot format that is XORed into a key if White is to move.
 #[inline]
 fn turn_key() -> u64 {
     Zobrist64::zobrist_for_white_turn().0
 }
 
-/// Returns the random number that is XORed into a Polyglot key if the piece is on the square.
+/// Returns the random number of the Polyglot format that is XORed into a key if `piece` is on `square`.
 #[inline]
 fn piece_key(piece: Piece, square: Square) -> u64 {
     Zobrist64::zobrist_for_piece(square, piece).0
 }
 
-/// Returns the random number that is XORed into a Polyglot key if a side has a castling right.
+/// Returns the random number of the Polyglot format that is XORed into a key if `color` has the right to castle on
+/// `side`.
 #[inline]
 fn castle_key(color: Color, side: CastlingSide) -> u64 {
     Zobrist64::zobrist_for_castling_right(color, side).0
@@ -70,9 +71,9 @@ pub fn key<P: Rules>(pos: &P) -> u64 {
         .wrapping_add(holdings_key(pos))
 }
 
-/// Returns the random number for the file of an en passant square. XORing it into a Polyglot key adds the right to
-/// capture en passant to the key, or removes this right from the key. This does not work in variants with pieces in
-/// hand, because a part of their keys is added, not XORed.
+/// Returns the random number of the Polyglot format for the file of `square`, an en passant square. XORing it into a
+/// Polyglot key adds the right to capture en passant on this square to the key, or removes this right from the key.
+/// This does not work in variants with pieces in hand, because a part of their keys is added, not XORed.
 pub(crate) fn en_passant_part(square: Square) -> u64 {
     Zobrist64::zobrist_for_en_passant_file(square.file()).0
 }
@@ -141,9 +142,9 @@ pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
         })
 }
 
-/// Returns the part of a position's state that the Polyglot key omits, encoded as an integer. This part consists of the
-/// promoted pieces in crazyhouse, the checks given in three-check, and the castling rooks if one of them is not the
-/// outermost rook. Returns 0 if there is no such state.
+/// Returns the state of a position on which the Polyglot key does not depend, encoded as an integer. This state
+/// consists of the promoted pieces in crazyhouse, the checks given in three-check, and the castling rooks if one of
+/// them is not the outermost rook. Returns 0 if there is no such state.
 fn hidden_state<P: Position>(pos: &P) -> u64 {
     let mut state = pos.promoted().0;
     if let Some(checks) = pos.remaining_checks() {
@@ -184,8 +185,8 @@ fn with_hidden_state<P: Position>(pos: &P, key: u64) -> u64 {
     }
 }
 
-/// Returns a hash of `state`, a [hidden state](hidden_state) that the Polyglot key omits. The hash is XORed into an
-/// identity. The hash of 0 is 0.
+/// Returns a hash of `state`, a [hidden state](hidden_state) that the Polyglot key omits. The caller XORs the hash into
+/// an identity. The hash of 0 is 0, so it leaves the identity unchanged.
 fn state_key(state: u64) -> u64 {
     // Spread the state over all bits, so that identities stay evenly distributed.
     (state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -193,10 +194,10 @@ fn state_key(state: u64) -> u64 {
         .wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Converts `identity`, the [identity](identity) of a position in a variant, to the identity of the same board position
-/// in standard chess. In three-check, the given checks are unknown, so one candidate is returned for each possible
-/// number of them. In other variants, a single identity is returned. The position must have no pieces in hand and no
-/// promoted pieces.
+/// Converts `identity`, the [identity](identity) of a position in `variant`, to the identity that the same board
+/// position has in standard chess. In three-check, the identity also contains the number of given checks, which is
+/// unknown, so one candidate is returned for each possible number. In other variants, a single identity is returned.
+/// The position must have no pieces in hand and no promoted pieces.
 pub(crate) fn standard_identities(variant: Variant, identity: u64) -> impl Iterator<Item = u64> {
     let number = variant.number().unwrap_or(0);
     // The hidden state of three-check is the number of checks that each side has given.
@@ -212,8 +213,8 @@ fn has_no_en_passant<P: Position>(pos: &P) -> bool {
     pos.ep_square(EnPassantMode::Legal).is_none()
 }
 
-/// Returns the squares of pawns that are next to an enemy pawn and may have made a double step in the last move. The
-/// enemy pawn might be able to capture them en passant.
+/// Returns the squares of pawns that may have made a double step in the last move and are next to a pawn of the side to
+/// move. This side might be able to capture them en passant.
 #[inline]
 fn possible_double_steps<P: Position>(pos: &P) -> Bitboard {
     let (us, board) = (pos.turn(), pos.board());
@@ -236,9 +237,8 @@ fn squares_beside(squares: Bitboard) -> Bitboard {
         | (squares & !Bitboard::from_file(File::A)).shift(-1)
 }
 
-/// Returns a copy of `pos` with the additional right to capture the pawn on `step` en passant, if no legal move can use
-/// this right. Returns `None` if the right would make a capture legal. `pos` itself must have no legal en passant
-/// capture.
+/// Returns a copy of `pos` with the right to capture the pawn on `step` en passant, if no legal move can use this
+/// right. Returns `None` if a legal move could use it. `pos` itself must have no legal en passant capture.
 fn with_unusable_en_passant<P: Rules>(pos: &P, step: Square) -> Option<P> {
     let us = pos.turn();
     if pos.rules() == Variant::Standard {
@@ -289,8 +289,8 @@ impl<P: Rules> Keyed<P> {
         with_hidden_state(&self.pos, self.key_without_unusable_en_passant())
     }
 
-    /// Returns the Polyglot key of the current position, but leaves out the en passant file if no en passant capture is
-    /// legal.
+    /// Returns the Polyglot key of the current position without its part for the en passant file if no en passant
+    /// capture is legal. Otherwise, returns the usual Polyglot key.
     #[inline]
     pub(crate) fn key_without_unusable_en_passant(&self) -> u64 {
         match self.en_passant {
@@ -303,15 +303,16 @@ impl<P: Rules> Keyed<P> {
     }
 
     /// Returns a hash of the current position that depends on its whole state. Unlike [`identity`](Keyed::identity), it
-    /// depends on en passant rights that no legal move uses. Unlike the Polyglot key, it depends on the whole state of
-    /// a variant, such as the checks given in three-check.
+    /// depends on en passant rights that no legal move can use. Unlike the Polyglot key, it depends on the whole state
+    /// of a variant, such as the checks given in three-check.
     pub fn exact_identity(&self) -> u64 {
         with_hidden_state(&self.pos, self.key())
     }
 
     // A `Vec` is returned because an iterator would contain positions, which are slow to move.
-    /// Returns the positions that have the same identity as the current position, but another Polyglot key. They differ
-    /// from the current position by an en passant right that no legal move uses. Usually there are no such positions.
+    /// Returns copies of the current position, each with an additional right to capture a pawn en passant that no legal
+    /// move can use. The [identity](Keyed::identity) ignores such rights, but the Polyglot key depends on them. Usually
+    /// no such right is possible, and the result is empty.
     #[inline]
     fn equal_positions(&self) -> Vec<P> {
         let steps = possible_double_steps(&self.pos);
@@ -321,9 +322,9 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns the positions that have the same identity as the current position, but another Polyglot key. Each of
-    /// them contains an additional right to capture a pawn en passant, which no legal move uses. `steps` contains the
-    /// squares of the enemy pawns that may have made a double step in the last move.
+    /// Returns the copies that [`equal_positions`](Keyed::equal_positions) returns. `steps` contains the squares of the
+    /// pawns that can be captured by the additional rights: the enemy pawns that may have made a double step in the
+    /// last move.
     #[cold]
     fn equal_positions_after(&self, steps: Bitboard) -> Vec<P> {
         // An en passant right that a legal move uses is part of the identity.
@@ -334,9 +335,9 @@ impl<P: Rules> Keyed<P> {
         steps.into_iter().filter_map(stepped).collect()
     }
 
-    /// Returns the hashes, besides the identity, under which a counts directory may store the moves of the current
-    /// position. These are the [exact identities](Keyed::exact_identity) of positions that differ from the current one
-    /// only by an en passant right that no legal move uses.
+    /// Returns the hashes, besides the [identity](Keyed::identity), under which a counts directory may store the moves
+    /// of the current position. These are the [exact identities](Keyed::exact_identity) of the copies of the position
+    /// that have an additional en passant right which no legal move can use.
     #[inline]
     pub(crate) fn other_exact_identities(&self) -> Vec<u64> {
         let others = self.equal_positions();
@@ -349,13 +350,14 @@ impl<P: Rules> Keyed<P> {
 
     /// Returns all hashes under which a counts directory may store the moves of the current position. The first hash is
     /// the [identity](Keyed::identity) of the position. The others are the [exact identities](Keyed::exact_identity) of
-    /// positions that differ only by an en passant right that no legal move uses.
+    /// the copies of the position that have an additional en passant right which no legal move can use.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         once(self.identity()).chain(self.other_exact_identities())
     }
 
-    /// Returns the Polyglot keys under which a LevelDB index may store the games of the current position. These are the
-    /// keys of all positions that have the same identity as the current one.
+    /// Returns the Polyglot keys under which a LevelDB index may store the games of the current position. There may be
+    /// several, because the Polyglot key depends on en passant rights that no legal move can use. The identity ignores
+    /// these rights, so all positions with these keys have the same [identity](Keyed::identity).
     pub fn equal_keys(&self) -> impl Iterator<Item = u64> {
         let others = self.equal_positions().into_iter();
         once(self.key_without_unusable_en_passant()).chain(others.map(|pos| key(&pos)))
@@ -367,8 +369,9 @@ impl<P: Rules> Keyed<P> {
         &self.pos
     }
 
-    /// Computes the Polyglot key after a legal move, without playing the move. Returns `None` if the move may change
-    /// more than the board, for example castling rights, the en passant file or pieces in hand.
+    /// Returns the Polyglot key of the position after the legal move `mv`, without playing the move. Returns `None` if
+    /// the move may change more than the board and the side to move, for example castling rights, the en passant file
+    /// or pieces in hand.
     #[cfg(feature = "games")]
     pub(crate) fn key_after_plain(&self, mv: Move) -> Option<u64> {
         let Move::Normal {

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::{MoveError, Rules, Variant, read_move};
 
-/// A language in which moves are written. It determines the letters that denote the pieces.
+/// A language in which moves are written. It determines the letters for the pieces.
 ///
 /// | | knight | bishop | rook | queen | king |
 /// |---|---|---|---|---|---|
@@ -85,7 +85,7 @@ impl PieceLetters {
         }
     }
 
-    /// Parses a written move like [`read_move`], but with the piece letters of this language.
+    /// Parses a legal move of the position `pos` like [`read_move`], but with the piece letters of this language.
     ///
     /// # Errors
     ///
@@ -103,8 +103,8 @@ impl PieceLetters {
         read_move(pos, text)
     }
 
-    /// Returns the codes of the languages, except this one, in which `text` is a legal move of `pos`. Commas separate
-    /// the codes, for example `de, nl`. Returns `None` if there are no such languages.
+    /// Returns the codes of the other supported languages in which `text` is a legal move of `pos`, separated by
+    /// commas, for example `de, nl`. Returns `None` if there are no such languages.
     #[cold]
     pub(crate) fn languages_of<P: Rules>(self, pos: &P, text: &[u8]) -> Option<String> {
         let others = PieceLetters::ALL.into_iter().filter(|other| *other != self);
@@ -157,8 +157,8 @@ impl FromStr for PieceLetters {
     }
 }
 
-/// Returns the error message for `text`, a written move that cannot be played in `pos` because of `err`. If the cause
-/// can be recognized, the message contains advice. `letters` is the language in which `text` was parsed.
+/// Returns the error message for `text`, a written move that cannot be played in `pos` because of `err`. The message
+/// contains advice if the user's mistake can be recognized. `letters` is the language in which `text` was parsed.
 #[cold]
 pub(crate) fn with_advice<P: Rules>(
     err: MoveError,

@@ -74,7 +74,7 @@ pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
 ///
 /// # Panics
 ///
-/// Panics if the position belongs to another variant.
+/// Panics if `pos` is a position of another variant.
 fn standard(pos: VariantPosition) -> Chess {
     match pos {
         VariantPosition::Chess(pos) => Some(pos),
@@ -84,8 +84,8 @@ fn standard(pos: VariantPosition) -> Chess {
 }
 
 /// Parses the value of a `FEN` tag: the starting position of a game of standard chess. Returns the position, and `true`
-/// if castling rights were dropped because the king or the rook is not on its square. For other variants, use
-/// [`Variant::game_start`].
+/// if castling rights in the FEN were ignored because the king or the rook is not on its square. For other variants,
+/// use [`Variant::game_start`].
 ///
 /// # Errors
 ///
@@ -156,7 +156,7 @@ fn without_move_number(word: &str) -> &str {
 /// fields) and an EPD (4 fields) can have one more field: the checks given in three-check.
 const FIELD_COUNTS: [usize; 4] = [7, 6, 5, 4];
 
-/// The maximum length in bytes of a string that is parsed as a position. The limit bounds the use of memory.
+/// The maximum length in bytes of a string that is parsed as a position. It limits how much memory parsing takes.
 const MAX_POSITION_LENGTH: usize = 1 << 16;
 
 impl Variant {
@@ -398,8 +398,8 @@ fn with_blanks(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Converts a written position to a FEN of the PGN standard. Accepts all spellings that [`Variant::parse_position`]
-/// accepts. Returns `None` if the first field is not a valid board, or if the second field is not a side to move.
+/// Converts `text`, a position in any spelling that [`Variant::parse_position`] accepts, to a FEN as the PGN standard
+/// prescribes. Returns `None` if the first field is not a valid board, or if the second field is not a side to move.
 fn standard_spelling(text: &str) -> Option<String> {
     let mut fields = text.split_ascii_whitespace().peekable();
     let board = fields.next()?;
@@ -462,8 +462,8 @@ fn is_dash(field: &str) -> bool {
     )
 }
 
-/// Returns the castling rights of all kings and rooks that are on their usual starting squares, in the form of a FEN
-/// field. `board` is the first field of a FEN. Returns `None` if `board` is malformed.
+/// Returns the castling rights, as a field of a FEN, that result if all kings and rooks on their initial squares may
+/// castle. `board` is the first field of a FEN. Returns `None` if `board` is malformed.
 fn usual_rights(board: &str) -> Option<String> {
     let placed = board.parse::<Fen>().ok()?.into_setup().board;
     let has = |square, role: Role, color| placed.piece_at(square) == Some(role.of(color));
@@ -485,14 +485,15 @@ fn usual_rights(board: &str) -> Option<String> {
     Some(rights)
 }
 
-/// Returns `true` if `text`, which follows the fields of a position, is empty or may consist of EPD operations. Returns
-/// `false` if it must be moves or the rest of a FEN.
+/// Returns `true` if `text`, the text after the fields of a written position, is empty or may consist of EPD
+/// operations. Returns `false` if it is certainly something else, such as moves or the rest of a FEN.
 fn are_operations(text: &str) -> bool {
     text.is_empty() || (text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.ends_with(';'))
 }
 
-/// Converts the EPD operations `hmvc` and `fmvn` to the half-move clock and the move number of a FEN. If one of them is
-/// missing, uses its value in the starting position. Returns `None` if both are missing.
+/// Converts the EPD operations `hmvc` and `fmvn` in `operations` to the last two fields of a FEN: the half-move clock
+/// and the move number. If one operation is missing, uses its value in the starting position. Returns `None` if both
+/// are missing.
 fn counters(operations: &str) -> Option<String> {
     let operand = |opcode| operand(operations, opcode)?.parse::<u32>().ok();
     let (halfmoves, fullmoves) = (operand("hmvc"), operand("fmvn"));

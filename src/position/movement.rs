@@ -86,9 +86,9 @@ impl BookMove {
             .flatten()
     }
 
-    /// Returns `true` if this 16-bit number has the form of a move in some variant. It must encode a move between two
-    /// different squares, or a drop of a piece other than a king. A promotion must be to a known piece. The move need
-    /// not be legal in any position.
+    /// Returns `true` if this 16-bit number has the form of a move in some variant. This is the case for a move between
+    /// two different squares, and for a drop of a piece other than a king. A promotion must be to one of the five
+    /// pieces that the format defines. The move need not be legal in any position.
     pub fn is_well_formed(self) -> bool {
         let is_step = self.from_square() != self.to_square() && self.is_step();
         is_step || self.dropped().is_some_and(|role| role != Role::King)
@@ -100,9 +100,9 @@ impl BookMove {
         self.is_well_formed() && self.0 >> 12 <= 4
     }
 
-    /// Returns `true` if the move may be possible in some position of some variant. It must be a drop, a move along a
-    /// rank, a file or a diagonal (castling is a move along a rank), or a knight's move. A promotion must be a move to
-    /// the last rank, on the same file or to an adjacent file.
+    /// Returns `true` if the move may be possible in some position of some variant. This is the case for a drop, a move
+    /// along a rank, a file or a diagonal (castling is a move along a rank), and a knight's move. A promotion must also
+    /// be a move to the last rank, on the same file or to an adjacent file.
     ///
     /// About one in thirty 16-bit numbers is a possible move.
     pub fn is_possible(self) -> bool {
@@ -119,7 +119,7 @@ impl BookMove {
             && (self.dropped().is_some() || is_step && (self.promotion().is_none() || promotes))
     }
 
-    /// Converts the book move to a legal move of `pos`. Returns `None` if it does not represent a legal move.
+    /// Converts the book move to a legal move of `pos`. Returns `None` if no legal move of `pos` corresponds to it.
     ///
     /// Castling is accepted in two forms: as a king's move to the square of the rook, which the format requires, and as
     /// a king's move to its own target square, which some programs write.

@@ -82,7 +82,7 @@ fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     Ok(mv)
 }
 
-/// Returns the legal move that `text` describes in SAN or UCI notation. The caller must have normalized the spelling
+/// Returns the legal move of `pos` that `text` describes in SAN or UCI notation. The caller must have normalized `text`
 /// with [`Spelling`].
 ///
 /// # Errors
@@ -134,8 +134,8 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
 }
 
 /// Parses a move in SAN with English piece letters and without annotations. Returns `None` if the text does not have
-/// the form of a move. A move that consists only of squares, such as `g1f3`, is parsed as a pawn move. In this case,
-/// the caller must find the piece that moves.
+/// the form of a move. A move that consists only of squares, such as `g1f3`, is parsed as a pawn move, because the text
+/// does not name the piece. In this case, the caller must find the piece that moves.
 fn parse(text: &[u8]) -> Option<San> {
     match text {
         b"0-0" | b"o-o" | b"OO" | b"oo" | b"00" => {
@@ -172,8 +172,8 @@ fn parse(text: &[u8]) -> Option<San> {
     San::from_ascii(&san).ok().filter(|san| *san != San::Null)
 }
 
-/// Returns the legal move that `text` describes. `text` must begin with a `b`, which can mean the b-file or a bishop.
-/// If a pawn on the b-file can make the capture, returns this capture.
+/// Returns the legal move of `pos` that `text` describes. `text` must begin with a `b`, which can mean the b-file or a
+/// bishop. If a pawn on the b-file can make the capture, returns this capture.
 ///
 /// # Errors
 ///
@@ -206,8 +206,8 @@ pub fn looks_like_move(text: &[u8]) -> bool {
     Spelling::new(text).is_some_and(|spelling| parse(spelling.text()).is_some())
 }
 
-/// Parses a written move to SAN without knowing the position. A text that consists only of squares is parsed as a pawn
-/// move. Returns `None` if the text does not have the form of a move.
+/// Parses a written move as SAN without a position, so the move need not be legal. A text that consists only of squares
+/// is parsed as a pawn move. Returns `None` if the text does not have the form of a move.
 pub(crate) fn san_of(text: &[u8]) -> Option<SanPlus> {
     if let Ok(san) = SanPlus::from_ascii(text) {
         return Some(san);

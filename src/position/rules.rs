@@ -18,16 +18,16 @@ use super::{BookMove, Variant, Word, epd::from_setup, word::square};
 /// [`Chess`] implements the fast paths, so generic code runs fastest with it. [`VariantPosition`] supports all
 /// variants.
 pub trait Rules: Position + Clone + Send + Sync {
-    /// Parses a legal move in SAN by a fast path, which supports only some forms. Returns `None` if it does not support
-    /// the form of the word, or if the word does not describe exactly one legal move. The word must not end with a
-    /// check sign.
+    /// Parses a legal move in SAN by a fast path, which supports only some forms of moves. Returns `None` if it does
+    /// not support the form of the word, or if the word does not describe exactly one legal move. The word must not end
+    /// with a check sign.
     #[inline]
     fn quick_san(&self, _word: Word) -> Option<Move> {
         None
     }
 
-    /// Converts a book move to a legal move by a fast path, which supports only some moves. Returns `None` if it does
-    /// not support the move, or if the move is not legal.
+    /// Converts a book move to a legal move of this position by a fast path, which supports only some moves. Returns
+    /// `None` if the fast path does not support the move, or if the move is not legal.
     #[inline]
     fn quick_move(&self, _mv: BookMove) -> Option<Move> {
         None
@@ -37,12 +37,11 @@ pub trait Rules: Position + Clone + Send + Sync {
     /// have been a double step of a pawn over this square.
     fn with_en_passant(&self, square: Square) -> Option<Self>;
 
-    /// Returns the variant of the position. Returns suicide chess for giveaway chess, because both have the same legal
-    /// moves.
+    /// Returns the variant whose rules apply to the position. For giveaway chess, returns suicide chess, because both
+    /// have the same legal moves.
     fn rules(&self) -> Variant;
 
-    /// Returns `true` if captures explode as in atomic chess, where a capture also removes pieces around the target
-    /// square.
+    /// Returns `true` if a capture also removes pieces around the target square, as in atomic chess.
     #[inline]
     fn captures_explode(&self) -> bool {
         false

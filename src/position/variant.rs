@@ -67,7 +67,7 @@ impl Variant {
     ];
 
     /// Returns the name of the variant in the Chess Engine Communication Protocol. Headers of books use the same names.
-    /// The protocol does not contain horde, king of the hill and racing kings, so their usual names are returned.
+    /// The protocol has no names for horde, king of the hill and racing kings, so their usual names are returned.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Standard => "normal",
@@ -83,8 +83,8 @@ impl Variant {
         }
     }
 
-    /// Returns the number that is XORed into the Polyglot keys of the variant. Returns `None` if the Polyglot format
-    /// assigns no number to the variant.
+    /// Returns the number that the Polyglot format assigns to the variant and XORs into the keys of its positions.
+    /// Returns `None` if the format assigns no number to the variant.
     pub fn number(self) -> Option<u64> {
         match self.game() {
             Game::Chess => Some(0),
@@ -116,8 +116,8 @@ impl Variant {
         }
     }
 
-    /// Returns `true` if both variants have the same legal moves, so that games of one variant can serve as games of
-    /// the other. This is the case for equal variants, and for suicide and giveaway chess.
+    /// Returns `true` if this variant and `other` have the same legal moves, so that games of one variant can serve as
+    /// games of the other. This is the case for equal variants, and for suicide and giveaway chess.
     pub fn is_played_like(self, other: Variant) -> bool {
         self == other || (self.game() == other.game() && self.game() == Game::Antichess)
     }
@@ -176,7 +176,7 @@ impl VariantChoice {
         }
     }
 
-    /// Returns `true` if all games must belong to standard chess.
+    /// Returns `true` if the choice is standard chess for all games.
     pub fn is_standard(self) -> bool {
         self == VariantChoice::default()
     }
