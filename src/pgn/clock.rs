@@ -9,8 +9,9 @@ use super::{Tags, filter::millis};
 ///
 /// A comment after a move contains one of two times: the time that the move took, as in `[%emt 0:00:05]`, or the time
 /// left on the clock, as in `[%clk 0:02:59.5]`. In the second case, the time of the move is the time left before the
-/// move, plus the increment, minus the time left after the move. This requires a `TimeControl` of one period, such as
-/// `180+2`. If there are several periods, it is unknown after which moves the time of the next period is added.
+/// move, plus the increment, minus the time left after the move. This requires a `TimeControl` tag with one period,
+/// such as `180+2`. With several periods, it would be unknown after which moves the time of the next period is added to
+/// the clock.
 ///
 /// The time of a side's first move remains unknown in two cases. If all of the base time is left, the clock did not
 /// run. If less than three quarters are left, the side did not begin with the base time. For example, a player on
@@ -25,7 +26,8 @@ pub(crate) struct Clocks {
     has_moved: [bool; 2],
 }
 
-/// The times in the comments after one move, in seconds: the time left on the clock, and the time that the move took.
+/// The times that the comments after one move contain, in seconds: the time left on the clock, and the time that the
+/// move took.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct CommentTimes {
     pub left: Option<f64>,
@@ -33,8 +35,8 @@ pub(crate) struct CommentTimes {
 }
 
 impl CommentTimes {
-    /// Reads the times in a comment, such as `[%clk 0:02:59]`. Ignores a time that does not consist of hours, minutes
-    /// and seconds.
+    /// Reads the times in a comment, such as `[%clk 0:02:59]`, into this value. Ignores a time that does not consist of
+    /// hours, minutes and seconds.
     pub fn read(&mut self, comment: &[u8]) {
         self.left = time_after(comment, b"[%clk ").or(self.left);
         self.taken = time_after(comment, b"[%emt ").or(self.taken);

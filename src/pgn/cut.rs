@@ -18,20 +18,20 @@ use super::{
 };
 
 /// The maximum distance in bytes from the beginning of one game to the beginning of the next: 16 MiB. A [`Cutter`]
-/// holds a whole game in memory, so it returns an error if no game begins within this distance.
+/// holds a whole game in memory. To limit the memory, it returns an error if no game begins within this distance.
 pub const MAX_GAME_LENGTH: usize = 16 << 20;
 
-/// The number of bytes that must follow the end of a game before a [`Cutter`] treats this end as certain. If fewer
-/// bytes follow, an open comment or tag value may turn out never to be closed, and the game would then end elsewhere.
-/// The number is the greater of [`MAX_COMMENT_DISTANCE`] and [`MAX_CONTINUATION_LENGTH`].
+/// The number of bytes that must follow the end of a game in the buffer before a [`Cutter`] treats this end as certain.
+/// With fewer bytes, it is unknown whether an open comment or tag value will be closed. If it is never closed, the game
+/// ends elsewhere. The number is the greater of [`MAX_COMMENT_DISTANCE`] and [`MAX_CONTINUATION_LENGTH`].
 const LOOKAHEAD: usize = if MAX_COMMENT_DISTANCE > MAX_CONTINUATION_LENGTH {
     MAX_COMMENT_DISTANCE
 } else {
     MAX_CONTINUATION_LENGTH
 };
 
-/// The maximum number of lines that the fast backward search for a game boundary examines. If each of these lines may
-/// be inside a comment, the games are parsed instead.
+/// The maximum number of lines that [`tagged_boundary`] examines, the fast backward search for a game boundary. If each
+/// of these lines may be inside a comment, [`read_boundary`] parses the games instead.
 const MAX_CANDIDATES: usize = 64;
 
 /// A part of a PGN stream that contains only whole games.
@@ -43,7 +43,7 @@ pub struct Batch {
     pub offset: u64,
 }
 
-/// A reader that divides a PGN stream into [batches](Batch) of whole games.
+/// A reader that divides a PGN stream into [batches](Batch), each of which consists of whole games.
 #[derive(Debug)]
 pub struct Cutter<R> {
     stream: R,
@@ -76,8 +76,8 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Creates a cutter for text that consists of lines instead of games. Each batch will contain whole lines with
-    /// about `batch_size` bytes in total.
+    /// Creates a cutter for a stream of lines instead of games. Each batch will consist of whole lines, with about
+    /// `batch_size` bytes in total.
     pub(crate) fn of_lines(stream: R, batch_size: usize) -> Cutter<R> {
         Cutter {
             boundary: |text| memrchr(b'\n', text).map(|last| last + 1),
@@ -142,14 +142,14 @@ impl<R: Read> Cutter<R> {
     }
 }
 
-/// Returns the offset of the last game boundary in `text`, if one is found. A game boundary is an offset greater than 0
-/// at which a game certainly begins.
+/// Returns the offset of the last game boundary in `text`, or `None` if no boundary is found. A game boundary is an
+/// offset greater than 0 at which a game certainly begins.
 fn last_boundary(text: &[u8]) -> Option<usize> {
     tagged_boundary(text).or_else(|| read_boundary(text))
 }
 
 /// Returns the offset of the last line in `text` that begins the tags of a game and is outside comments. Returns `None`
-/// if no such line is found. The text after the returned line cannot change the result.
+/// if no such line is found. The line remains a game boundary, whatever text follows it.
 fn tagged_boundary(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     let mut tries = 0;
@@ -222,8 +222,8 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
 }
 
 /// Parses the games in `text`, and returns the offset at which the last complete game ends. Returns `None` if no game
-/// is complete. A game counts as complete if at least [`LOOKAHEAD`] bytes follow it, because bytes after this distance
-/// cannot change where the game ends.
+/// is complete. A game counts as complete if at least [`LOOKAHEAD`] bytes of `text` follow it, because bytes at a
+/// greater distance cannot change where the game ends.
 fn read_boundary(text: &[u8]) -> Option<usize> {
     let certain = text.len().checked_sub(LOOKAHEAD)?;
     let mut games = GameReader::new(text);

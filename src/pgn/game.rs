@@ -109,8 +109,8 @@ impl<'a> GameReader<'a> {
         self.first_tag
     }
 
-    /// Returns the offset at which the last tag of the current game ends. If the game has no tags, returns the offset
-    /// at which the game begins.
+    /// Returns the offset in the text at which the last tag of the current game ends. If the game has no tags, returns
+    /// the offset at which the game begins.
     pub(crate) fn tags_end(&self) -> usize {
         self.tags_end
     }
@@ -128,7 +128,7 @@ impl<'a> GameReader<'a> {
         self.bad_tag
     }
 
-    /// Returns the offset of the next byte to read.
+    /// Returns the offset in the text of the next byte to read.
     pub fn offset(&self) -> usize {
         self.at
     }
@@ -219,8 +219,8 @@ impl<'a> GameReader<'a> {
 
     /// Skips a bracket that does not begin a tag pair, and the rest of its line.
     ///
-    /// Keeps the line as a tag if it is a damaged `FEN` or `Variant` tag. Without this tag, the moves would be played
-    /// from a wrong position. A game whose tag cannot be read is later rejected.
+    /// Keeps the line as a tag if it is a damaged `FEN` or `Variant` tag, because without this tag, the moves would be
+    /// played from a wrong position. If the value of the tag cannot be parsed either, the game is later rejected.
     #[cold]
     fn pass_bad_tag(&mut self) {
         self.bad_tag.get_or_insert(self.at);
@@ -240,8 +240,8 @@ impl<'a> GameReader<'a> {
         (end, damaged_start_tag(&self.text[self.at..end]))
     }
 
-    /// Returns `true` if only blanks and comments follow the offset `at` in the current game. For this check, a blank
-    /// line, the tags of the next game or the end of the text end the game.
+    /// Returns `true` if only blanks and comments are between the offset `at` and the end of the current game. For this
+    /// check, the game ends before a blank line, before the tags of the next game, or at the end of the text.
     pub(super) fn is_last(&self, at: usize) -> bool {
         let mut rest = &self.text[at..];
         let mut breaks = 0;
@@ -278,15 +278,16 @@ impl<'a> GameReader<'a> {
         rest.is_empty() || is_tag_start(self.text, self.text.len() - rest.len())
     }
 
-    /// Returns `true` if the current game states a result that cannot be read: in the `Result` tag or, if this tag
-    /// states no result, after the moves. The moves must already have been read.
+    /// Returns `true` if the current game states a result that cannot be read, in the `Result` tag or after the moves.
+    /// A result after the moves is ignored if the tag contains a readable result. The moves must already have been
+    /// read.
     pub(crate) fn has_unreadable_result(&self) -> bool {
         let tag = self.tags.result();
         self.tags.has_unreadable_result() || (tag.is_none() && self.has_unreadable_marker)
     }
 
-    /// Returns `true` if `text`, which the reader has just returned as a castling move, is really the result of the
-    /// game. `0-0` as the last word of a game means that both sides lost.
+    /// Returns `true` if `text`, which the reader has just returned as a move, is `0-0` at the end of the game. It is
+    /// then the result, and means that both sides lost. Elsewhere, `0-0` is castling.
     pub(crate) fn is_double_loss(&self, text: &[u8]) -> bool {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }
@@ -407,8 +408,8 @@ pub(super) enum CommentEnd {
     Unclosed(usize),
 }
 
-/// A finder of the ends of the comments in one text. It caches the last closing brace that it found. Without the cache,
-/// reading a file with very many unclosed comments would take quadratic time.
+/// A finder of the ends of the comments in one text. It caches the offset of the last closing brace that it found.
+/// Without the cache, reading a file with very many unclosed comments would take quadratic time.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Comments {
     /// The offset from which the last search for a closing brace started.
@@ -437,7 +438,8 @@ impl Comments {
         }
     }
 
-    /// Returns the offset of the first closing brace after the offset `open`, or `None` if there is no closing brace.
+    /// Returns the offset in `text` of the first closing brace after the offset `open`, or `None` if there is none.
+    /// Uses the cached result of the last search if it still applies.
     #[inline]
     fn closing_brace(&mut self, text: &[u8], open: usize) -> Option<usize> {
         match self.close {
@@ -452,9 +454,9 @@ impl Comments {
     }
 }
 
-/// Checks whether a comment contains the start of a game. The comment is then unclosed. `start` and `end` are the
-/// offsets in `text` at which the text of the comment begins and ends. `close` is the offset of the closing brace, if
-/// there is one.
+/// Checks whether a comment contains the start of a game, because it is not closed. `start` and `end` are the offsets
+/// in `text` at which the text of the comment begins and ends. `close` is the offset of the first closing brace after
+/// the comment's opening brace, if there is one.
 ///
 /// Returns the offset of the line at which the game begins, or `None` if no game begins in the comment.
 #[inline]

@@ -44,7 +44,7 @@ pub enum Token<'a> {
     End(GameEnd),
 }
 
-/// The end of a game's text. Either the whole game was read, or damage in the text ended it early.
+/// The outcome of reading the text of a game: the whole game was read, or damage in the text ended it early.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GameEnd {
     /// The game was read to its end. Contains the result of its termination marker, or `None` if it has no marker.
@@ -116,14 +116,15 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Moves the reader back to the first comment between the tags and the moves of the current game, so that this
-    /// comment is read again. Does nothing if there is no such comment.
+    /// Moves the reader back to the first comment between the tags and the moves of the current game, so that the
+    /// caller can read the comments there. The reader skips them when it advances to a game. Does nothing if there is
+    /// no such comment.
     pub(crate) fn return_to_comments(&mut self) {
         self.at = self.first_comment.unwrap_or(self.at);
     }
 
-    /// Reads the element at the current offset, and counts it if it is a move of the main line. Returns its token, or
-    /// `None` if the element has no token and was skipped.
+    /// Reads the element at the current offset. If it is a move of the main line, increases the reader's number of
+    /// moves. Returns the token of the element, or `None` if the element has no token and was skipped.
     #[inline(always)]
     pub(super) fn read_element(&mut self) -> Option<Token<'a>> {
         let token = self.read_uncounted_element();
@@ -220,7 +221,7 @@ impl<'a> GameReader<'a> {
         self.count_move();
     }
 
-    /// Counts a move of the main line that the caller has read.
+    /// Increases the reader's number of moves, unless the move that was just read belongs to a variation.
     #[inline(always)]
     fn count_move(&mut self) {
         self.moves += usize::from(self.depth == 0);
@@ -278,8 +279,8 @@ impl<'a> GameReader<'a> {
     /// `remis` in place of the result.
     ///
     /// Returns the token for the end of the game, or `None` if the words do not end a game. If a termination marker
-    /// follows a result in words, as in `White wins 1-0`, only skips the words and returns `Some(None)`: the marker
-    /// ends the game.
+    /// follows a result in words, as in `White wins 1-0`, skips the words and returns `Some(None)`, because the game
+    /// ends only with the marker.
     fn read_last_words(&mut self, offset: usize) -> Option<Option<Token<'a>>> {
         let rest = &self.text[offset..];
         let rest = &rest[..rest.len().min(MAX_MARKER_LENGTH)];
@@ -332,8 +333,9 @@ impl<'a> GameReader<'a> {
         Token::End(GameEnd::Complete(None))
     }
 
-    /// Returns the offset at which the move at `offset` ends. The move may contain parentheses, `e.p.`, dashes and
-    /// multiplication signs. `end` is the offset of its first byte that is not a [move byte](is_move_byte).
+    /// Returns the offset at which the move that begins at `offset` ends. `end` is the offset of its first byte that is
+    /// not a [move byte](is_move_byte). The move may continue after it with parentheses, `e.p.`, dashes or
+    /// multiplication signs.
     fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
         loop {
             let rest = &self.text[end..];
@@ -415,8 +417,8 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the zeros at `offset` are the decimal places of a number, such as the evaluation `0.00`. In
-    /// `4.00`, they are castling unless another move number is expected.
+    /// Returns `true` if the zeros at `offset` are the decimal places of a number, such as the evaluation `0.00`. After
+    /// a number such as `4.`, zeros mean castling, unless another move number than 4 is expected there.
     #[cold]
     fn is_fraction(&self, offset: usize) -> bool {
         let whole = self.text[..offset].strip_suffix(b".");
@@ -506,8 +508,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Reads a termination marker with blanks between its parts, such as `1 - 0`, at the current offset. Returns the
-    /// token for the end of the game, or `None` if there is no such marker at this offset. In a variation, where a
-    /// marker does not end the game, skips the marker and returns `Some(None)`.
+    /// token for the end of the game, or `None` if there is no such marker at this offset. In a variation, skips the
+    /// marker and returns `Some(None)`, because a marker there does not end the game.
     fn read_spaced_marker(&mut self) -> Option<Option<Token<'a>>> {
         let (result, length, is_last) = GameResult::spaced_marker(&self.text[self.at..])?;
         let end = self.at + length;
@@ -578,7 +580,7 @@ impl<'a> GameReader<'a> {
         Some(Token::Unreadable { text, offset })
     }
 
-    /// Returns `true` if the first word after the current offset is a move.
+    /// Returns `true` if the first word after the current offset looks like a move.
     fn move_follows(&self) -> bool {
         let rest = self.text[self.at..].trim_ascii_start();
         looks_like_move(without_marks(first_word(rest)))
@@ -608,7 +610,7 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// Splits a text into its last word and the part before this word. Returns the part before the word first.
+/// Splits a text before its last word. Returns the part before this word, and the word.
 fn last_word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_end();
     let blank = text.iter().rposition(u8::is_ascii_whitespace);
@@ -647,8 +649,8 @@ fn signs_before_move(word: &[u8]) -> usize {
     }
 }
 
-/// Returns `true` if an annotation contains a sign such as `∆` ("with the idea"). Such a sign means that the moves
-/// after it were not played in the game.
+/// Returns `true` if `annotation` contains a sign such as `∆` ("with the idea"), after which moves follow that were not
+/// played in the game.
 fn text_means_idea(annotation: &[u8]) -> bool {
     let text = str::from_utf8(annotation).unwrap_or_default();
     text.chars()

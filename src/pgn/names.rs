@@ -9,8 +9,8 @@ use crate::provenance::shortened;
 
 /// The maximum number of similar names in a message.
 const MAX_SUGGESTIONS: usize = 3;
-/// The minimum similarity in thousandths between an unknown name and a name that a message suggests. See
-/// [`likeness`].
+/// The minimum similarity between an unknown name and a name that a message suggests, in thousandths, as [`likeness`]
+/// computes it.
 const MIN_LIKENESS: u32 = 600;
 /// The maximum number of letters of a name that are compared. It limits how long a comparison takes, because this time
 /// grows with the square of the length.
@@ -18,13 +18,13 @@ const MAX_COMPARED_LETTERS: usize = 64;
 /// The maximum number of matched names whose games [`PlayerNames`] counts. Together with [`MAX_NAME_BYTES`], it limits
 /// the memory for the names to about 3 MB.
 const MAX_COUNTED: usize = 10_000;
-/// The maximum number of matched names that [`PlayerNames::matched`] returns.
+/// The maximum number of names that [`PlayerNames::matched`] returns.
 const MAX_MATCHED: usize = 100;
 /// The maximum length in bytes of a name that is kept for a message. A PGN file may contain names of several megabytes.
 const MAX_NAME_BYTES: usize = 200;
-/// The maximum number of comparisons between names in games and the names of a filter that has matched none of them. It
-/// limits the duration of all comparisons to about two seconds, and the memory for the hashes of the names to about 16
-/// MiB.
+/// The maximum number of comparisons between names in games and the names in a filter, which are made as long as the
+/// filter has matched no name. It limits the duration of all comparisons to about two seconds, and the memory for the
+/// hashes of the names to about 16 MiB.
 const MAX_COMPARISONS: usize = 1_000_000;
 /// The maximum number of matched names in a message.
 const MAX_LISTED: usize = 4;
@@ -38,7 +38,7 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
     }
 }
 
-/// Collects the names that are most similar to an unknown name.
+/// A collection of the names that are most similar to an unknown name, for a message that suggests them.
 #[derive(Debug)]
 pub(crate) struct NearestNames {
     wanted: String,
@@ -105,8 +105,8 @@ fn likeness(wanted: &str, name: &str) -> u32 {
     (1000.0 * mean) as u32
 }
 
-/// Collects the names of players that the names in a filter match. Until the first match, also collects names that are
-/// similar to those in the filter, up to [`MAX_COMPARISONS`].
+/// A collection of the names of players that the names in a filter match. Until the first match, it also collects names
+/// that are similar to those in the filter. Finding them takes at most [`MAX_COMPARISONS`] comparisons.
 #[derive(Debug)]
 pub(crate) struct PlayerNames {
     /// The names in the filter.
@@ -146,8 +146,8 @@ impl PlayerNames {
         }
     }
 
-    /// Adds the name of a player that does not match the filter. Has no effect after the first match, or if comparing
-    /// the name with the names in the filter could exceed [`MAX_COMPARISONS`].
+    /// Adds the name of a player that does not match the filter, if it is similar to a name in the filter. Has no
+    /// effect after the first match, or when [`MAX_COMPARISONS`] is reached.
     pub(crate) fn add_other(&mut self, name: &str) {
         let is_full = (self.seen.len() + 1) * self.wanted.len() > MAX_COMPARISONS;
         if self.matched.is_empty() && !is_full && self.seen.insert(FxBuildHasher.hash_one(name)) {
@@ -166,7 +166,8 @@ impl PlayerNames {
         names.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns a line of text that lists the matched names, if the filter matches more names than it contains.
+    /// Returns a line of text that lists the matched names if the filter matches more names than it contains.
+    /// Otherwise, returns `None`.
     pub(crate) fn note(&self) -> Option<String> {
         let (names, count) = (self.matched(), self.matched.len());
         if count <= self.wanted.len() {
@@ -186,8 +187,8 @@ impl PlayerNames {
         ))
     }
 
-    /// Returns the end of a message that no game passes the filter, such as `: did you mean "Tal"?`. Returns an empty
-    /// text if a name matched or no name is similar.
+    /// Returns the end of a message which says that no game passes the filter, such as `: did you mean "Tal"?`. Returns
+    /// an empty string if a name matched or if no name is similar.
     pub(crate) fn did_you_mean(self) -> String {
         if !self.matched.is_empty() {
             return String::new();

@@ -23,7 +23,7 @@ pub(crate) const NO_GAME: &str = "this file contains no game: give a PGN file, u
 /// The approximate size in bytes of a batch of games. Each thread reads one batch at a time.
 const BATCH_SIZE: usize = 1 << 18;
 
-/// A set of PGN inputs whose games are read on several threads.
+/// A list of PGN inputs whose games are read on several threads.
 #[derive(Clone, Debug)]
 pub struct Games<'a> {
     /// The inputs, which are read in this order.
@@ -166,7 +166,8 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// Returns the reason why some moves of the game could not be played. Returns `None` if all moves were played.
+    /// Returns the reason why some moves of the game could not be played or read. Returns `None` if there is no such
+    /// move.
     pub fn problem(self) -> Option<String> {
         self.illegal.or(self.flaw)
     }
@@ -262,8 +263,8 @@ pub(crate) fn play_from_start(
     })
 }
 
-/// Converts `end`, which the reader returned at the end of a game, to an [`Ending`]. The caller must set the field
-/// `illegal` if a move could not be played.
+/// Converts `end`, which the reader returned at the end of a game, to an [`Ending`] in which `illegal` is `None`. The
+/// caller must set this field if a move could not be played.
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {
         GameEnd::Complete(marker) => (marker, None),

@@ -46,8 +46,8 @@ impl<'a> GameReader<'a> {
         })
     }
 
-    /// Makes the reader skip variations while it calls `read` with the reader, and returns the result of `read`. If the
-    /// reader is in a variation, first skips to the end of the outermost variation around the current offset.
+    /// Calls `read` with this reader, and returns the result of `read`. During the call, the reader skips variations.
+    /// If the current offset is inside a variation, first skips to the end of the outermost variation around it.
     fn without_variations<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth > 0 {
             self.depth = 0;
@@ -111,8 +111,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Ends a game that has no termination marker and whose text ends at the current offset. Returns how the game
-    /// ended. Reads the last words of the game again, because they may state the result, as in `White wins`. `token` is
-    /// the offset of an earlier token, before which reading never goes back.
+    /// ended. For this, goes back and reads the last words of the game again, because they may state the result, as in
+    /// `White wins`. `token` is the offset of an earlier token. The function never goes back beyond it.
     #[cold]
     fn end_after_words(&mut self, token: usize) -> GameEnd {
         let token = token.min(self.at);
@@ -128,9 +128,9 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the offset from which the last words before `end` must be read again, so that all words that may state a
-    /// result together, such as `White wins`, are included. A token begins at the returned offset. `token` is the
-    /// offset of an earlier token and the minimum of the result.
+    /// Returns the offset from which [`end_after_words`](GameReader::end_after_words) must read the last words before
+    /// `end` again, so that it reads all words that may state a result together, such as `White wins`. A token begins
+    /// at the returned offset. `token` is the offset of an earlier token, and the smallest offset that can be returned.
     fn start_of_words(&self, token: usize, end: usize) -> usize {
         let text = &self.text[token..end];
         let last = text.iter().rev().take(MAX_MARKER_LENGTH);
@@ -162,8 +162,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns the offset at which the word around the current offset begins. If the word has no letter or digit before
-    /// the current offset, returns the start of an earlier word, because several words may form one termination marker,
-    /// such as `1 - 0`. The result is at least `first`.
+    /// the current offset, returns the start of an earlier word instead, because several words may form one termination
+    /// marker, such as `1 - 0`. `first` is the smallest offset that can be returned.
     fn word_start(&self, first: usize) -> usize {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"{}()[];*".contains(byte);
         let mut start = self.at;
@@ -198,8 +198,8 @@ impl<'a> GameReader<'a> {
         Some(Token::BeginVariation)
     }
 
-    /// Skips the rest of the variation that the reader has just entered. Must be called directly after the reader
-    /// returned [`Token::BeginVariation`].
+    /// Skips the variation that the reader has just entered. Must be called directly after the reader returned
+    /// [`Token::BeginVariation`].
     pub(super) fn leave_variation(&mut self) {
         self.depth -= 1;
         if self.depth == 0 {
@@ -215,7 +215,7 @@ impl<'a> GameReader<'a> {
     ///
     /// # Errors
     ///
-    /// If the variation is not closed, the game ends inside it. Returns this [`GameEnd`] as an error.
+    /// If the variation is not closed, the game ends inside it. In this case, returns how the game ended as an error.
     fn skip_variation(&mut self) -> Result<(), GameEnd> {
         let open = self.at;
         let unclosed = |at| {
@@ -250,8 +250,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns `true` if the line that ends at the current offset looks like the last line of a game: it ends with a
-    /// termination marker, and a blank line follows. If such a line is found inside a variation, the variation is not
-    /// closed.
+    /// termination marker, and a blank line follows. If such a line is found inside a variation, the closing
+    /// parenthesis of the variation is missing.
     fn is_end_of_game_line(&self) -> bool {
         let rest = &self.text[self.at..];
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use super::{GameReader, Tags};
 use crate::error::counted;
 
-/// The parts of an input that were skipped because they do not belong to any game.
+/// Data for warnings about parts of an input that were skipped because they do not belong to any game.
 #[derive(Clone, Default)]
 pub(crate) struct SkippedParts {
     /// A description of the files in a zip archive that were not read.
@@ -17,16 +17,16 @@ pub(crate) struct SkippedParts {
 }
 
 impl SkippedParts {
-    /// Adds the parts that `reader` skipped to `self`. `offset` is the offset at which the text of `reader` begins in
-    /// the decompressed input.
+    /// Records the parts that `reader` skipped. `offset` is the offset in the decompressed input at which the text of
+    /// `reader` begins.
     pub fn add_reader(&mut self, reader: &GameReader<'_>, offset: u64) {
         let place = |at: usize| offset + at as u64;
         self.stray_text = self.stray_text.or(reader.stray_text().map(place));
         self.bad_tag = self.bad_tag.or(reader.bad_tag().map(place));
     }
 
-    /// Adds the skipped parts of a later section of the same input to `self`. Keeps only the first offset of each
-    /// kind of part.
+    /// Adds `later`, the skipped parts of a later section of the same input, to `self`. For each kind of part, keeps
+    /// only the first offset.
     pub fn join(&mut self, later: SkippedParts) {
         self.files = self.files.take().or(later.files);
         self.stray_text = self.stray_text.or(later.stray_text);
@@ -99,7 +99,8 @@ impl UnknownVariants {
         named.chain(more).collect()
     }
 
-    /// Returns all warnings as one string that can be appended to an error message. A semicolon precedes each warning.
+    /// Returns all [warnings](UnknownVariants::warnings) as one string that can be appended to an error message. A
+    /// semicolon precedes each warning.
     pub fn in_error(&self) -> String {
         let warnings = self.warnings().into_iter();
         warnings.map(|warning| format!("; {warning}")).collect()

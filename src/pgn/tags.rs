@@ -113,8 +113,9 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns the variant that the `Variant` tag of the game names. Returns the default variant of the reader if the
-    /// tag is missing, or if its value is empty, `?` or `-`.
+    /// Returns the variant that the `Variant` tag of the game names. If the tag is missing, or if its value is empty,
+    /// `?` or `-`, returns the variant that
+    /// [`GameReader::with_untagged_variant`](super::GameReader::with_untagged_variant) set.
     ///
     /// # Errors
     ///
@@ -161,9 +162,9 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if these tags of a game contain no tag with the name `name`, and `name` is not `Event`. A tag
-    /// with this name that follows later then belongs to the same game: the next game usually begins with `Event`, or
-    /// with the same tag as this game.
+    /// Returns `true` if a tag with the name `name` that follows these tags belongs to the same game: if these tags
+    /// contain no tag with this name, and it is not `Event`. The tags of the next game usually begin with `Event`, or
+    /// with the same tag as those of this game.
     pub(super) fn lacks_name(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }
@@ -252,7 +253,7 @@ pub(super) fn damaged_start_tag(line: &[u8]) -> Option<Tag<'_>> {
     Some(Tag { name, value })
 }
 
-/// A description of what follows a damaged line between the tags of a game. It shows whether the tags of the game
+/// A description of the lines after a damaged line between the tags of a game. It shows whether the tags of the game
 /// continue.
 pub(super) enum NextLines<'a> {
     /// A tag pair follows, perhaps after other lines that are not blank.
@@ -273,7 +274,7 @@ pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     let (mut line, mut may_end_tags) = (at, false);
     // Without the limit, reading a text of many stray lines would take quadratic time.
     for number in 0..MAX_BAD_LINES {
-        let Some(next) = next_if_short(text, line) else {
+        let Some(next) = next_line_if_near(text, line) else {
             return NextLines::Other;
         };
         if let Some((tag, _)) = read_tag(text, next) {
@@ -312,7 +313,7 @@ pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     let mut line = at;
     // Without the limit, reading a text that consists of brackets only would take quadratic time.
     for _ in 0..MAX_BAD_LINES {
-        match next_if_short(text, line) {
+        match next_line_if_near(text, line) {
             Some(next) if is_tag_start(text, next) => return true,
             Some(next) if text.get(next) == Some(&b'[') => line = next,
             _ => return false,
@@ -324,9 +325,9 @@ pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
 /// The maximum number of consecutive damaged lines that the reader skips to find the next tag pair.
 const MAX_BAD_LINES: usize = 16;
 
-/// Returns the offset of the line after the one that contains the offset `at`. Returns `None` if there is no line break
-/// in the next [`MAX_BAD_TAG_LENGTH`] bytes.
-fn next_if_short(text: &[u8], at: usize) -> Option<usize> {
+/// Returns the offset of the line after the one that contains the offset `at`, if the line break between them is within
+/// the next [`MAX_BAD_TAG_LENGTH`] bytes. Otherwise, returns `None`.
+fn next_line_if_near(text: &[u8], at: usize) -> Option<usize> {
     let window = &text[at..text.len().min(at + MAX_BAD_TAG_LENGTH)];
     let length = memchr2(b'\n', b'\r', window)?;
     Some(next_line(text, at + length))

@@ -113,9 +113,9 @@ impl GameReader<'_> {
         Some(visited)
     }
 
-    /// Passes the tags and the moves of the current game to the visitor. After the last move, returns `Continue` with
-    /// the state of the visitor and how the game ended. Returns `Break` with the visitor's output if the visitor
-    /// stops early. Returns `Break` with a [`Flaw`] if a word is not a move.
+    /// Passes the tags and the moves of the current game to `visitor`. If it reaches the end of the game, returns
+    /// `Continue` with the state of the visitor (`V::Movetext`) and how the game ended. If the visitor stops early,
+    /// returns `Break` with the visitor's output. If a word is not a move, returns `Break` with a [`Flaw`].
     fn visit_moves<V: Visitor>(
         &mut self,
         visitor: &mut V,
@@ -157,9 +157,9 @@ impl GameReader<'_> {
         }
     }
 
-    /// Passes an annotation to the visitor: a comment, a mark such as `!?`, or a numeric annotation such as `$1`.
-    /// `start` is the offset of the element that [`read_element`](GameReader::read_element) has just skipped. Does
-    /// nothing if the element is not an annotation.
+    /// Passes an annotation to `visitor`: a comment, a mark such as `!?`, or a numeric annotation such as `$1`. `start`
+    /// is the offset of the element that [`read_element`](GameReader::read_element) has just skipped, and `movetext` is
+    /// the visitor's state for the game. Does nothing if the element is not an annotation.
     fn visit_annotation<V: Visitor>(
         &mut self,
         start: usize,

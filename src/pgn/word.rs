@@ -8,8 +8,8 @@ pub(super) fn is_move_byte(byte: u8) -> bool {
         || matches!(byte, b'+' | b'#' | b'=' | b'-' | b':' | b'@' | b'/' | b'_')
 }
 
-/// Returns `true` if a move can continue with `byte`, although `byte` is not a [move byte](is_move_byte). Examples of
-/// such moves are `e8(Q)`, `exd6e.p.`, `O–O` and `e×d5`.
+/// Returns `true` if `byte` is not a [move byte](is_move_byte), but a move can nevertheless continue with it. Examples
+/// of such moves are `e8(Q)`, `exd6e.p.`, `O–O` and `e×d5`.
 #[inline]
 pub(super) fn may_go_on(byte: u8) -> bool {
     matches!(byte, b'(' | b'.' | 0x80..)

@@ -106,8 +106,8 @@ impl FromStr for EcoRange {
 
 // Time controls.
 
-/// A range of seconds, such as `180-480`, `600-` or `-60`, for selecting games by their time control. The time that a
-/// player has for 40 moves must be in this range.
+/// A range of times in seconds, such as `180-480`, `600-` or `-60`. It selects games by their time control: the time
+/// that a player has for 40 moves must be in this range.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TimeControlRange {
     min: u64,
@@ -160,8 +160,8 @@ impl FromStr for TimeControlRange {
 /// 40 bytes.
 const MAX_CONTROL_LENGTH: usize = 1024;
 
-/// The number of moves for which [`estimated_seconds`] adds up a player's time. Lichess classifies games by the same
-/// number of moves.
+/// The number of moves for which [`estimated_seconds`] adds up a player's time. Lichess uses the same number to
+/// determine the speed of a game.
 const ESTIMATED_MOVES: u64 = 40;
 
 /// Returns the number of seconds that a player has for 40 moves. `value` is the value of a `TimeControl` tag. Adds up
@@ -352,8 +352,8 @@ pub enum NameMatch {
 }
 
 impl NameMatch {
-    /// Returns `true` if `name` is equal to `wanted` ([`NameMatch::Whole`]), or contains it ([`NameMatch::Part`]). The
-    /// caller must have normalized both with [`folded`].
+    /// Returns `true` if `name` matches `wanted`: if it is equal to `wanted` ([`NameMatch::Whole`]), or contains it
+    /// ([`NameMatch::Part`]). The caller must have normalized both with [`folded`].
     pub(crate) fn matches(self, name: &str, wanted: &str) -> bool {
         match self {
             NameMatch::Whole => name == wanted,
@@ -452,7 +452,7 @@ impl Date {
         Date::new(year, part(), part())
     }
 
-    /// The names of the tags that may contain the date of a game, in order of preference.
+    /// The names of the tags that may contain the date of a game. Earlier tags in this list are preferred.
     pub(crate) const TAGS: [&[u8]; 3] = [b"Date", b"UTCDate", b"EventDate"];
 
     /// Returns the date of a game: the first date with a known year in the tags that [`TAGS`](Date::TAGS) lists. If
@@ -461,8 +461,8 @@ impl Date {
         Date::with_tag(tags).unwrap_or_default().1
     }
 
-    /// Finds the date of a game, and returns it with the name of the tag that contains it. Returns `None` if no tag
-    /// contains a date with a known year.
+    /// Returns the date of a game, like [`of_tags`](Date::of_tags), and the name of the tag that contains it. Returns
+    /// `None` if no tag contains a date with a known year.
     pub(crate) fn with_tag(tags: &Tags<'_>) -> Option<(&'static [u8], Date)> {
         let dates = Date::TAGS.into_iter();
         let mut dates = dates.filter_map(|name| Some((name, Date::of_tag(tags.get(name)?))));
@@ -502,8 +502,8 @@ impl Date {
         self.day
     }
 
-    /// Returns the greatest possible number of days in the month of this date: 31 for an unknown month, and 29 for
-    /// February of an unknown year.
+    /// Returns the number of days in the month of this date. If the month or the year is unknown, returns the greatest
+    /// possible number: 31 for an unknown month, and 29 for February of an unknown year.
     fn max_days_in_month(self) -> u8 {
         let is_leap = |year: u16| {
             year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))

@@ -230,14 +230,14 @@ impl GameFilter {
         self.since.is_some() || self.until.is_some()
     }
 
-    /// Returns `true` if the game meets the filter's condition on the date only because its year is unknown. Returns
-    /// `false` if the filter has no condition on the date.
+    /// Returns `true` if the game meets the filter's condition on the date only because the year of the game is
+    /// unknown. Returns `false` if the filter has no condition on the date.
     pub(crate) fn passes_undated(&self, tags: &Tags<'_>) -> bool {
         self.filters_dates() && Date::of_tags(tags).year.is_none()
     }
 
-    /// Returns `true` if a player meets the filter's condition on ratings only because the player's rating is missing
-    /// or unreadable. Returns `false` if the filter has no condition on ratings.
+    /// Returns `true` if at least one player meets the filter's condition on ratings only because this player's rating
+    /// is missing or unreadable. Returns `false` if the filter has no condition on ratings.
     pub(crate) fn passes_unrated(&self, tags: &Tags<'_>) -> bool {
         let is_unrated = |name: &[u8]| tags.get(name).and_then(rating).is_none();
         (self.min_elo.is_some() || self.max_elo.is_some())
@@ -276,13 +276,13 @@ impl GameFilter {
         !(self.players.is_empty() && self.white.is_empty() && self.black.is_empty())
     }
 
-    /// Returns the names of players in the filter.
+    /// Returns the names of players that the filter contains.
     pub(crate) fn names(&self) -> Vec<String> {
         [&self.players[..], &self.white, &self.black].concat()
     }
 
-    /// Returns the values of the tags `White` and `Black` to which a condition of the filter applies. Each value comes
-    /// with `true` if it matches a name in the filter.
+    /// Returns the values of those of the tags `White` and `Black` to which a condition of the filter on names applies,
+    /// each with `true` if it matches a name in the filter.
     pub(crate) fn player_tags<'t>(
         &self,
         tags: &'t Tags<'_>,
@@ -298,7 +298,7 @@ impl GameFilter {
         })
     }
 
-    /// Returns how the filter compares names.
+    /// Returns how the filter compares names of players and events: as a whole or in part.
     pub(crate) fn name_match(&self) -> NameMatch {
         match self.exact {
             true => NameMatch::Whole,
@@ -343,7 +343,8 @@ pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
 }
 
-/// The kind of a filter condition. It tells the user which kind of condition a rejected game did not meet.
+/// The kind of a filter condition, such as the date. Reports state by it which kind of condition a rejected game did
+/// not meet.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

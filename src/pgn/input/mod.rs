@@ -227,7 +227,8 @@ impl Input {
         self.open_until(options, Arc::default())
     }
 
-    /// Opens the input like [`open`](Input::open). Reading can also be cancelled by setting the flag `failed`.
+    /// Opens the input like [`open`](Input::open). In addition to the stop flag in `options`, the caller can set the
+    /// flag `failed` to cancel reading.
     pub(crate) fn open_until(
         &self,
         options: &StreamOptions,
@@ -314,8 +315,8 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Starts a thread that reads and decompresses the input, and waits until the input is open. Two flags can cancel
-    /// the reading: `failed`, and the flag in `options`.
+    /// Starts a thread that reads and decompresses the input, and waits until the input is open. The caller can set
+    /// either of two flags to cancel reading: `failed`, or the stop flag in `options`.
     pub(super) fn open(
         input: Input,
         options: &StreamOptions,
@@ -361,8 +362,8 @@ impl Read for Stream {
     }
 }
 
-/// The size and the modification time of a file, or `None` for a pipe or device. They are compared before and after
-/// reading, to detect that the file was changed in between.
+/// The size and the modification time of a file, or `None` for a pipe or device. The values before and after reading
+/// are compared, to detect that the file was changed in between.
 #[derive(PartialEq, Eq)]
 struct SizeAndTime(Option<(u64, Option<SystemTime>)>);
 
@@ -439,8 +440,9 @@ impl Sender {
         Err(Error::file(self.input.path(), problem))
     }
 
-    /// Sends all bytes of `reader` to `chunks`. The bytes must already be decompressed. If `is_start` is `true`,
-    /// first examines the beginning of the text, and returns an error if it is certainly not PGN.
+    /// Sends all bytes of `reader` to `chunks`. `reader` must return decompressed bytes. If `is_start` is `true`, they
+    /// are the start of the input. In this case, examines them first, and returns an error if the input is certainly
+    /// not PGN.
     pub(super) fn send_text(
         &self,
         chunks: &Chunks,
@@ -512,8 +514,8 @@ impl<R: Read> Read for CountingReader<R> {
 /// The maximum number of bytes at the start of a file that are examined to decide whether it is PGN.
 pub(super) const SNIFFED_BYTES: usize = 1 << 16;
 
-/// Describes the format of a file that is certainly not PGN, and adds advice for the user. Returns `None` if the file
-/// may be PGN. `text` is the start of the file at `path`.
+/// Returns a description of the format of a file that is certainly not PGN, with advice for the user. Returns `None` if
+/// the file may be PGN. `text` is the start of the file at `path`.
 pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     let start = &text[..text.len().min(SNIFFED_BYTES)];
     let described = |name: &str, advice: &str| Some(format!("this is {name}: {advice}"));

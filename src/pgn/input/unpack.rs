@@ -121,7 +121,7 @@ fn unpacked<'a>(
     })
 }
 
-/// A zip archive, with the indices of its `.pgn` files and the names of its other files.
+/// An opened zip archive, with the indices of its `.pgn` files and the names of its other files.
 type Opened<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
 
 /// Opens a zip archive for reading. Ignores directories, and the files in which macOS stores the attributes of other
