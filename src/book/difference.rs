@@ -110,7 +110,7 @@ impl LargestFirst {
             .push(&[&descending, &number, text.as_bytes()].concat())
     }
 
-    /// Returns all texts that were added, sorted by the sizes of their differences in descending order.
+    /// Returns all texts that were added, sorted by the sizes with which they were added, in descending order.
     ///
     /// # Errors
     ///
@@ -182,8 +182,8 @@ fn next_position(
 }
 
 /// Compares the moves of one position in two books. Returns the moves whose total weight or `learn` field differs,
-/// sorted by move. `first` and `second` contain the moves in each book: for each move, its first record and the sum of
-/// the weights of all its records.
+/// sorted by move. `first` and `second` contain the moves of the position in the first and the second book. Each
+/// element contains the first record of a move, and the sum of the weights of all records of this move.
 fn compared(first: &[(Entry, u64)], second: &[(Entry, u64)]) -> Vec<MoveDifference> {
     let all = first.iter().chain(second);
     let mut moves: Vec<BookMove> = all.map(|(entry, _)| entry.mv).collect();

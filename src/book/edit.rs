@@ -24,7 +24,7 @@ use crate::{
     walk::{Replies, Source, TreeMove, shortest_lines, sources_of_all_lines},
 };
 
-/// A position of a book, with the changes that an edit makes to its moves.
+/// A position of a book, and the changes that an edit makes to the moves of the position.
 #[derive(Clone, Debug)]
 pub struct PositionEdit {
     /// The position.
@@ -596,7 +596,8 @@ impl Script {
 }
 
 /// The maximum rounding error of a move's share of the total weight: 0.005, which is half a percentage point. If
-/// rounding causes a larger error, all weights are scaled up to make them more exact.
+/// rounding causes a larger error, all weights are scaled up, because larger integers represent the shares more
+/// exactly.
 const MAX_SHARE_ERROR: f64 = 0.005;
 
 /// The maximum rounding error of a share of the total weight that the user requested for a move: 1 % of the requested

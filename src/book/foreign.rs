@@ -84,7 +84,7 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
 }
 
 /// Returns `true` if `bytes` contains at least eight records, each with a key other than 0 and a move that a piece can
-/// make. Unlike [`are_records`], accepts keys in any order, as in a damaged book.
+/// make. Accepts keys in any order, as in a damaged book; [`are_records`] requires ascending keys.
 fn are_moves(bytes: &[u8]) -> bool {
     let records = bytes.as_chunks().0;
     let mut entries = records.iter().map(|bytes| Entry::from_bytes(*bytes));

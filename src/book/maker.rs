@@ -58,7 +58,7 @@ struct Adjustments {
     minimax: Option<Arc<MinimaxFactors>>,
 }
 
-/// A move that the book keeps, with its weight.
+/// A move that the book keeps, with its position key and its weight.
 #[derive(Copy, Clone, Debug)]
 struct WeighedMove {
     key: u64,
@@ -460,7 +460,7 @@ impl LossSummary {
     pub const MAX_HEAVIEST: usize = 5;
 }
 
-/// A move that was removed from a book because it loses too much.
+/// A move that was removed from a book because it loses too much according to evaluations.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct LosingMove {
     /// One of the shortest lines of the book that end with the move, such as `1. e4 e5 2. Ke2`.

@@ -281,7 +281,8 @@ impl BookMerge<'_> {
 
     /// Returns `true` if a position of the books seems to have castling in both spellings. One spelling moves the king
     /// by two squares, such as `e1g1`. The other one moves the king to the rook, such as `e1h1`. The result may be
-    /// wrongly `true`, because another piece may make these moves.
+    /// wrongly `true`, because another piece may make these moves. If it is `false`, the caller need not merge
+    /// different spellings of castling.
     ///
     /// # Errors
     ///
@@ -517,9 +518,9 @@ impl<'a> BookPositions<'a> {
         }
     }
 
-    /// Takes the record with the smallest key from the books. If `key` is given, takes the record only if it has this
-    /// position key. Returns the key of the record, the index of its book and the record itself, or `None` if no record
-    /// was taken.
+    /// Takes the next record from the books: the one with the smallest key. If `key` is given, takes the record only if
+    /// it has this position key. Returns the key of the record, the index of its book and the record itself, or `None`
+    /// if no record was taken.
     ///
     /// # Errors
     ///

@@ -358,7 +358,8 @@ impl Iterator for CheckedRecords<'_> {
 /// records.
 const FIRST_READ_RECORDS: u64 = 16;
 
-/// The maximum number of records of one position. A move has 16 bits, so a correct book never has more.
+/// The maximum number of records of one position. A move has 16 bits, and a correct book contains each move of a
+/// position only once.
 const MAX_MOVES_PER_POSITION: u64 = 1 << 16;
 
 /// Returns the bytes of all records with the position key `key`. Returns no records if `key` is 0, the key of the

@@ -162,7 +162,8 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Returns an iterator that reads records from a file until its end. Bytes after the last whole record are ignored.
+/// Returns an iterator that reads records from `file` until the end of the file. Bytes after the last whole record are
+/// ignored.
 pub(super) fn records_of(mut file: impl Read) -> impl Iterator<Item = io::Result<Entry>> {
     iter::from_fn(move || {
         let mut record = [0; Entry::SIZE];

@@ -5,8 +5,8 @@ use crate::{
     provenance::{option_text, switch, valued},
 };
 
-/// The numbers that a win, a draw and a loss add to the weight of a move. Results are those of the side that plays the
-/// move.
+/// The numbers that a win, a draw and a loss add to the weight of a move. Wins and losses are those of the side that
+/// plays the move.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Factors {
     /// The weight of a win.

@@ -221,7 +221,7 @@ impl MaxLossArgs {
 }
 
 /// Returns the lines of a summary that describe the moves that `--max-loss` removed, and the moves that it kept because
-/// they have no evaluation. Returns an empty string if `losses` is `None`, because the option was not given.
+/// they have no evaluation. If the option was not given, `losses` is `None` and the result is an empty string.
 pub fn losses(losses: Option<&LossSummary>) -> String {
     let Some(losses) = losses else {
         return String::new();

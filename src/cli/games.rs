@@ -195,7 +195,7 @@ fn print_list<'a>(
     print_all(once(Ok(head)).chain(lines))
 }
 
-/// Formats a game as one line of the list. `id` is the number of the game in the index.
+/// Formats a game as one line of the printed list. `id` is the number of the game in the index.
 fn line(id: u64, game: &GameHeader) -> String {
     let rated = |name: &str, elo: &str| match elo {
         "" | "*" | "?" => name.to_owned(),
@@ -211,7 +211,8 @@ fn line(id: u64, game: &GameHeader) -> String {
     )
 }
 
-/// Converts a game of the list to a JSON object with its number, tags and file.
+/// Converts a game of the printed list to a JSON object with the number and the tags of the game, and the file that
+/// contains it.
 fn document(game: &FoundGame<'_>) -> Value {
     let FoundGame { id, header, file } = game;
     let mut document = json!({ "id": id });

@@ -25,7 +25,8 @@ use super::{progress::Bar, usage::Usage};
 #[cfg(feature = "serve")]
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The progress of the index that is currently being built, or `None` if there is no such index.
+/// The progress of building an index, or `None` if no index is currently being built. The mutex shares it with another
+/// thread.
 #[cfg(feature = "serve")]
 pub type RunningBuild = Mutex<Option<Arc<Progress>>>;
 
@@ -55,7 +56,7 @@ pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::
     Ok(index.path().to_owned())
 }
 
-/// Always returns an error, because this build of polybook was compiled without the cache of indexes.
+/// Always returns an error. This version of the function is used if polybook was compiled without the cache of indexes.
 #[cfg(not(feature = "serve"))]
 pub fn cached_index(pgn: &Path, _untagged: Variant, _context: Context) -> anyhow::Result<PathBuf> {
     let problem = "this is a PGN file, but this build of polybook keeps no cache of indexes: make an index with make-book --explorer";

@@ -187,8 +187,8 @@ fn known_copy(argument: &Path) -> Option<PathBuf> {
         .map(|copy| copy.copy.clone())
 }
 
-/// Returns `true` if an argument is `-`, or leads to a pipe, a socket or a device. Such an input is copied to a
-/// temporary file before it is opened.
+/// Returns `true` if `argument`, the path of an input, is `-`, or leads to a pipe, a socket or a device. Such an input
+/// is copied to a temporary file before it is opened.
 pub fn is_copied(argument: &Path) -> bool {
     // If the system cannot examine the path, opening it fails as well.
     let metadata = || argument.metadata();

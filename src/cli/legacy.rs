@@ -144,7 +144,7 @@ pub fn as_written(message: &str, args: &[OsString]) -> String {
         })
 }
 
-/// Returns the option of a command with the given name or alias, or `None` if the command does not have it.
+/// Returns the option of `command` that has `name` as its name or alias, or `None` if there is no such option.
 fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command.get_arguments().find(|arg| {
         arg.get_long() == Some(name)

@@ -199,7 +199,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     ))
 }
 
-/// The evaluation of a position, and the evaluations of the positions after its moves.
+/// The evaluation of a position, and the evaluations of the positions that its moves lead to.
 struct MoveEvals {
     here: Option<Eval>,
     /// The evaluation of the position after each move, or `None` if these evaluations are not requested.
@@ -376,7 +376,7 @@ struct ShownMoves<'a> {
     times: Option<&'a Times>,
 }
 
-/// The text that the command prints if no moves were played in the position.
+/// The text that the command prints if no game has a move in the position.
 const NO_MOVES: &str = "no games continue from this position\n";
 
 /// The text that the command prints if no game that passes the user's filters has a move in the position.
@@ -516,8 +516,8 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     text
 }
 
-/// Returns two cells of a table: a player's score in percent, and the player's performance rating. If a value is
-/// unknown, its cell contains a dash.
+/// Formats `score`, a player's score in percent, and `performance`, the player's performance rating, as two cells of a
+/// table. If a value is unknown, its cell contains a dash.
 fn player_cells(score: Option<f64>, performance: Option<u64>) -> [String; 2] {
     [
         score.map_or("-".to_owned(), |score| format!("{score:.1}%")),

@@ -79,7 +79,8 @@ impl PositionArgs {
     }
 
     /// Returns the position that the options describe. Its FEN and its moves are read by the rules of `variant`.
-    /// `searched` is the file in which the position will be looked up. Error messages mention this file.
+    /// `searched` is the file in which the position will be looked up. The error message for an invalid position
+    /// mentions this file.
     pub fn position_in(
         &self,
         variant: Variant,
@@ -167,8 +168,8 @@ pub fn color() -> impl TypedValueParser<Value = Color> {
 }
 
 /// Returns the variant by whose rules a book is read: the variant that the user named (`asked`) or, if the user named
-/// none, the variant in the book's header. Returns an error if the header lists variants, but not this one. `argument`
-/// is the path of the book in error messages.
+/// none, the variant in the book's header. Returns an error if the header lists variants, but not the variant that the
+/// user named. `argument` is the path of the book in error messages.
 pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let variant = asked.or(book.variant()?).unwrap_or_default();
     refuse_other(argument, &book.variants()?, variant)?;

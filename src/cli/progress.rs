@@ -39,7 +39,7 @@ impl Context {
         }
     }
 
-    /// Prints warnings on standard error, one per line, unless `--quiet` is given.
+    /// Prints `warnings` on standard error, one per line, unless `--quiet` is given.
     pub fn warn(self, warnings: &[String]) {
         for warning in warnings {
             self.say(&format!("{warning}\n"));

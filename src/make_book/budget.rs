@@ -202,7 +202,8 @@ impl Needs {
         self.keys || self.shared_keys || self.classes
     }
 
-    /// Returns the number of tallies that the run needs. A tally is a store that adds up the results of moves.
+    /// Returns the number of tallies that the run needs. A tally is a store that adds up the results of moves, for
+    /// example by position key.
     pub(super) fn tallies(&self) -> usize {
         let tallies = [self.keys, self.identities, self.shared_keys];
         tallies.into_iter().filter(|wanted| *wanted).count()

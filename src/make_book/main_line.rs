@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The main line of the game that is being replayed: its counted half-moves with their positions, and data about the
-/// moves after them. The value is reused for each game, to avoid allocations.
+/// uncounted moves after them. The same value is used for each game, to avoid allocations.
 #[derive(Default)]
 pub(super) struct MainLine {
     pub plies: Vec<Ply>,
@@ -225,7 +225,7 @@ impl MainLine {
 
     /// Skips the rest of a game after a move that cannot be played, and returns how the text of the game ends. `text`
     /// is the text of this move, or empty for a null move. If duplicates are dropped, stores the skipped moves as text,
-    /// because duplicates must agree in them, too.
+    /// because two games are duplicates only if these moves are equal, too.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -269,7 +269,7 @@ impl MainLine {
 /// The maximum depth to which variations may be nested. Deeper variations are skipped.
 const MAX_NESTING: usize = 64;
 
-/// The counted half-moves in the variations of one game.
+/// The counted half-moves in all variations of one game.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
     pub branches: Vec<VariationPly>,

@@ -247,8 +247,9 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether to count the moves of variations in addition to the main lines. Each variation is counted once, as
-    /// a draw, beginning with the move at which it branches. An index contains main lines only. Default: no.
+    /// Sets whether to count the moves of variations in addition to the main lines. Each variation counts as one game
+    /// that ended in a draw, and its moves are counted from the one with which it branches off. An index contains main
+    /// lines only. Default: no.
     pub fn variations(mut self, wanted: bool) -> MakeBook {
         self.variations = wanted;
         self

@@ -46,8 +46,8 @@ impl MakeBook {
     }
 
     /// Checks that all outputs can be written, by creating them as [`run`](MakeBook::run) does and removing them again.
-    /// Call this function before data such as evaluations are read from a pipe, because they would be lost if the run
-    /// failed later. Outputs that are pipes or devices are not opened.
+    /// Call this function before you read data such as evaluations from a pipe: if the run failed later, these data
+    /// would be lost. Outputs that are pipes or devices are not opened.
     ///
     /// # Errors
     ///

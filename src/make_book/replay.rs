@@ -294,7 +294,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Records the starting position of a game, if an output needs it. Must not be called for a game of standard chess
-    /// without a `FEN` tag, because such games are not recorded.
+    /// without a `FEN` tag, because the starting position of such a game is not recorded.
     fn record_start<P: Rules>(&mut self, start: &Keyed<P>) {
         let epd = || exact_epd_of(start.position());
         if self.needs.game_starts {
@@ -463,8 +463,8 @@ impl<'a> Replayer<'a> {
         !unfinished && self.options.game_filter.admits_result(result)
     }
 
-    /// Counts the current game as rejected because of `problem`. Also stores the rejection for the report, unless
-    /// enough rejections of this batch are stored already.
+    /// Counts the current game as rejected because of `problem`. Also stores the rejection for the report, unless the
+    /// list of rejections of this batch has its maximum length.
     fn reject(&mut self, problem: Problem) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;

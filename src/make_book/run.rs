@@ -209,8 +209,8 @@ pub(super) struct BatchDispatcher<'s, 'scope, 'run> {
 }
 
 impl<'run> BatchDispatcher<'_, '_, 'run> {
-    /// Returns the id of the next batch: its number and its input. Blocks while too many earlier batches are
-    /// unprocessed, unless the run has failed.
+    /// Returns the id of the next batch: its number and its input. First blocks until fewer than the maximum number of
+    /// earlier batches are unprocessed, or until the run fails.
     pub(super) fn next_id(&mut self) -> BatchId {
         let id = self.next;
         self.next.number += 1;

@@ -70,7 +70,7 @@ pub(super) trait Sink: Send + Sync {
         Ok(())
     }
 
-    /// Returns the number of bytes that the output has written to temporary files.
+    /// Returns the number of bytes that the output has written to temporary files so far.
     fn spilled_bytes(&self) -> u64 {
         0
     }

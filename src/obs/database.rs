@@ -215,7 +215,7 @@ impl Obs {
     }
 
     /// Returns an iterator over all rows, in the order in which the database stores them. A separate thread reads the
-    /// rows ahead.
+    /// rows before the iterator needs them.
     ///
     /// # Errors
     ///

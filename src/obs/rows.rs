@@ -517,8 +517,9 @@ impl Drop for Rows {
 ///
 /// # Errors
 ///
-/// Returns an error if the database cannot be read, or if the receiver has been dropped. If the checksum of the
-/// database does not match, or if the file changed while it was read, returns an error after sending the last row.
+/// Returns an error if the database cannot be read, or if the receiver of the chunks has been dropped. If the checksum
+/// of the database does not match, or if the file changed while it was read, returns an error after sending the last
+/// row.
 fn read(db: &PooledConnection, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
     let _transaction = db.unchecked_transaction().sql(path, "read")?;
     let mut check = ChecksumCheck::of(db).sql(path, "read")?;

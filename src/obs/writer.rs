@@ -456,8 +456,8 @@ pub(super) struct RowCollector<'a> {
 
 impl RowCollector<'_> {
     /// Adds a row to the collected rows. The row contains the results `stats` of the move `mv` (in UCI notation) in the
-    /// position `epd`. `active` is the value of the column `Active`, which is 1 for moves that a book may play. Rows
-    /// are inserted in the order in which they are added.
+    /// position `epd`. `active` is the value of the column `Active`, which is 1 if a program that uses the database may
+    /// play the move. Rows are inserted in the order in which they are added.
     ///
     /// # Errors
     ///

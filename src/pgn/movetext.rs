@@ -183,9 +183,9 @@ impl<'a> GameReader<'a> {
     /// Returns the next word of the main line if only blanks and move numbers precede it and a blank follows it.
     /// Otherwise returns `None`. Does not advance past the word.
     ///
-    /// This is a fast path for common moves. If [`read_word`](crate::position::read_word) can read the word, call
-    /// [`take_word`](GameReader::take_word) to advance past it. Otherwise call [`next_token`], which reads the same
-    /// word again.
+    /// This is a fast path for common moves. If [`read_word`](crate::position::read_word) finds a legal move for the
+    /// word, call [`take_word`](GameReader::take_word) to advance past it. Otherwise call [`next_token`], which reads
+    /// the same word again.
     ///
     /// [`next_token`]: GameReader::next_token
     #[inline(always)]

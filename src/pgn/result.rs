@@ -143,8 +143,8 @@ impl GameResult {
     /// Parses a termination marker with blanks between its parts at the start of `text`, such as `1 - 0`, `0 : 1` or
     /// `1/2 - 1/2`. Returns `None` if there is no such marker.
     ///
-    /// Otherwise returns the result, the length of the marker in bytes, and `true` if the text is ambiguous. An
-    /// ambiguous text is a marker only at the end of a game. Elsewhere it could be castling or an annotation.
+    /// Otherwise returns the result, the length of the marker in bytes, and `true` if the marker is ambiguous. An
+    /// ambiguous marker states the result only at the end of a game. Elsewhere it could be castling or an annotation.
     pub(super) fn spaced_marker(text: &[u8]) -> Option<(GameResult, usize, bool)> {
         let first = points_length(text)?;
         let dash_at = first + blanks_length(&text[first..]);

@@ -24,8 +24,8 @@ pub(super) fn is_part_of_words(byte: u8) -> bool {
 /// such a blank.
 ///
 /// Blanks are the spaces of Unicode, characters without width, and the ellipsis, which can replace the dots of a move
-/// number. A no-break space or an ellipsis may also be a single byte of Windows-1252. To avoid confusion with a part of
-/// a longer character, `text` must not start inside a UTF-8 character.
+/// number. A no-break space or an ellipsis may also be a single byte of Windows-1252. `text` must not start inside a
+/// UTF-8 character, because a byte of this character could then be taken for such a blank.
 pub(super) fn blank(text: &[u8]) -> usize {
     match text {
         [0x85 | 0xa0, ..] => 1,

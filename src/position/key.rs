@@ -117,7 +117,7 @@ fn holdings_key<P: Position>(pos: &P) -> u64 {
 }
 
 /// Returns `true` if a rook that may castle is not the outermost rook on its side of the king. A book cannot store such
-/// a position, because the Polyglot key does not say which of several rooks may castle.
+/// a position, because its Polyglot key does not depend on which of several rooks may castle.
 ///
 /// ```
 /// use polybook::position::{Variant, has_inner_castling_rook};

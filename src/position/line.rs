@@ -289,7 +289,7 @@ impl Variant {
     /// requires. [`parse_position`](Variant::parse_position) also accepts other spellings.
     ///
     /// In Chess960, the castling rights may be written as `KQkq`, for the outermost rooks (X-FEN), or as the files of
-    /// the rooks (Shredder-FEN). Castling rights are dropped if the king or the rook is not on its square.
+    /// the rooks (Shredder-FEN). Castling rights are ignored if the king or the rook is not on its square.
     ///
     /// # Errors
     ///

@@ -321,9 +321,9 @@ pub(super) fn split_checksum(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns the header text `text` of a book with its checksum filled in, or unchanged if the text has no line for a
-/// checksum. The checksum covers the text before this line and all records. `records` is the checksum of the records
-/// alone.
+/// Fills in the checksum in `text`, the header text of a book, and returns the result. Returns `text` unchanged if it
+/// has no line for a checksum. The checksum covers the text before this line and all records. `records` is the checksum
+/// of the records alone.
 pub(super) fn renewed(text: &str, records: Checksum) -> String {
     match split_checksum(text) {
         (before, Some(_)) => format!(

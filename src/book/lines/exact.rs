@@ -227,7 +227,8 @@ impl LineWalk<'_> {
     }
 
     /// Enters the position `at`, `ply` half-moves from the start, in a depth-first search for the lines of `side`.
-    /// Returns the moves to follow from it, in reverse order, so that the caller can take the next move from the end.
+    /// Returns the moves that the search must follow from this position, in reverse order, so that the caller can take
+    /// the next move from the end.
     ///
     /// When `side` is to move, `own` says whether to follow all legal moves or only moves of the book. When the
     /// opponent is to move, returns the moves after which the book has a move. Returns no moves if the position is

@@ -236,8 +236,8 @@ impl Source for PlayableMoves<'_> {
     }
 }
 
-/// Returns the move of the record `entry` in the position `pos` if it is playable: legal, of a weight above 0 and, for
-/// castling, spelled as king takes rook. Otherwise, returns `None`.
+/// Returns the move of the record `entry` in the position `pos` if it is playable, otherwise `None`. A move is playable
+/// if it is legal, has a weight above 0 and, for castling, is spelled as king takes rook.
 fn playable(pos: &VariantPosition, entry: Entry) -> Option<Move> {
     let mv = entry.mv.to_move(pos)?;
     (entry.weight > 0 && BookMove::from(mv) == entry.mv).then_some(mv)
@@ -394,8 +394,8 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Removes the last position from the current line. If the line is complete, first writes it. A line is complete if
-    /// the opponent is to move and the book has no answer to any reply.
+    /// Removes the last position from the current line. First writes the line if it is complete. A line is complete if
+    /// the opponent is to move and the book has no move after any move of the opponent.
     fn leave(&mut self) -> Result<()> {
         let Some(node) = self.path.pop() else {
             return Ok(());

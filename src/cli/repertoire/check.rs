@@ -247,7 +247,7 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
 /// without one, and for a book or an OOBS database.
 ///
 /// Returns `None` if the answer is unknown. This is the case for a file without games, for other kinds of files, and
-/// for a pipe. The data of a pipe can be read only once.
+/// for a pipe, because this function must not read data that can be read only once.
 fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
     if !is_regular_file(path)? || path.metadata()?.len() == 0 {
         return Ok(None);
@@ -279,7 +279,7 @@ fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
     Ok(has_games.then_some(false))
 }
 
-/// Prints the positions in which a repertoire has several moves for its own side.
+/// Prints the positions in which a repertoire has several moves for the side whose repertoire it is.
 fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
     let both = [(Color::White, &args.white), (Color::Black, &args.black)];
     let named = both
@@ -357,7 +357,8 @@ fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), U
     }
 }
 
-/// Formats the result of checking a game as one line. It says which side left the repertoire, and where.
+/// Formats the result of checking a game as one line. The line says which side left the repertoire, and with which
+/// move.
 fn checked_line(game: &CheckedGame) -> String {
     let mut line = format!(
         "{:>7} {:<7} {} - {}: ",

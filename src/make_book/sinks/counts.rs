@@ -330,8 +330,8 @@ struct PlyFacts {
 /// for longer games, which are rare.
 const LONG_GAME: usize = 512;
 
-/// The set of the positions that occur after the current one in a game. The game is read backwards, so the set shows
-/// which positions occur again later.
+/// The set of the positions that occur after the current position of a game. A game is processed backwards, from its
+/// last position, so the set shows whether the current position occurs again later.
 struct LaterPositions {
     /// A Bloom filter of 1024 bits. In a short game it avoids most searches for a repetition.
     bloom: [u64; 16],

@@ -226,9 +226,9 @@ struct BatchGames {
 }
 
 impl BatchGames {
-    /// Adds a posting to the batch for each position of a game, including the last one. A posting says that a game
-    /// reached a position. If `with_moves` is `true`, the posting also contains the move that was played in the
-    /// position.
+    /// Adds a posting to the batch for each position of a game, including the last one. A posting is an entry which
+    /// says that a game reached a position. If `with_moves` is `true`, the posting also contains the move that was
+    /// played in the position.
     fn add_postings(&mut self, game: &CountedGame<'_>, with_moves: bool) {
         let (id, winner) = (game.number, game.result.winner());
         let first = game.plies.first();

@@ -211,7 +211,7 @@ impl Input {
     }
 
     /// Opens the input, and returns a stream of its decompressed bytes. A separate thread reads and decompresses the
-    /// input. It opens the input only once, so the input may be a pipe.
+    /// input. The thread opens the input only once, so the input may be a pipe.
     ///
     /// # Errors
     ///
