@@ -27,7 +27,8 @@ pub struct ResourceArgs {
     memory: MemoryArgs,
 }
 
-/// The options for the memory and the temporary files of a command that uses only one thread.
+/// The options for the memory and the temporary files of a command that uses only one thread. Other commands use
+/// [`ResourceArgs`], which also contains the option for the number of threads.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct MemoryArgs {

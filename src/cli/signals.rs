@@ -28,9 +28,9 @@ static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 
 type Farewell = Box<dyn FnOnce() + Send>;
 
-/// Starts a thread that ends the program on SIGINT or SIGTERM. It also does so on SIGHUP, unless the process ignores
-/// this signal. The thread ends running engines, removes unfinished files, and exits with the status 128 plus the
-/// number of the signal.
+/// Starts a thread that ends the program on SIGINT or SIGTERM. The thread also ends the program on SIGHUP, unless the
+/// process ignores this signal. Before that, it ends running engines, removes unfinished files, and exits with the
+/// status 128 plus the number of the signal.
 #[cfg(unix)]
 pub fn watch() -> io::Result<()> {
     use signal_hook::{
@@ -115,9 +115,9 @@ fn say_farewell() {
 
 /// Blocks forever if a signal is ending the program. Otherwise returns immediately.
 ///
-/// A command calls this function before it reports an error. After a signal has removed unfinished files, the command
-/// fails because of the missing files. The resulting errors must not be printed, and must not determine the exit
-/// status.
+/// A command calls this function before it reports an error. When a signal ends the program, unfinished files are
+/// removed, and the command may fail because these files are missing. Such an error must not be printed, and must not
+/// determine the exit status.
 pub fn wait_if_ending() {
     while ENDING.load(Ordering::SeqCst) {
         thread::park();

@@ -264,9 +264,9 @@ impl SuiteArgs {
         self.refuse_except_from(suites)
     }
 
-    /// Returns an error if the user gave an option that applies only to suites. The option `--from` is accepted,
-    /// because it also applies to other outputs. `suites` describes, in the error message, what the option applies to,
-    /// for example `outputs that are suites (.pgn or .epd)`.
+    /// Returns an error if the user gave an option that applies only to suites, except `--from`, which also applies to
+    /// other outputs. `suites` describes, in the error message, what the option applies to, for example `outputs that
+    /// are suites (.pgn or .epd)`.
     pub fn refuse_except_from(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),

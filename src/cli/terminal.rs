@@ -72,8 +72,8 @@ pub fn not_printed(err: io::Error) -> anyhow::Error {
 
 /// A writer that escapes control characters if its output is a terminal.
 ///
-/// Each call to `write` must pass whole characters. If two calls pass the parts of one character, its bytes are treated
-/// as invalid UTF-8.
+/// Each call to `write` must pass whole characters. If the bytes of one character are divided between two calls, they
+/// are treated as invalid UTF-8.
 pub struct Shown<W> {
     out: W,
     is_terminal: bool,

@@ -17,6 +17,6 @@ impl Usage {
     }
 }
 
-/// The error message if the user gave `--explorer` without a directory. Older versions of polybook accepted this.
+/// The error message if the user gave `--explorer` without a directory, which older versions of polybook accepted.
 pub const EXPLORER_DIR: &str = "--explorer needs the name of a directory: --explorer DIR writes the explorer's index, \
                                 and --leveldb DIR writes an index for front-ends";

@@ -3,8 +3,8 @@
 use super::options::MakeBook;
 use crate::storage::sort::{Memory, SHARDS};
 
-/// The approximate memory, in bytes, that a thread needs to read one counts directory in the order of keys. It covers
-/// buffered pages of the Parquet columns and decoded rows, but not the metadata of the files.
+/// The approximate memory, in bytes, that a thread needs to read one counts directory in the order of keys. This number
+/// includes buffered pages of the Parquet columns and decoded rows, but not the metadata of the files.
 pub(super) const BYTES_PER_DIRECTORY: usize = 2 << 20;
 
 /// The maximum number of Parquet files that may be open at the same time while counts are merged. Each thread merges

@@ -97,7 +97,7 @@ impl<'a> CollectedData<'a> {
     ///
     /// # Panics
     ///
-    /// Panics if no output needs weights.
+    /// Panics if no output [needs weights](Needs::weights), because no moves were then selected.
     pub(super) fn weighed(&self) -> &BookMaker<'a> {
         self.weighed.as_ref().expect("the output needs weights")
     }
@@ -216,7 +216,8 @@ impl Starts {
     }
 
     /// Returns an iterator over the stored positions, in the order in which they were first added. Each item is an EPD
-    /// and a number of games. If a position occurs several times, its numbers of games must be added up.
+    /// and a number of games. If the iterator returns a position several times, the caller must add up its numbers of
+    /// games.
     pub(super) fn all(&self) -> impl Iterator<Item = Result<(String, u64)>> + '_ {
         let mut reader = self.epds.reader(0);
         let more = self.more.iter().copied().chain(std::iter::repeat(0));

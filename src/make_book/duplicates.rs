@@ -13,7 +13,8 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules},
 };
 
-/// The moves of a game after its last counted move. Two games are duplicates only if these moves are equal, too.
+/// The moves of a game after its last counted move. They are collected because two games are duplicates only if these
+/// moves are equal, too.
 pub(super) struct UncountedMoves<P> {
     /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,

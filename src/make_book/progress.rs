@@ -73,8 +73,9 @@ impl Progress {
         self.games.load(Ordering::Relaxed)
     }
 
-    /// Returns how many bytes of the inputs were read so far, and the total size of the inputs in bytes. Both numbers
-    /// count bytes before decompression. The total is `None` if it is unknown, for example for standard input.
+    /// Returns how many bytes of the inputs were read so far, and the total size of the inputs in bytes. In compressed
+    /// inputs, both numbers count the compressed bytes. The total is `None` if it is unknown, for example for standard
+    /// input.
     pub fn bytes(&self) -> (u64, Option<u64>) {
         let total = self.total_bytes.load(Ordering::Relaxed);
         (

@@ -79,8 +79,8 @@ impl Obs {
         })
     }
 
-    /// Opens an OOBS database and verifies its checksum, which requires reading all rows. A database without a
-    /// checksum is opened without verification; databases of other programs usually have none.
+    /// Opens an OOBS database and verifies its checksum, which requires reading all rows. A database without a checksum
+    /// is opened without verification. Databases of other programs usually have no checksum.
     ///
     /// # Errors
     ///
@@ -102,9 +102,9 @@ impl Obs {
         self.connections.path()
     }
 
-    /// Checks that no program has changed the database since it was opened. Call this after a series of lookups. Each
-    /// lookup reads the current content of the file, so after a change, the series may have returned both old and new
-    /// rows.
+    /// Checks that no program has changed the database since it was opened. Call this function after a series of
+    /// lookups. Each lookup reads the current content of the file. If the file was changed during the series, some
+    /// lookups have returned old rows, and others new rows.
     ///
     /// # Errors
     ///

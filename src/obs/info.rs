@@ -76,7 +76,8 @@ pub struct Info {
 }
 
 impl Info {
-    /// Creates the description of a new database.
+    /// Creates the description of a new database with positions of `variant`. `provenance` is the origin of its
+    /// results, and `move_filter` is the filter that selects its moves.
     pub fn new(variant: Variant, provenance: Provenance, move_filter: &MoveFilter) -> Info {
         Info {
             variant: match variant {
@@ -315,8 +316,8 @@ pub(super) struct ChecksumCheck {
 
 impl ChecksumCheck {
     /// Begins a comparison of the stored checksum with the calculated one. Reads the stored checksum, and adds the rows
-    /// of the table `Info` to the calculated one. The caller must add the rows of the table `Book`. Returns `None` if
-    /// the database does not contain a checksum.
+    /// of the table `Info` to the calculated one. The caller must then [add](ChecksumCheck::add) the rows of the table
+    /// `Book`. Returns `None` if the database does not contain a checksum.
     pub(super) fn of(db: &Connection) -> rusqlite::Result<Option<ChecksumCheck>> {
         let Some(recorded) = InfoValues::of(db)?.get(CHECKSUM).map(str::to_owned) else {
             return Ok(None);

@@ -294,8 +294,8 @@ impl PositionRows {
         }
     }
 
-    /// Adds a row to the buffer. If the row belongs to another position than the buffered rows, first passes these to
-    /// `collector`.
+    /// Adds a row to the buffer. If the row belongs to another position than the buffered rows, first passes the
+    /// buffered rows to `collector`.
     fn take(&mut self, row: ObsRow, collector: &mut RowCollector<'_>) -> Result<()> {
         match &self.last {
             Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,

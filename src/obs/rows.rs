@@ -44,7 +44,7 @@ pub struct ObsRow {
 
 impl ObsRow {
     /// Compares two rows of one position. The row with more games comes first. If the numbers of games are equal, the
-    /// texts of the moves are compared.
+    /// row whose move comes first alphabetically comes first.
     pub fn by_games(a: &ObsRow, b: &ObsRow) -> Ordering {
         let games = b.stats.games().cmp(&a.stats.games());
         games.then_with(|| a.mv.cmp(&b.mv))
@@ -65,7 +65,7 @@ impl ObsRow {
     }
 
     /// Adds the results of `other` to this row. `other` must have the same position and move. If this row has no
-    /// comment, also takes the comment of `other`.
+    /// comment, gives it the comment of `other`.
     pub(super) fn join(&mut self, other: ObsRow) {
         self.stats += other.stats;
         self.comment = self.comment.take().or(other.comment);

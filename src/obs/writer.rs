@@ -505,7 +505,7 @@ impl RowCollector<'_> {
     }
 }
 
-/// The table `Book` of a database that is being written, with the number and the checksum of the rows inserted so far.
+/// The state of writing the table `Book` of a database: the number and the checksum of the rows inserted so far.
 pub(super) struct BookTable<'a> {
     pub db: &'a Connection,
     /// The number of rows inserted so far.

@@ -119,7 +119,8 @@ impl Mode {
     /// All modes: rated and casual.
     pub const ALL: [Mode; 2] = [Mode::Rated, Mode::Casual];
 
-    /// Returns the mode of a game, according to its `Event` tag. A game is rated unless the tag says that it was not.
+    /// Returns the mode of a game, according to its `Event` tag. A game counts as rated unless the tag says that it is
+    /// not rated.
     pub(crate) fn of_tags(tags: &Tags<'_>) -> Mode {
         match is_rated(tags) {
             Some(false) => Mode::Casual,

@@ -98,8 +98,8 @@ impl<'a> GameReader<'a> {
         &self.tags
     }
 
-    /// Returns the offset in the text at which the current game begins. If the game has tags, this is the opening
-    /// bracket of the first tag. Otherwise it is the first move or move number.
+    /// Returns the offset in the text at which the current game begins. If the game has tags, this is the offset of the
+    /// opening bracket of the first tag. Otherwise it is the offset of the first move or move number.
     pub fn game_offset(&self) -> usize {
         self.game
     }
@@ -399,7 +399,8 @@ impl<'a> GameReader<'a> {
 /// game.
 pub(super) const MAX_COMMENT_DISTANCE: usize = 1 << 20;
 
-/// The end of a comment: the end of its closing brace or, if it is not closed, the start of the next game.
+/// The offset at which a comment ends: after its closing brace or, if the comment is not closed, at the start of the
+/// next game.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum CommentEnd {
     /// The comment is closed. Contains the offset of the byte after its closing brace.

@@ -238,7 +238,7 @@ pub(crate) struct ReplayedGame {
 /// Calls `step` before each move. The arguments are the variant of the game, the position, the move, and the offset
 /// in the text at which the move ends.
 ///
-/// If the starting position cannot be read, no move is played, and [`Ending::illegal`] contains the reason.
+/// If the starting position of the game cannot be read, plays no move, and stores the reason in [`Ending::illegal`].
 pub(crate) fn play_from_start(
     games: &mut GameReader<'_>,
     mut step: impl FnMut(Variant, &Keyed<VariantPosition>, Move, usize) -> Result<bool>,

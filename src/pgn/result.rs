@@ -118,8 +118,8 @@ impl GameResult {
         if is_score { second + 1 } else { 0 }
     }
 
-    /// Parses a termination marker, which states the result after the moves of a game. Returns `None` for any other
-    /// word, and for a word that could also be castling (`0-0`) or an annotation (`+--`).
+    /// Parses `word` as a termination marker, which states the result after the moves of a game. Returns `None` for any
+    /// other word, and for a word that could also be castling (`0-0`) or an annotation (`+--`).
     pub(super) fn from_marker(word: &[u8]) -> Option<GameResult> {
         GameResult::from_token(word).or_else(|| {
             let (result, certainty) = spelled(word)?;
@@ -304,8 +304,8 @@ fn sign_length(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes of the blanks and line breaks at the start of `text`. Ignores blanks that begin after
-/// the first 8 bytes.
+/// Returns the length in bytes of the blanks and line breaks at the start of `text`. Examines only blanks that begin in
+/// the first 8 bytes of `text`.
 fn blanks_length(text: &[u8]) -> usize {
     let mut length = 0;
     while length < 8 && length < text.len() {

@@ -17,8 +17,8 @@ impl<'a> GameReader<'a> {
         self.without_variations(GameReader::skip_main_line)
     }
 
-    /// Counts the half-moves of the main line from the current offset to its end or to the first null move. Then skips
-    /// the rest of the game. Returns the number of half-moves and how the game ended.
+    /// Counts the half-moves of the main line from the current offset to the end of the game or to the first null move.
+    /// Then skips the rest of the game. Returns the number of half-moves and how the game ended.
     pub fn count_moves(&mut self) -> (usize, GameEnd) {
         self.without_variations(|reader| {
             let mut plies = 0;

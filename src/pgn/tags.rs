@@ -148,8 +148,8 @@ impl<'a> Tags<'a> {
         self.pairs.clear();
     }
 
-    /// Adds a tag of the current game. If the game already has [`MAX_TAGS`] tags, ignores the tag unless
-    /// [`USED_TAGS`] contains its name. Such a tag replaces an earlier tag of the same name, if there is one.
+    /// Adds a tag of the current game. If the game already has [`MAX_TAGS`] tags, ignores the tag unless [`USED_TAGS`]
+    /// contains its name. A tag that is kept for this reason replaces an earlier tag of the same name, if there is one.
     pub(super) fn push(&mut self, tag: Tag<'a>) {
         if self.pairs.len() < MAX_TAGS {
             self.pairs.push(tag);
@@ -339,8 +339,8 @@ pub(super) fn is_tag_start(text: &[u8], at: usize) -> bool {
     name_and_quote(text, at).is_some()
 }
 
-/// Returns the standard spelling of the name of a tag. Recognizes the names in [`USED_TAGS`] ignoring case, also with
-/// colons or equals signs at the end. Returns any other name unchanged.
+/// Returns the standard spelling of the name of a tag, if it is one of [`USED_TAGS`]. Ignores case, and colons or
+/// equals signs at the end of the name. Returns any other name unchanged.
 fn standard_name(name: &[u8]) -> &[u8] {
     let end = name.iter().rposition(|byte| !b":=".contains(byte));
     let plain = &name[..end.map_or(0, |last| last + 1)];

@@ -46,7 +46,7 @@ pub enum PieceLetters {
     Italian,
 }
 
-/// The error returned if a string is not the code of a supported language.
+/// The error for a string that is not the code of a supported language.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("this language of piece letters is unknown: use en, de, nl, fr, es or it")]
 pub struct UnknownLetters;

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::{MoveError, Rules, Variant, epd::operand, read_move};
 
-/// The error returned if a position cannot be parsed from a FEN and a line of moves.
+/// An error in a FEN, or in a line of moves from a position.
 #[derive(Debug, Error)]
 pub enum LineError {
     /// The FEN is malformed, or its position is illegal.
@@ -237,8 +237,9 @@ impl Variant {
         }
     }
 
-    /// Parses a FEN or an EPD whose fields are spelled as the standard requires. A semicolon may follow a FEN. Returns
-    /// the position, and `true` if castling rights were dropped because the king or the rook is not on its square.
+    /// Parses a FEN or an EPD of this variant whose fields are spelled as the PGN standard requires. A semicolon may
+    /// follow a FEN. Returns the position, and `true` if castling rights were dropped because the king or the rook is
+    /// not on its square.
     fn read_start(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
         // Nearly every text is a FEN, or an EPD without operations.
         let problem = match self.read_fen(text) {
@@ -313,9 +314,9 @@ impl Variant {
         Ok(pos)
     }
 
-    /// Parses a FEN, or an EPD without operations. Returns the position, and `true` if castling rights were dropped
-    /// because the king or the rook is not on its square. If the text contains no castling rights, the position has
-    /// none.
+    /// Parses a FEN, or an EPD without operations, of this variant. Returns the position, and `true` if castling rights
+    /// were dropped because the king or the rook is not on its square. If the text contains no castling rights, the
+    /// position has none.
     fn read_fen(self, text: &str) -> Result<(VariantPosition, bool), LineError> {
         let error = |reason: String| LineError::Fen {
             fen: text.to_owned(),

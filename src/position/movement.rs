@@ -147,8 +147,8 @@ impl BookMove {
         })
     }
 
-    /// Returns the move in [UCI notation](uci). If the move is not legal in `pos`, returns the two squares as the book
-    /// stores them.
+    /// Returns the move in [UCI notation](uci). If the move is not legal in `pos`, returns the two squares that the
+    /// book stores, such as `e2e5`.
     pub fn uci<P: Position>(self, pos: &P) -> String {
         match self.to_move(pos) {
             Some(mv) => uci(pos, mv),

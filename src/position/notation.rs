@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::{Rules, Word, movement::castling_by_squares};
 
-/// The reason why a text cannot be read as a legal move in a position.
+/// The reason why a text does not describe exactly one legal move in a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
 pub enum MoveError {
     /// The text does not have the form of a move.

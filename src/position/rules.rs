@@ -77,8 +77,8 @@ impl Rules for VariantPosition {
     }
 }
 
-/// Parses a legal move of standard chess in SAN. Implements [`Rules::quick_san`] for [`Chess`]. It is a separate
-/// function, so that the compiler can inline `quick_san`.
+/// Parses a legal move of standard chess in SAN by calling [`Rules::quick_san`] of [`Chess`]. This function is separate
+/// and is not inlined, so that the compiler can inline `quick_san` of [`VariantPosition`].
 #[inline(never)]
 fn chess_san(pos: &Chess, word: Word) -> Option<Move> {
     pos.quick_san(word)

@@ -48,7 +48,7 @@ pub enum Variant {
     "this variant is unknown: use standard, fischerandom, crazyhouse, suicide, giveaway, atomic, 3check, horde, \
      kingofthehill or racingkings"
 )]
-/// The error returned if a string is not the name of a supported variant.
+/// The error for a string that is not the name of a supported variant.
 pub struct UnknownVariant;
 
 impl Variant {

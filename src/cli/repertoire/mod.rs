@@ -66,7 +66,7 @@ enum RepertoireCommand {
 /// The number of bytes per read when a command examines the first games of a PGN file before it processes the file.
 const BYTES_PER_READ: usize = 1 << 16;
 
-/// The rules for choosing the repertoire's moves for its own side. Each element contains the name of a rule on the
+/// The rules for choosing the moves of the side whose repertoire it is. Each element contains the name of a rule on the
 /// command line, and the rule.
 const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
     ("score", OwnMoveRule::Score),
@@ -226,8 +226,8 @@ impl Opener {
         self.open_as(filter, |options| open_source(&path, options))
     }
 
-    /// Opens a source of moves by calling `open_source` with the settings of this opener. `filter` selects the games to
-    /// use. Prints warnings about games that could not be read.
+    /// Opens a source of moves by calling `open_source` with the settings of this opener. `filter` selects the games
+    /// whose moves are used. Prints warnings about games that could not be read.
     fn open_as(
         &self,
         filter: Option<&GameFilter>,

@@ -118,7 +118,7 @@ impl CountsInput {
         }
     }
 
-    /// Reads `part`, one Parquet file of the counts, and adds its rows to the counts of `run`.
+    /// Reads `part`, one Parquet file of the counts directory, and adds the rows of the file to the counts of `run`.
     fn add_part(&self, run: &Run<'_>, part: &Part) -> Result<()> {
         let is_standard = !run.options.distinguishes_variants();
         let problem = match part.has_identities()? {

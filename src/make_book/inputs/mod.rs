@@ -143,8 +143,8 @@ impl<'a> Inputs<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if pruned counts are combined with another input. Sums would be wrong, because a position that
-    /// is rare in each input may be frequent in all inputs together.
+    /// Returns an error if pruned counts are combined with another input. The sums of such counts would be wrong,
+    /// because a position that is rare in each input, and therefore pruned, may be frequent in all inputs together.
     fn pruned(&self) -> Result<Option<Pruned>> {
         let mut pruned = self
             .counts()
@@ -499,8 +499,7 @@ pub(super) struct CountsDescription<'a> {
 }
 
 impl CountsDescription<'_> {
-    /// Returns the approximate number of bytes of memory that a thread needs to read one Parquet file of the counts
-    /// directory.
+    /// Returns the approximate memory, in bytes, that a thread needs to read one Parquet file of the counts directory.
     pub(super) fn memory(&self) -> usize {
         BYTES_PER_DIRECTORY + self.metadata
     }

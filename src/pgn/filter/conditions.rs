@@ -238,7 +238,7 @@ pub(in crate::pgn) fn millis(text: &str) -> Option<u64> {
     Some(number(whole)?.saturating_mul(1000).saturating_add(part))
 }
 
-/// Parses an unsigned decimal number, which white space may surround. Returns `None` for any other string, such as `+1`
+/// Parses an unsigned decimal number. Ignores white space around it. Returns `None` for any other string, such as `+1`
 /// or an empty string, and for numbers that exceed [`u64::MAX`].
 fn number(text: &str) -> Option<u64> {
     let digits = text.trim();
@@ -665,8 +665,8 @@ fn with_month(value: &[u8]) -> Option<Date> {
     (date.day.is_some() || is_month && day.is_none()).then_some(date)
 }
 
-/// Parses an unsigned decimal number. Returns `None` for any other text, such as `+1` or no text at all, and for
-/// numbers that exceed 65,535.
+/// Parses an unsigned decimal number. Returns `None` for any other text, such as `+1` or an empty text, and for numbers
+/// that exceed 65,535.
 fn parse_digits(text: &[u8]) -> Option<u16> {
     let is_number = text.iter().all(u8::is_ascii_digit);
     let text = str::from_utf8(text).ok().filter(|_| is_number)?;

@@ -66,8 +66,8 @@ impl Default for StreamOptions {
     }
 }
 
-/// The size of a zstd window, in bytes, up to which decompression is allowed even if the memory budget is smaller.
-/// Files that were compressed without long-range matching need no larger window.
+/// The size of a zstd window, in bytes, up to which decompression is allowed even if the window exceeds the memory
+/// budget. Files that were compressed without long-range matching need no larger window.
 const SMALL_WINDOW: usize = 8 << 20;
 
 impl Input {
@@ -145,8 +145,8 @@ impl Input {
         name.into_owned()
     }
 
-    /// Returns the size of the file on disk in bytes, before decompression. Returns `None` if the input is not a
-    /// regular file.
+    /// Returns the size of the file on disk in bytes. For a compressed file, this is the compressed size. Returns
+    /// `None` if the input is not a regular file.
     pub fn size(&self) -> Option<u64> {
         let metadata = self.path.as_ref()?.metadata().ok()?;
         metadata.is_file().then_some(metadata.len())
@@ -368,7 +368,7 @@ impl Read for Stream {
 struct SizeAndTime(Option<(u64, Option<SystemTime>)>);
 
 impl SizeAndTime {
-    /// Returns the size and the modification time of `file`, which was opened from `path`.
+    /// Returns the size and the modification time of `file`, the open file at `path`.
     fn of(file: &File, path: &Path) -> io::Result<SizeAndTime> {
         if is_windows_device(path) {
             return Ok(SizeAndTime(None));
