@@ -96,9 +96,9 @@ impl MinimaxFactors {
         Ok(lowered)
     }
 
-    /// Compares the total weight of all moves in the starting position after and before the factors are applied, and
-    /// returns the rest in percent. The starting position is the first node of `graph`. `filter` and `weights`
-    /// determine the weights before the factors are applied.
+    /// Returns the total weight of all moves in the starting position after the factors are applied, in percent of
+    /// their total weight before. The starting position is the first node of `graph`. `filter` and `weights` determine
+    /// the weights before the factors are applied.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
@@ -286,8 +286,8 @@ impl KeptMoves<'_> {
         stats.games() >= self.min_game
     }
 
-    /// Returns the maximum size of a graph of `counts`, which a graph of all counted positions would have: the number
-    /// of positions with a move that was played in at least `min_game` games, and the number of such moves.
+    /// Returns an upper bound on the size of the graph of `counts`: the number of positions with a move that was played
+    /// in at least `min_game` games, and the number of such moves.
     fn sizes(&self, counts: &Counts) -> Result<(usize, usize)> {
         let (mut positions, mut moves) = (0, 0);
         for shard in 0..counts.shard_count() {

@@ -27,8 +27,8 @@ use crate::{
 /// stack grows longer, the task hands `MAX_STACK / 2` positions to a new task.
 const MAX_STACK: usize = 64;
 
-/// The number of lines (sequences of moves) that a task follows at the same time. It follows several lines because a
-/// look-up of a position must wait for memory. Meanwhile, the processor can look up the positions of other lines.
+/// The number of lines (sequences of moves) that a task follows at the same time. A look-up of a position must wait for
+/// memory. Meanwhile, the processor can look up the positions of other lines.
 const LINES_PER_TASK: usize = 32;
 
 /// The number of starting positions that a task takes at once from the iterator over all starting positions.

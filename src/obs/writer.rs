@@ -42,8 +42,8 @@ use crate::{
     task::{self, Failure, Feeder},
 };
 
-/// The minimum size in bytes of a database that is written with large pages, compared with an estimate of its size.
-/// Large pages can be written faster, but would be mostly empty in a small database.
+/// The minimum estimated size, in bytes, of a database for it to be written with large pages. Large pages can be
+/// written faster, but would be mostly empty in a small database.
 const LARGE_DATABASE: u64 = 1 << 24;
 
 /// The interval at which written bytes are flushed to the disk.
