@@ -79,8 +79,8 @@ impl MoveDifference {
     }
 }
 
-/// A sorter for texts, each of which describes a difference between two books. It returns the texts in descending order
-/// of the sizes of the differences. Texts that exceed the memory budget are written to a temporary file.
+/// A sorter for the descriptions of differences between two books. It returns the description of the largest difference
+/// first. Descriptions that exceed the memory budget are written to a temporary file.
 #[derive(Debug)]
 pub struct LargestFirst {
     texts: TextSorter,
@@ -97,8 +97,8 @@ impl LargestFirst {
         }
     }
 
-    /// Adds `text`, which describes a difference. Texts are sorted by `size`, the size of the difference. Texts with
-    /// the same `size` are returned in the order in which they were added.
+    /// Adds `text`, the description of a difference. `size` is the size of the difference, by which the descriptions
+    /// are sorted. Descriptions with equal sizes keep the order in which they were added.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl LargestFirst {
             .push(&[&descending, &number, text.as_bytes()].concat())
     }
 
-    /// Returns all texts that were added, sorted by the sizes with which they were added, in descending order.
+    /// Returns an iterator over all added descriptions, the one with the greatest size first.
     ///
     /// # Errors
     ///

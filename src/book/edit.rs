@@ -64,8 +64,8 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 /// opening the book, so that no other process replaces the file in between.
 ///
 /// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are removed,
-/// too. A position is kept if it can still be reached from the starting position of `variant`. It is reached by moves
-/// of the book, and by other legal moves if the book has a move in the position after them.
+/// too. A position is kept if it can still be reached from the starting position of `variant`. The moves that count are
+/// those of the book, and all other legal moves after which the book has a move.
 ///
 /// # Errors
 ///
@@ -184,9 +184,9 @@ struct Orphans {
 }
 
 impl Orphans {
-    /// Finds the positions that lines of `before`, the book before the removal, reach from the positions in `removed`.
-    /// Also finds the positions that lines of `after`, the book without the positions in `removed`, reach from the
-    /// starting position of `variant`.
+    /// Finds the positions that moves of `before`, the book before the removal, reach from the positions in `removed`.
+    /// Also finds the positions that moves of `after`, the book without the positions in `removed`, still reach from
+    /// the starting position of `variant`.
     fn new(
         before: &Book,
         after: &Book,

@@ -36,8 +36,8 @@ use crate::{
     walk::{Source, TreeMove, each_position, shortest_lines},
 };
 
-/// A builder that makes a book from counts (the results of moves in games). It selects moves by their results, computes
-/// their weights, and writes them as a book.
+/// A builder that makes a book from counts: the numbers of wins, draws and losses of each move in each position. It
+/// selects moves by these results, computes their weights, and writes them as a book.
 #[derive(Clone, Debug)]
 pub struct BookMaker<'a> {
     counts: &'a Counts,
@@ -599,8 +599,9 @@ impl DroppedMoves {
     }
 }
 
-/// Returns `true` if three checks have ended the game. The key of such a position is also the key of positions in which
-/// the game continues, because keys do not contain the number of checks.
+/// Returns `true` if the game has ended because one side gave three checks. The key of such a position may also belong
+/// to positions with fewer checks, because keys do not contain the number of checks. A book may therefore have records
+/// with this key, but their moves are not legal after the third check.
 fn has_third_check(pos: &VariantPosition) -> bool {
     matches!(pos, VariantPosition::ThreeCheck(_)) && pos.is_variant_end()
 }

@@ -336,10 +336,10 @@ impl BookMerge<'_> {
         Ok(summary)
     }
 
-    /// Returns the keys of the positions on the lines of White in which White is to move, and the same for Black. On
-    /// the lines of a side, this side plays moves of `book`, and its opponent plays any move after which the book has a
-    /// move. Lines begin in the starting position of `variant`. A position is included if it is reached in fewer than
-    /// [`max_ply`](Filter::max_ply) half-moves.
+    /// Returns, for each side, the keys of the positions on its lines in which this side is to move. The set of White
+    /// comes first. On the lines of a side, this side plays moves of `book`, and its opponent plays any move after
+    /// which the book has a move. Lines begin in the starting position of `variant`. A position is included if it is
+    /// reached in fewer than [`max_ply`](Filter::max_ply) half-moves.
     fn on_lines(&self, book: &Book, variant: Variant, meter: &Meter) -> Result<[SpillingSet; 2]> {
         let mut done = [
             FractionalProgress::new(meter),

@@ -21,7 +21,7 @@ use crate::{
 
 impl Book {
     /// Creates a temporary book in an unnamed file in the directory `temp_dir`, calls `write` to write its records, and
-    /// opens it. Errors name `temp_dir`.
+    /// opens it. If the file cannot be written, the error message names `temp_dir`, because the file has no name.
     pub(super) fn temporary(
         temp_dir: &Path,
         write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,

@@ -178,9 +178,9 @@ fn evaluated(
     mv.to_move(pos).map_or(Ok(None), |mv| evals.after(pos, mv))
 }
 
-/// Pairs each difference with the position in which it occurs. `positions` finds the position by its key. If it is
-/// found, removes moves from the difference that differ only in the notation of castling, and omits the difference if
-/// no move is left.
+/// Pairs each difference with the position in which it occurs. `positions` finds the position by its key. If the
+/// position is found, removes from the difference the moves that differ only in the notation of castling. Omits the
+/// difference if no move is left.
 fn locate_differences<'a>(
     differences: impl Iterator<Item = polybook::Result<PositionDifference>> + 'a,
     mut positions: FoundPositions<'a>,

@@ -161,7 +161,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 
 /// Returns all changes that the user requested: first those in options, then those in the file that `--script` names.
 /// Moves are read by the rules of `variant`. `only` is the variant in the book's header, or `None` if the header does
-/// not name exactly one. An error message for a FEN of Chess960 mentions it if the book contains only standard chess.
+/// not name exactly one. It is used in the error message for a FEN of Chess960, which says so if the book contains only
+/// standard chess.
 ///
 /// Returns an error if a position or a line of the script cannot be parsed.
 fn edits(

@@ -113,15 +113,15 @@ fn described(panic: &PanicHookInfo<'_>) -> String {
 #[error("the answer is no")]
 pub struct ExitOne;
 
-/// The error of a command that could not complete its files because standard output was closed. This happens if a
-/// program such as `head` stops reading the output.
+/// An error which says that a command wrote no output files, because standard output was closed while the command
+/// printed to it. Standard output is closed when a program that reads it, such as `head`, ends.
 #[derive(Debug, thiserror::Error)]
 #[error("no output was written")]
 struct NoOutput;
 
-/// Adds [`NoOutput`] to an error if the error says that standard output was closed. Returns other errors unchanged.
-/// Commands that also write files call this function, so that the user learns that the files are missing. By default, a
-/// command ends without a message if standard output was closed.
+/// Adds [`NoOutput`] to `err` if `err` says that standard output was closed. Returns other errors unchanged. By
+/// default, a command ends without a message in this case. A command that also writes files calls this function, so
+/// that the user learns that the files were not written.
 pub fn explain_closed_output(err: anyhow::Error) -> anyhow::Error {
     match is_broken_pipe(&err) {
         true => err.context(NoOutput),
@@ -197,8 +197,8 @@ fn one_line(err: &anyhow::Error) -> String {
     input::with_given_names(&line)
 }
 
-/// Returns a message such as `cannot read standard input` if `cause` is an error about the file name `-`, which means
-/// standard input or output. Returns `None` for other errors.
+/// If `cause` is an I/O error whose path is `-`, returns a message such as `cannot read standard input`, because `-`
+/// means standard input or output. Returns `None` for other errors.
 fn standard_stream(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
     match cause.downcast_ref()? {
         Error::Io { path, doing, .. } if path == Path::new("-") => Some(match *doing {
@@ -399,7 +399,7 @@ fn intended_option<'a>((option, command): (&'a str, &Command)) -> Option<(&'a st
     Some((option, meant))
 }
 
-/// Joins the paragraphs of clap's error message to one line. The error comes first, and the tips follow. The usage
+/// Joins the paragraphs of clap's error message into one line. The error comes first, and the tips follow. The usage
 /// after the tips is omitted.
 fn folded(text: &str) -> String {
     let (mut wrong, mut tips) = (String::new(), String::new());

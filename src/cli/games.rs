@@ -159,8 +159,8 @@ struct FoundGame<'a> {
     file: &'a Path,
 }
 
-/// Returns a clearer error than `err`, with which a query failed, if an index in `args` was made with `make-book
-/// --leveldb`: the error says that the command needs an explorer's index. Otherwise, returns `err`.
+/// Replaces `err`, the error of a failed query, with a clearer error if an index in `args` was made with `make-book
+/// --leveldb`. The clearer error says that the command needs an explorer's index. Otherwise, returns `err`.
 fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     let is_plain = |path: &PathBuf| {
         let index = Index::open(path);

@@ -25,8 +25,8 @@ use super::{progress::Bar, usage::Usage};
 #[cfg(feature = "serve")]
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The progress of building an index, or `None` if no index is currently being built. The mutex shares it with another
-/// thread.
+/// The progress of building an index, or `None` if no index is currently being built. The thread that builds the index
+/// sets it, and another thread reads it, for example to show it on a web page.
 #[cfg(feature = "serve")]
 pub type RunningBuild = Mutex<Option<Arc<Progress>>>;
 

@@ -251,9 +251,9 @@ pub fn refuse_counts(path: &Path) -> polybook::Result<()> {
     Ok(())
 }
 
-/// Returns an error if one of the paths in `indexes` is a counts directory. It is called by commands that need games,
-/// which neither a counts directory nor an index made from it contains. The error therefore advises an index of PGN
-/// files.
+/// Returns an error if one of the paths in `indexes` is a counts directory. Commands that show games call this
+/// function. A counts directory contains no games, and neither does an index made from it, so the error message advises
+/// the user to make an index from PGN files.
 pub fn refuse_counts_for_games(indexes: &[PathBuf]) -> polybook::Result<()> {
     match indexes.iter().find(|path| refuse_counts(path).is_err()) {
         Some(path) => Err(Error::file(

@@ -89,14 +89,15 @@ pub fn with_positional_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<Os
     args
 }
 
-/// Returns the definition of the command that `args`, the arguments of the program, name. Returns `None` if they do not
-/// name a command. `cli` is the definition of the whole command line.
+/// Finds the command that the user chose, such as `repertoire` in `polybook repertoire build`, and returns its
+/// definition. `args` contains the arguments of the program, and `cli` is the definition of the whole command line.
+/// Returns `None` if the arguments name no command.
 pub fn command<'a>(args: &[OsString], cli: &'a Command) -> Option<&'a Command> {
     cli.find_subcommand(words(args).next()?)
 }
 
-/// Returns the definition of the subcommand of `command` that `args`, the arguments of the program, name. An example is
-/// `build` in `repertoire build`. Returns `None` if they do not name a subcommand.
+/// Finds the subcommand of `command` that the user chose, such as `build` in `polybook repertoire build`, and returns
+/// its definition. `args` contains the arguments of the program. Returns `None` if the arguments name no subcommand.
 pub fn inner_command<'a>(args: &[OsString], command: &'a Command) -> Option<&'a Command> {
     command.find_subcommand(words(args).nth(1)?)
 }

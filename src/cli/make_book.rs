@@ -345,8 +345,8 @@ fn check_standard_output(args: &Args) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Returns an error if the user gave an option that has no effect on the requested outputs. Some options for books are
-/// accepted even if no book is requested: those that polyglot also has, and ignores in this case.
+/// Returns an error if the user gave an option that has no effect on the requested outputs. Accepts some options for
+/// books even if no book is requested, namely those that polyglot also accepts and then ignores.
 fn refuse_unused(args: &Args) -> Result<(), Usage> {
     if args.explorer.as_ref().is_some_and(|path| path.is_file()) {
         return Err(Usage(EXPLORER_DIR.to_owned()));

@@ -199,7 +199,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     ))
 }
 
-/// The evaluation of a position, and the evaluations of the positions that its moves lead to.
+/// The evaluation of a position, and the evaluation of the position after each of its moves.
 struct MoveEvals {
     here: Option<Eval>,
     /// The evaluation of the position after each move, or `None` if these evaluations are not requested.
@@ -273,7 +273,7 @@ fn player_score(results: Wdl) -> Option<f64> {
     (results.games() > 0).then(|| (1000.0 * results.score()).round() / 10.0)
 }
 
-/// Returns the score in percent, in all games that reached the position, of the player whom the query names. Returns
+/// Returns the score of the player whom the query names, in percent, over all games that reached the position. Returns
 /// `None` if the query names no player or if no game is finished.
 fn total_score(answer: &Answer) -> Option<f64> {
     let player = answer.player.as_ref()?;

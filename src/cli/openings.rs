@@ -187,7 +187,7 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
 }
 
 /// Returns a table of openings as a JSON document. Each element of `rows` contains a row, and `true` if the row is a
-/// variation of the opening in the last row that is not a variation. `of_player` is `true` if all games are those of
+/// variation. The rows of variations follow the row of their opening. `of_player` is `true` if all games are those of
 /// one player. The results are then the player's.
 fn document(
     table: &OpeningTable,

@@ -52,7 +52,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A position, its moves in a book or database, and `true` if the book or database contains no moves of any position.
+/// A position, its moves in a book or database, and `true` if the whole book or database is empty.
 type PositionMoves = (VariantPosition, Vec<ShownMove>, bool);
 
 #[derive(Serialize)]

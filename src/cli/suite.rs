@@ -257,7 +257,8 @@ impl SuiteArgs {
     }
 
     /// Returns an error if the user gave an option that applies only to suites. Commands that write no suite call this
-    /// function. `suites` describes, in the error message, what the option applies to, for example `--suite`.
+    /// function. `suites` ends the error message "applies only to ...": it names the option or the outputs for which
+    /// such options exist, for example `--suite`.
     pub fn refuse(&self, suites: &str) -> Result<(), Usage> {
         let from = self.from.as_ref().map(|_| "--from");
         Usage::refuse(from, &format!("applies only to {suites}"))?;
@@ -265,8 +266,8 @@ impl SuiteArgs {
     }
 
     /// Returns an error if the user gave an option that applies only to suites, except `--from`, which also applies to
-    /// other outputs. `suites` describes, in the error message, what the option applies to, for example `outputs that
-    /// are suites (.pgn or .epd)`.
+    /// other outputs. `suites` ends the error message "applies only to ...", for example `outputs that are suites (.pgn
+    /// or .epd)`.
     pub fn refuse_except_from(&self, suites: &str) -> Result<(), Usage> {
         let options = [
             (self.plies.is_some(), "--plies"),

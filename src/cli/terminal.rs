@@ -123,8 +123,8 @@ pub struct Output(Shown<BufferedFile>);
 
 impl Output {
     /// Creates a text output at `path`. The path `-` means standard output. If `force` is `true`, replaces any existing
-    /// file. Otherwise, replaces only an empty file, or a file with a correct checksum, which polybook wrote and nobody
-    /// has changed.
+    /// file. Otherwise, replaces only an empty file, or a file that polybook wrote and nobody has changed since. Such a
+    /// file contains a checksum that matches its text.
     pub fn create(path: &Path, force: bool) -> polybook::Result<Output> {
         let file = begin_text(path, force)?;
         let is_terminal = path == Path::new("-") && io::stdout().is_terminal();

@@ -95,9 +95,9 @@ impl Budget {
         }
     }
 
-    /// Returns the part of the run's memory budget that is left for sorting or checking the contents of an output.
-    /// `counts` is the memory that the counts of moves take, and `outputs` is the memory that other outputs take until
-    /// they are written, both in bytes.
+    /// Returns the part of the run's memory budget that an output may use to sort or check its contents while it is
+    /// written. `counts` is the memory that the counts of moves take, and `outputs` is the memory that other outputs
+    /// take until they are written, both in bytes.
     pub(super) fn memory_left(run: &MakeBook, counts: usize, outputs: usize) -> Memory {
         // Finding positions needs one more byte for each record.
         let held = counts + counts / 8 + outputs;

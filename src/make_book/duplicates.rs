@@ -13,8 +13,9 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules},
 };
 
-/// The moves of a game after its last counted move. They are collected because two games are duplicates only if these
-/// moves are equal, too.
+/// The moves of a game that the run does not count: those after the maximum number of half-moves, and those from a null
+/// move or an unplayable move on. They are collected because two games are duplicates only if these moves are equal,
+/// too.
 pub(super) struct UncountedMoves<P> {
     /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,
@@ -31,8 +32,8 @@ pub(super) struct UncountedMoves<P> {
 
 impl<P: Rules> UncountedMoves<P> {
     /// Creates an empty list of uncounted moves. `pos` is the position after the counted moves. It is `None` if the
-    /// next move cannot be played. In this case, the uncounted moves are compared as text. `letters` is the language of
-    /// the piece letters in the moves.
+    /// next move cannot be played. The moves are then compared with those of other games as the PGN spells them,
+    /// because they cannot be parsed. `letters` is the language of the piece letters in the moves.
     pub(super) fn new(pos: Option<Keyed<P>>, letters: PieceLetters) -> UncountedMoves<P> {
         UncountedMoves {
             pos,
@@ -71,8 +72,7 @@ impl<P: Rules> UncountedMoves<P> {
         }
     }
 
-    /// Returns an encoding of the collected moves. It is one of the values from which the fingerprint of the game is
-    /// computed.
+    /// Returns an encoding of the collected moves, for the argument `rest` of [`fingerprint`].
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

@@ -242,8 +242,9 @@ impl MainLine {
         end
     }
 
-    /// Converts `end`, which says how the text of the game ended, to the data that a run needs about the end of the
-    /// game.
+    /// Creates the [`MainLineEnd`] of a game whose counted moves have been played. `end` says how the text of the game
+    /// ended. The caller must add what `end` does not say: uncounted moves, a null move, or a move that cannot be
+    /// played.
     fn end_of_game(&self, end: GameEnd) -> MainLineEnd {
         let (marker, problem) = match end {
             GameEnd::Complete(marker) => (marker, None),

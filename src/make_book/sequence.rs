@@ -30,8 +30,8 @@ pub(super) struct BatchId {
     pub input: usize,
 }
 
-/// A queue of the data of batches. Threads replay batches in any order, and submit their data to the sequencer. The
-/// sequencer processes the data in the order in which the batches follow each other in the inputs.
+/// A queue that restores the order of batches. Threads replay batches in any order, and submit the collected data to
+/// the sequencer. The sequencer processes these data in the order in which the batches follow each other in the inputs.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],

@@ -54,8 +54,8 @@ impl<'a> Plan<'a> {
 /// An open output of a run of `make-book`, which collects data from games and is written when all games are counted.
 pub(super) trait Sink: Send + Sync {
     /// Returns a collector for the games of one batch. `_plies` is the approximate number of half-moves in the batch.
-    /// Returns `None` if the output is made only from the counts of moves, so that no data about each game must be
-    /// collected.
+    /// Returns `None` if the output needs no data about individual games, because it is made only from the counts of
+    /// moves.
     fn batch(&self, _plies: usize) -> Option<Box<dyn BatchSink + '_>> {
         None
     }
@@ -120,9 +120,9 @@ pub(crate) trait BatchSink: Send {
     /// the batch, in ascending order.
     fn leave_out(&mut self, games: &[u32]);
 
-    /// Processes those of the collected data that depend on the order of all games, for example to number the games
-    /// consecutively. The run calls this function once for each batch, in the order of the inputs. `_input` is the path
-    /// of the batch's input.
+    /// Processes the part of the collected data that depends on the order of the games in all inputs. For example,
+    /// numbers the games consecutively. The run calls this function once for each batch, in the order of the inputs.
+    /// `_input` is the path of the batch's input.
     ///
     /// The default implementation does nothing.
     ///

@@ -599,7 +599,8 @@ impl SortedRows {
     }
 }
 
-/// The maximum length in bytes of a number of wins, draws or losses in an encoded position.
+/// The maximum length in bytes of an integer in the variable-length encoding that an encoded position uses for wins,
+/// draws and losses.
 const LONGEST_NUMBER: usize = 10;
 
 /// An encoder of positions with their moves and results. It reuses its buffers from one position to the next.

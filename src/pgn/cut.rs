@@ -30,8 +30,8 @@ const LOOKAHEAD: usize = if MAX_COMMENT_DISTANCE > MAX_CONTINUATION_LENGTH {
     MAX_CONTINUATION_LENGTH
 };
 
-/// The maximum number of lines that [`tagged_boundary`] examines, the fast backward search for a game boundary. If each
-/// of these lines may be inside a comment, [`read_boundary`] parses the games instead.
+/// The maximum number of lines that [`tagged_boundary`] examines. This function searches for a game boundary backwards,
+/// which is fast. If each of the examined lines may be inside a comment, [`read_boundary`] parses the games instead.
 const MAX_CANDIDATES: usize = 64;
 
 /// A part of a PGN stream that contains only whole games.

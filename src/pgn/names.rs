@@ -22,9 +22,9 @@ const MAX_COUNTED: usize = 10_000;
 const MAX_MATCHED: usize = 100;
 /// The maximum length in bytes of a name that is kept for a message. A PGN file may contain names of several megabytes.
 const MAX_NAME_BYTES: usize = 200;
-/// The maximum number of comparisons between names in games and the names in a filter, which are made as long as the
-/// filter has matched no name. It limits the duration of all comparisons to about two seconds, and the memory for the
-/// hashes of the names to about 16 MiB.
+/// The maximum number of comparisons between the names in games and the names in a filter. Names are compared until the
+/// filter matches one of them. The limit keeps the duration of all comparisons below about two seconds, and the memory
+/// for the hashes of the names below about 16 MiB.
 const MAX_COMPARISONS: usize = 1_000_000;
 /// The maximum number of matched names in a message.
 const MAX_LISTED: usize = 4;

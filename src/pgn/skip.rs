@@ -111,8 +111,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Ends a game that has no termination marker and whose text ends at the current offset. Returns how the game
-    /// ended. For this, goes back and reads the last words of the game again, because they may state the result, as in
-    /// `White wins`. `token` is the offset of an earlier token. The function never goes back beyond it.
+    /// ended. The last words of the game may state its result, as in `White wins`, so the function goes back and reads
+    /// them again. `token` is the offset of an earlier token, and the smallest offset to which the function goes back.
     #[cold]
     fn end_after_words(&mut self, token: usize) -> GameEnd {
         let token = token.min(self.at);
@@ -128,9 +128,10 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns the offset from which [`end_after_words`](GameReader::end_after_words) must read the last words before
-    /// `end` again, so that it reads all words that may state a result together, such as `White wins`. A token begins
-    /// at the returned offset. `token` is the offset of an earlier token, and the smallest offset that can be returned.
+    /// Returns the offset at which the last words before `end` begin, for
+    /// [`end_after_words`](GameReader::end_after_words). These words may state a result together, as in `White wins`. A
+    /// token begins at the returned offset. `token` is the offset of an earlier token, and the smallest offset that can
+    /// be returned.
     fn start_of_words(&self, token: usize, end: usize) -> usize {
         let text = &self.text[token..end];
         let last = text.iter().rev().take(MAX_MARKER_LENGTH);

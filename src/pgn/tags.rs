@@ -162,9 +162,9 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns `true` if a tag with the name `name` that follows these tags belongs to the same game: if these tags
-    /// contain no tag with this name, and it is not `Event`. The tags of the next game usually begin with `Event`, or
-    /// with the same tag as those of this game.
+    /// Returns `true` if a tag with the name `name` that follows these tags belongs to the same game. This is assumed
+    /// if `name` is not `Event` and these tags contain no tag with this name, because the tags of the next game usually
+    /// begin with `Event`, or with the same tag as those of this game.
     pub(super) fn lacks_name(&self, name: &[u8]) -> bool {
         name != b"Event" && self.get(name).is_none()
     }
@@ -490,9 +490,9 @@ pub(super) fn ends_game(line: &[u8]) -> bool {
     words.next().and_then(GameResult::from_marker).is_some()
 }
 
-/// Reads a tag without a closing quote. `name` is the name of the tag. The value begins at the offset `start` and ends
-/// with the line, at the offset `end`. A closing bracket is not part of the value. Returns the tag and the offset after
-/// it.
+/// Reads a tag without a closing quote. `name` is the name of the tag. The value begins at the offset `start`. `end` is
+/// the offset of the end of the line, which also ends the value. A closing bracket before `end` is not part of the
+/// value. Returns the tag and the offset `end`.
 fn unclosed<'a>(text: &'a [u8], name: &'a [u8], start: usize, end: usize) -> (Tag<'a>, usize) {
     let value = text[start..end].trim_ascii_end();
     let value = value.strip_suffix(b"]").unwrap_or(value);

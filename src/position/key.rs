@@ -335,9 +335,10 @@ impl<P: Rules> Keyed<P> {
         steps.into_iter().filter_map(stepped).collect()
     }
 
-    /// Returns the hashes, besides the [identity](Keyed::identity), under which a counts directory may store the moves
-    /// of the current position. These are the [exact identities](Keyed::exact_identity) of the copies of the position
-    /// that have an additional en passant right which no legal move can use.
+    /// Returns the hashes, besides the [identity](Keyed::identity), under which counts may store the moves of the
+    /// current position. Counts are grouped by [exact identity](Keyed::exact_identity), which depends even on an en
+    /// passant right that no legal move can use. The result contains the exact identities of the copies of the position
+    /// that have such a right. It is usually empty.
     #[inline]
     pub(crate) fn other_exact_identities(&self) -> Vec<u64> {
         let others = self.equal_positions();
@@ -348,9 +349,10 @@ impl<P: Rules> Keyed<P> {
         others.into_iter().map(exact).collect()
     }
 
-    /// Returns all hashes under which a counts directory may store the moves of the current position. The first hash is
-    /// the [identity](Keyed::identity) of the position. The others are the [exact identities](Keyed::exact_identity) of
-    /// the copies of the position that have an additional en passant right which no legal move can use.
+    /// Returns all hashes under which counts may store the moves of the current position. Counts are grouped by [exact
+    /// identity](Keyed::exact_identity), which depends even on an en passant right that no legal move can use. The
+    /// first hash is the [identity](Keyed::identity) of the position. The others, if any, are the exact identities of
+    /// the copies of the position that have such a right.
     pub fn exact_identities(&self) -> impl Iterator<Item = u64> {
         once(self.identity()).chain(self.other_exact_identities())
     }

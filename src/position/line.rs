@@ -139,7 +139,7 @@ pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError
 }
 
 /// Removes a move number from a word: converts `12.Nf3` and `12...Nf3` to `Nf3`, and `12.` and `12` to an empty string.
-/// `00` and `000` are castling.
+/// Returns `00` and `000` unchanged, because they are castling and not numbers.
 fn without_move_number(word: &str) -> &str {
     if matches!(word, "00" | "000") {
         return word;

@@ -67,8 +67,8 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     })
 }
 
-/// The moves that a search for the lines of one side follows when this side is to move: only moves of the book, or all
-/// legal moves. When the opponent is to move, every search follows the legal moves after which the book has a move.
+/// The moves of a side that a search for this side's lines follows: only moves of the book, or all legal moves. Among
+/// the moves of the opponent, every search follows the legal moves after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum FollowedMoves {
     OfTheBook,
@@ -233,7 +233,7 @@ impl LineWalk<'_> {
     /// When `side` is to move, `own` says whether to follow all legal moves or only moves of the book. When the
     /// opponent is to move, returns the moves after which the book has a move. Returns no moves if the position is
     /// already on the current line, or if `seen` contains its key. `seen` contains the keys of the positions that this
-    /// search has entered, but if `own` is [`FollowedMoves::Any`], only those in which `side` is to move.
+    /// search has entered. If `own` is [`FollowedMoves::Any`], it contains only positions in which `side` is to move.
     fn enter(
         &mut self,
         at: &ListedPosition,

@@ -161,17 +161,18 @@ pub(super) struct PlayableMoves<'a> {
 }
 
 impl<'a> PlayableMoves<'a> {
-    /// Creates a source of the moves of `book`, like [`within`](PlayableMoves::within). The filter of position keys may
-    /// have its maximum size, [`KeyFilter::MAX_BYTES`].
+    /// Creates a source of the moves of `book` like [`within`](PlayableMoves::within), with the maximum memory for the
+    /// filter of position keys: [`KeyFilter::MAX_BYTES`].
     fn new(book: &'a Book, meter: &Meter) -> Result<PlayableMoves<'a>> {
         PlayableMoves::within(book, meter, KeyFilter::MAX_BYTES)
     }
 
-    /// Creates a source of the moves of `book`. Reads all records once to build a filter of their position keys. For
-    /// most keys that the book does not contain, the filter shows that a look-up need not read the book.
-    ///
-    /// The filter takes at most `memory` bytes, but at least 512. A smaller filter lets more of these look-ups read the
+    /// Creates a source of the moves of `book`. Reads all records once to build a filter of their position keys. The
+    /// filter recognizes most keys that the book does not contain, so that look-ups of these keys need not read the
     /// book.
+    ///
+    /// The filter takes at most `memory` bytes, but at least 512. The smaller the filter, the fewer of these keys it
+    /// recognizes.
     ///
     /// # Errors
     ///

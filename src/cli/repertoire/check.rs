@@ -331,9 +331,9 @@ fn print_contradictions(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(out.commit()?)
 }
 
-/// Returns the path of the repertoire for each side, and the paths of the files with the games to check. The first path
-/// is `None` for a side without a repertoire. Returns an error if the user named no repertoire, no side of the
-/// repertoire, or no games.
+/// Returns the path of the repertoire for each side, or `None` for a side without a repertoire. Also returns the paths
+/// of the files with the games to check. Returns an error if the user named no repertoire, no side of the repertoire,
+/// or no games.
 fn check_files(args: &Args) -> Result<(ByColor<Option<&PathBuf>>, &[PathBuf]), Usage> {
     let usage = |text: &str| Usage(text.to_owned());
     let mut repertoires = ByColor {

@@ -198,9 +198,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the names of the opponent, who has the color `color`, and the number of the opponent's games. This number is
-/// the sum of the games of `first_moves`, the moves that these games contain in the first position. Prints nothing if
-/// `filter` contains no names of this opponent.
+/// Prints the names of the opponent for whom the user prepares, and the number of the opponent's games. `filter`
+/// contains the names, and `color` is the color of the opponent. `first_moves` contains the opponent's games, counted
+/// by the move in the first position; the number is their sum. Prints nothing if `filter` contains no names for this
+/// color.
 fn say_opponent(filter: &GameFilter, first_moves: &[TreeMove], color: Color, context: Context) {
     let names = match color {
         Color::White => &filter.white,

@@ -281,8 +281,8 @@ impl GameFilter {
         [&self.players[..], &self.white, &self.black].concat()
     }
 
-    /// Returns the values of those of the tags `White` and `Black` to which a condition of the filter on names applies,
-    /// each with `true` if it matches a name in the filter.
+    /// Returns the names of the players whose color the filter by names examines: White, Black or both. Each item
+    /// contains the value of the tag `White` or `Black`, and `true` if it matches a name in the filter.
     pub(crate) fn player_tags<'t>(
         &self,
         tags: &'t Tags<'_>,
@@ -343,8 +343,8 @@ pub(crate) fn rating(value: &[u8]) -> Option<u16> {
     elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
 }
 
-/// The kind of a filter condition, such as the date. Reports state by it which kind of condition a rejected game did
-/// not meet.
+/// The kind of a filter condition, such as the date. A report counts the rejected games by the kind of condition that
+/// they do not meet.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
