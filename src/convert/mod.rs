@@ -355,11 +355,11 @@ impl Source for CountedMoves<'_> {
     }
 }
 
-/// The maximum number of database rows in a batch. The calling thread reads a batch, and then all threads of the pool
-/// count its moves together.
+/// The maximum number of database rows in a batch, which limits the memory that a batch takes. The calling thread reads
+/// a batch, and then all threads of the pool count its moves together.
 const ROWS_PER_BATCH: usize = 1 << 16;
-/// The total size in bytes at which a batch of database rows is complete, even if it contains fewer than
-/// [`ROWS_PER_BATCH`] rows.
+/// The total size in bytes of the rows at which a batch is complete, even if it contains fewer than [`ROWS_PER_BATCH`]
+/// rows. This limits the memory even if the rows are long.
 const BYTES_PER_BATCH: usize = 1 << 24;
 
 /// The result of reading an OOBS database: the counts of its moves, its starting positions, and a summary of the rows
@@ -508,7 +508,8 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     found
 }
 
-/// The number of positions that [`add_uncertain`] adds to the tally at a time.
+/// The number of positions that [`add_uncertain`] collects before it adds their counts to the tally, which limits the
+/// memory.
 const POSITIONS_PER_BATCH: u64 = 1 << 14;
 
 /// Returns the en passant square of a position if a pawn attacks this square, but every en passant capture is illegal,
@@ -519,12 +520,13 @@ pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     (!is_legal && pos.pockets().is_none()).then_some(square)
 }
 
-/// Records in `notes` that `mv` is a double step of a pawn in `pos`, and that pins make every en passant capture of
+/// Adds a note to `notes` if `mv` is a double step of a pawn in `pos`, and if pins make every en passant capture of
 /// this pawn illegal. Does nothing for any other move.
 ///
-/// After such a move, the Polyglot key includes the en passant file, but the EPD in the database may lack the en
-/// passant square. A key that is computed from the EPD then lacks the file. [`add_uncertain`] finds the recorded note
-/// by this incomplete key, and adds the file. The note contains a move, which encodes the square.
+/// After such a move, the Polyglot key includes the en passant file. The EPD in the database may lack the en passant
+/// square, and a key that is computed from this EPD then lacks the file. The note is stored under this incomplete key,
+/// so that [`add_uncertain`] can find it and add the file. It is stored as a move that encodes the en passant square
+/// (see [`step_note`]).
 pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
@@ -548,15 +550,15 @@ pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBa
     }
 }
 
-/// Encodes the en passant square that [`note_step`] records as a move from this square to itself. No real move has this
-/// form, so the recorded notes cannot be mistaken for counts of moves.
+/// Encodes an en passant square for a note of [`note_step`]: as a move from this square to itself. No real move has
+/// this form, so a note cannot be mistaken for the count of a move.
 fn step_note(square: Square) -> BookMove {
     BookMove(square as u16 | (square as u16) << 6)
 }
 
 /// Corrects the position keys in `uncertain`, and adds the counts to `tally`. The keys were computed from EPDs that may
-/// lack an en passant square. If [`note_step`] has recorded a double step of a pawn for a key, the en passant file is
-/// added to this key. The notes that it has recorded are not added to `tally`.
+/// lack an en passant square. If `uncertain` contains a note of [`note_step`] for a key, which says that a pawn made a
+/// double step, the en passant file is added to this key. The notes themselves are not added to `tally`.
 ///
 /// If `exact` is `true`, no key is changed, because the EPDs of this database contain all en passant squares.
 pub(super) fn add_uncertain(uncertain: &Counts, exact: bool, tally: &Tally) -> Result<()> {

@@ -19,8 +19,8 @@ use crate::{
 /// The names of the table columns that contain text. All other columns contain numbers.
 const TEXTS: [&str; 3] = ["fen", "san", "uci"];
 
-/// The name of the column that contains moves as 16-bit numbers. The column has the type of 32-bit integers, as in the
-/// Parquet files of counts, because polars and Arrow can join only columns of the same type.
+/// The name of the column that contains moves as 16-bit numbers. The column stores 32-bit integers, like the column of
+/// moves in the Parquet files of counts, because polars and Arrow can join only columns of the same type.
 const MOVE: &str = "move";
 
 /// The values of one column that have been collected for the current row group of a Parquet file.

@@ -47,7 +47,8 @@ pub(super) fn option(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// A UCI command, such as `stop`, for which the result of a search must wait even if the search has already ended.
+/// The UCI command that must arrive before the result of a search may be sent. For example, UCI requires that the
+/// result of `go infinite` is held back until `stop`, even if the search has already ended.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) enum Wait {
     /// No command; the result may be sent at once.

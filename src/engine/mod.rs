@@ -43,9 +43,9 @@ pub use self::{
 };
 use crate::{error::Result, task, uci::read_lines};
 
-/// The maximum number of lines that wait to be handled. These are commands of the user interface, and output of the
-/// second engine, which plays in positions outside the book. When the queue is full, the threads that read these lines
-/// wait.
+/// The maximum number of lines that wait to be handled: commands of the user interface, and output of the second
+/// engine, which plays in positions outside the book. When the queue is full, the threads that read these lines wait
+/// until there is room.
 const MAX_QUEUED_LINES: usize = 64;
 
 /// A UCI engine that plays the moves of books, databases and indexes. It can pass all other positions to a second

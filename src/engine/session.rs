@@ -33,7 +33,8 @@ fn renamed(line: &str) -> String {
 /// The maximum length, in half-moves, of the variations that the engine shows to the user.
 const MAX_SHOWN_PLIES: usize = 5;
 
-/// The maximum number of commands that are queued until the current search ends.
+/// The maximum number of commands that are queued until the current search ends. Further commands are ignored, and the
+/// user is informed.
 const MAX_QUEUED_COMMANDS: usize = 64;
 
 /// A search whose result, `bestmove`, has not been sent yet.
@@ -300,11 +301,11 @@ impl<W: Write> Session<W> {
     }
 
     /// Chooses the move to play in `pos`: a move that a source contains and that the command `go` allows. Shows the
-    /// best of these moves to the user, each in an `info` line. A move whose score is below the minimum in the settings
-    /// is added to `refused`.
+    /// best of these moves to the user, each in an `info` line. Adds each move whose score is below the minimum in the
+    /// settings to `refused`.
     ///
     /// Returns three values: the `bestmove` line, the number of moves shown, and the moves that the second engine
-    /// should search in addition. There are no such moves unless the user wants to see more moves than were shown.
+    /// should search in addition. The third value is empty unless the user wants to see more moves than were shown.
     /// Returns `None` if the sources contain no allowed move.
     fn choose_and_show(
         &mut self,
@@ -364,7 +365,8 @@ impl<W: Write> Session<W> {
     }
 
     /// Handles the command `word`, which is `stop` or `ponderhit`. If the second engine is searching, passes the
-    /// command on to it. Otherwise, sends the result of the search, unless the result must wait for another command.
+    /// command on to it. Otherwise, sends the result of the search. Only after `ponderhit` in an infinite search, which
+    /// must run until `stop`, is the result not sent yet.
     fn end_wait(&mut self, word: &str) -> Result<()> {
         let Some(search) = &mut self.search else {
             return Ok(());
@@ -437,9 +439,9 @@ impl<W: Write> Session<W> {
         self.end_second_search()
     }
 
-    /// Records that the second engine, which plays in positions outside the book, has ended its search. The result of
-    /// the whole search is then the move that was chosen from a source, or the fallback move if the sources contain no
-    /// move.
+    /// Records that the second engine, which plays in positions outside the book, has ended its search without choosing
+    /// the move to play: it has exited, or it was only asked to show further moves. The result of the whole search is
+    /// then the move that was chosen from a source, or the fallback move if the sources contain no move.
     fn end_second_search(&mut self) -> Result<()> {
         let fallback = self.fallback();
         if let Some(search) = &mut self.search
@@ -593,8 +595,8 @@ impl<W: Write> Session<W> {
 }
 
 /// Changes the number of a move (`multipv`) in an `info` line of the second engine, so that its moves are numbered
-/// after the moves that were shown before. Adds `already_shown`, the number of these moves, to the number in the line.
-/// A missing number counts as 1 if the line describes a move. Returns any other line unchanged.
+/// after the moves that polybook has already shown. Adds `already_shown`, the number of moves already shown, to the
+/// number in the line. A missing number counts as 1 if the line describes a move. Returns any other line unchanged.
 fn renumbered(line: &str, already_shown: usize) -> String {
     let mut words: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
     let of = |name: &str| words.iter().position(|word| word == name);

@@ -45,8 +45,8 @@ impl DateRange {
     }
 }
 
-/// Returns the earliest day that `date` can mean, or 0 if the year is unknown. The argument and the result are date
-/// numbers as returned by [`date_number`].
+/// Returns the earliest day on which a game with the date `date` may have been played, or 0 if the year is unknown. The
+/// argument and the result are date numbers as returned by [`date_number`].
 #[inline]
 pub(super) fn earliest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);
@@ -54,8 +54,8 @@ pub(super) fn earliest(date: u32) -> u32 {
     date & has_year & (has_month | !0x1ff)
 }
 
-/// Returns the last day that `date` can mean. If the year is unknown, the result is greater than every day. The
-/// argument and the result are date numbers as returned by [`date_number`].
+/// Returns the latest day on which a game with the date `date` may have been played. The argument and the result are
+/// date numbers as returned by [`date_number`]. If the year is unknown, returns `u32::MAX`.
 #[inline]
 pub(super) fn latest(date: u32) -> u32 {
     let has_year = mask(date >> 9 > 0);

@@ -92,7 +92,8 @@ const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
 /// The index into [`GroupTally::counts`] of the number of games in which the player of the query has White. The next
 /// element is the number of games in which this player has Black.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
-/// The index into [`GroupTally::counts`] of the number of games with a known year.
+/// The index into [`GroupTally::counts`] of the number of games with a known year. They need not pass the filter by
+/// date, because the numbers by year ignore this filter.
 const YEARS: usize = COLORS + 2;
 
 /// The numbers of games, grouped by speed, rating group, color and year. The field `years` maps a year to the number of
@@ -339,8 +340,8 @@ impl FacetFilters {
     }
 
     /// Returns a bit set with the indexes of the elements of [`GroupTally::counts`] that a game with the given speed,
-    /// rating group and date increments. The elements of the last argument say whether the game passes with the player
-    /// as White, with the player as Black, and in a query without a color.
+    /// rating group and date increments. The last argument contains three answers: whether the game passes the filters
+    /// by player if the player must have White, if the player must have Black, and if the player may have either color.
     fn counters(
         &self,
         speed: usize,
@@ -369,8 +370,8 @@ impl FacetFilters {
 
 impl GroupTally {
     /// Adds the number `games` to each element of the field `counts` whose index is in the bit set `counters`. If
-    /// `counters` contains the bit [`YEARS`], also adds it to the number of the year in the field `years`. `date` is
-    /// the date number that all of these games have.
+    /// `counters` contains the bit [`YEARS`], also adds `games` to the element of the field `years` for the year of
+    /// `date`, the date number that all of these games have.
     fn add(&mut self, mut counters: u32, date: u32, games: u64) {
         if counters >> YEARS & 1 == 1 {
             *self.years.entry((date >> 9) as u16).or_default() += games;

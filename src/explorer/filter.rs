@@ -66,10 +66,10 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
-    /// Changes how the filters treat a game in which the names of both players match the filter by player. Such a game
-    /// then passes if it passes with either White or Black as the player of the filters. Before this change, only White
-    /// counts as this player. The change is needed to count the games of each color. It has no effect if the filters
-    /// contain a color.
+    /// Prepares the filters for counting a player's games with each color. This matters only for a game in which the
+    /// names of both players match the filter by player. Normally, only White then counts as the player. After this
+    /// call, the game passes if it passes with White as the player or with Black as the player. Has no effect if the
+    /// filters contain a color.
     pub(super) fn of_either_color(mut self) -> SourceFilters<'a> {
         let filters = self.of_sources.iter_mut();
         for players in filters.filter_map(|(_, filter)| filter.players.as_mut()) {
@@ -131,12 +131,12 @@ impl<'a> SourceFilters<'a> {
         })
     }
 
-    /// Prepares for filtering the list with the key `subject` and other lists that contain mostly the same games. If
-    /// the list is long in an index (see [`LONG_LIST_DIVISOR`]), filters all games of that index in advance, so that
-    /// each game is tested only once for all lists.
+    /// Prepares for filtering the list of games with the key `subject`, and further lists that contain mostly the same
+    /// games. If this list is long in an index (see [`LONG_LIST_DIVISOR`]), filters all games of the index in advance,
+    /// so that each game is tested only once for all these lists.
     ///
-    /// Returns `true` if an index has such a long list. Does nothing and returns `false` if stored sums of results can
-    /// answer the query.
+    /// Returns `true` if the list is long in at least one index. Does nothing and returns `false` if stored sums of
+    /// results can answer the query, because single games are then not filtered.
     pub(super) fn precompute_long(&self, subject: ListKey) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {
@@ -258,9 +258,9 @@ impl<'a> SourceFilter<'a> {
         Some(&self.precomputed.get()?[ids])
     }
 
-    /// Returns two values: whether game `id` passes the filter if the player of the query is White, and whether it
-    /// passes if the player is Black. Both can be `true` if both names in the game match. Both are `false` if the query
-    /// names no player.
+    /// Returns whether game `id` passes the filter if the player of the query must have White, and whether it passes if
+    /// this player must have Black. Both values can be `true` if the names of both players match. Both are `false` if
+    /// the query names no player.
     pub(super) fn colors(&self, id: usize) -> [bool; 2] {
         let players = self
             .players
@@ -271,9 +271,8 @@ impl<'a> SourceFilter<'a> {
         })
     }
 
-    /// Returns `true` if game `id` passes in a query without a color. The game must pass with the player as White or
-    /// with the player as Black. If both names in the game match the filter by player, the player is White in such a
-    /// query.
+    /// Returns `true` if game `id` passes in a query that does not restrict the player's color. If the names of both
+    /// players match the filter by player, the game must pass with White as the player.
     pub(super) fn admits_without_color(&self, id: usize) -> bool {
         self.players.as_ref().is_none_or(|players| {
             players.player.is_none()
@@ -562,8 +561,8 @@ fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
 }
 
 /// Returns a bit set of the ids of all games in `source` in which the player of the filters has the required color. If
-/// the filters name only an opponent, returns the opponent's games instead. The ids are read from the lists that the
-/// index stores for each player.
+/// the filters name only an opponent, returns the ids of the opponent's games instead. The ids are read from the lists
+/// that the index stores for each player.
 ///
 /// Returns `None` if the filters name neither a player nor an opponent. Also returns `None` if a name needs to match
 /// only in part, because the index has lists only for whole names.

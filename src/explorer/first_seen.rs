@@ -61,9 +61,10 @@ impl Visits {
     }
 }
 
-/// Returns the first day that `date` can mean, as a date number (see [`date_number`]). If the year is unknown, the
-/// result is later than every day. Callers pass the result to [`FirstSeen`], which then ignores games that may have
-/// been played on this day or later. An unknown year excludes no game with a known date.
+/// Returns the earliest day on which a game with the date `date` may have been played, as a date number (see
+/// [`date_number`]). If the year is unknown, the result is later than every day. Callers pass the result to
+/// [`FirstSeen`], which then ignores games that may have been played on this day or later. An unknown year excludes no
+/// game with a known date.
 pub(crate) fn first_day(date: Date) -> u32 {
     match date.year() {
         Some(_) => earliest(date_number(date)),
@@ -103,12 +104,12 @@ impl FirstSeen<'_> {
     }
 
     /// Calls `new` for each probe in `probes` whose position is new, which means that no game has reached it. If
-    /// `before` is given, it is called with a probe and returns a day as a date number. For this probe, only games
-    /// count that were certainly played before this day.
+    /// `before` is given, it is called with a probe and returns a day as a date number. The position of this probe is
+    /// new if no game that was certainly played before this day has reached it.
     ///
     /// `probes` must be sorted by `subject`, so that each page of the index (an entry that contains the lists of
-    /// several positions) is read only once. Only the first index of the explorer is searched, because an explorer that
-    /// is opened for this lookup has only one.
+    /// several positions) is read only once. Searches only the first index of the explorer. This is enough, because the
+    /// callers of this function open explorers with a single index.
     ///
     /// # Errors
     ///
@@ -150,9 +151,9 @@ impl FirstSeen<'_> {
         })
     }
 
-    /// Returns the day by which at least one game in `list` had certainly been played, as a date number. This day is
-    /// the minimum of the last days that the dates of the games can mean, because dates may have unknown parts.
-    /// `subject` is the key of the list, by which the result is cached if the list is long.
+    /// Returns the day by which at least one game in `list` had certainly been played, as a date number. A date with
+    /// unknown parts may mean several days, and the latest of them counts. The result is the minimum of these days over
+    /// all games. If the list is long, the result is cached under the key `subject` of the list.
     fn first_day(&self, source: &OpenIndex, subject: ListKey, list: &List<'_>) -> Result<u32> {
         if list.chunked.is_some() {
             if let Some(day) = task::lock(&self.first_days).get(&subject) {
@@ -170,9 +171,9 @@ impl FirstSeen<'_> {
         Ok(first)
     }
 
-    /// Returns a summary of the games that reached the position with the key `subject`, including games that ended
-    /// there. If `before` is given, it is a day as a date number (see [`date_number`]), and the summary contains only
-    /// games that were certainly played before this day.
+    /// Returns a summary of the games that reached the position with the key `subject`, including games that ended in
+    /// this position. `before` is a day as a date number (see [`date_number`]). If it is given, the summary contains
+    /// only games that were certainly played before this day.
     ///
     /// # Errors
     ///

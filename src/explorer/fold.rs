@@ -26,21 +26,22 @@ use crate::{
     position::{BookMove, Variant},
 };
 
-/// The maximum number of parts of a list of games that are filtered on the calling thread alone. Such a list has
-/// up to about half a million games. Waking another thread can take longer than filtering these games if the
-/// machine is busy.
+/// The maximum number of parts of a list of games that the calling thread filters alone. A list with so many parts
+/// contains up to about half a million games. On a busy machine, waking another thread can take longer than filtering
+/// these games.
 const MAX_SERIAL_PARTS: usize = 32;
 
-/// The minimum number of parts of a list of games that a thread filters as one task.
+/// The minimum number of parts of a list of games that a thread filters as one task, so that starting the task takes
+/// little time compared with the filtering.
 const MIN_PARTS_PER_THREAD: usize = 16;
 
 /// The factor that decides whether a part of a list of games is sparse. A part with `n` games is sparse if they are
-/// spread over a range of more than `n * SPARSE_FACTOR` ids. Its games are filtered one by one, because scanning whole
-/// columns would take longer.
+/// spread over a range of more than `n * SPARSE_FACTOR` ids. The games of a sparse part are filtered one by one,
+/// because scanning the columns of all games in the range would take longer.
 const SPARSE_FACTOR: usize = 4;
 
-/// The kind of rows that a [`Collector`] accepts instead of single games. A row is the stored sum of the results
-/// of one move over many games, so these games need not be read.
+/// The kind of rows that a [`Collector`] accepts instead of single games. A row is the stored sum of the results of one
+/// move over many games. If a row is accepted, its games need not be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AcceptedRows {
     /// No rows, because the answer is about single games. Sources of counts are skipped.
@@ -56,8 +57,8 @@ pub(super) enum AcceptedRows {
 /// results to the collector. A result is either a single game or a row, which is a stored sum over many games.
 pub(super) trait Collector: Send {
     /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of one move, and
-    /// replaces the single games that it contains. All collectors that take part in one query must return the same
-    /// kind. By default, no rows are accepted.
+    /// replaces the single games that it contains. By default, no rows are accepted. All collectors of one call of
+    /// [`fold`] must return the same kind.
     fn accepted_rows(&self) -> AcceptedRows {
         AcceptedRows::None
     }
@@ -81,16 +82,16 @@ pub(super) trait Collector: Send {
         games: &PassingGames<'_>,
     );
 
-    /// Records that the position of the query is missing in the index `_source`, which contains counts. By default,
-    /// does nothing.
+    /// Records that the index `_source`, which contains counts, does not contain the position of the query. The counts
+    /// may be incomplete in this case. By default, does nothing.
     fn note_missing(&mut self, _source: &OpenIndex) {}
 
     /// Adds the results of `other`, a collector that ran on another thread, to this collector.
     fn join(&mut self, other: Self);
 }
 
-/// The games in one part of a position's list of games that pass the filters. They include games that end in this
-/// position.
+/// The games that pass the filters, from one part of the list of games that an index stores for a position. They
+/// include games that end in this position.
 pub(super) struct PassingGames<'a> {
     /// The distinct moves that were played in the position in the games of this part.
     pub moves: &'a [BookMove],
@@ -104,15 +105,15 @@ impl PassingGames<'_> {
         self.games.len() as u64
     }
 
-    /// Returns an iterator over the games. An item is the id of a game and the move that was played in the position to
-    /// which the list belongs. The move is [`BookMove::NONE`] if the game ends in this position.
+    /// Returns an iterator over the games. An item is a pair: the id of a game, and the move that was played in the
+    /// position. The move is [`BookMove::NONE`] if the game ends in the position.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (u32, BookMove)> {
         let games = self.games.iter();
         games.map(|(id, number)| (*id, self.moves[*number as usize]))
     }
 
-    /// Returns an iterator over those games that do not end in the position to which the list belongs. An item is the
-    /// id of a game and its data. `source` is the index that contains the games.
+    /// Returns an iterator over the games that continue after the position. An item is a pair: the id of a game, and
+    /// the date, ratings and traits of this game. `source` is the index that contains the games.
     pub(super) fn continuing(
         &self,
         source: &OpenIndex,
@@ -122,12 +123,12 @@ impl PassingGames<'_> {
     }
 }
 
-/// Collects all results of a position that pass the filters, and returns the collector that contains them. The results
-/// are single games or stored sums.
+/// Passes all results of a position that pass the filters to a collector, and returns this collector. A result is
+/// either a single game or a stored sum over many games.
 ///
-/// `subjects` are the keys under which indexes may store the position. An index of games uses only the first key,
-/// and an index of counts may use any of them. `new` creates an empty collector. A long list is processed on
-/// several threads, each with a collector of its own.
+/// `subjects` are the keys under which an index may store the position. An index of games uses only the first key, and
+/// an index of counts may use any of them. `new` creates an empty collector. If a list of games is long, several
+/// threads process it, each with a collector of its own.
 ///
 /// # Errors
 ///

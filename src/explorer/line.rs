@@ -115,11 +115,11 @@ impl Line {
         self.positions.iter().rev().find_map(openings::name_of)
     }
 
-    /// Returns the number of this line's moves after which it reaches the last position of `other`. Returns `None` if
+    /// Returns the number of half-moves after which this line reaches the last position of `other`. Returns `None` if
     /// this line does not reach that position.
     ///
     /// If this line begins with all moves of `other`, returns the number of moves of `other`. Otherwise, if this line
-    /// reaches the position several times, the last time counts.
+    /// reaches the position several times, returns the number for the last time.
     pub fn ply_of(&self, other: &Line) -> Option<usize> {
         let key = |pos: &VariantPosition| Keyed::new(pos.clone()).identity();
         let is_same = |pos| self.variant == other.variant && key(pos) == key(other.position());

@@ -89,8 +89,8 @@ impl OpenIndex {
     }
 
     /// Returns the threshold for rare positions in an index of counts. Positions in which fewer moves than this number
-    /// were counted were removed from the counts. Returns `None` if no positions were removed, or if this is an index
-    /// of games.
+    /// were played, added up over all games, were removed from the counts. Returns `None` if no positions were removed,
+    /// or if this is an index of games.
     pub(super) fn min_game(&self) -> Option<u64> {
         let counted = self.counted.as_ref()?;
         Some(counted.min_game).filter(|fewest| *fewest > 1)

@@ -254,8 +254,8 @@ impl Collector for OpeningTallies {
     }
 }
 
-/// Returns the color that the player of the query has in game `id`. Returns White if the query names no player, in
-/// which case `of_player` is `false`.
+/// Returns the color of the player whose score is counted in game `id`. This is the player whom the query names or, if
+/// it names no player, White. `of_player` says whether the query names a player.
 fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     match of_player {
         true => filter.player_of(id as usize),
@@ -305,7 +305,8 @@ pub(super) fn opening_table(
 }
 
 /// Adds up the player's scores in all games that pass the filters and were played by the same rules as `line`, whatever
-/// positions these games reached. If the query names no player (`of_player` is `false`), adds up the scores of White.
+/// positions these games reached. `of_player` says whether the query names a player. If it does not, adds up the scores
+/// of White.
 fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
     let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
         if line.variant().is_played_like(variant) {

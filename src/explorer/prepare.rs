@@ -28,20 +28,21 @@ use crate::{
 /// year of the opponent's last game is at most `RECENT_YEARS`.
 const RECENT_YEARS: u16 = 2;
 
-/// The minimum number of games in which the player must have played a move, so that the move can be used as an answer.
-/// Moves of the player's repertoire can be used even if the player has not played them.
+/// The minimum number of games in which the player must have played a move, so that the move counts as the player's
+/// answer to a move of the opponent. Moves of the player's repertoire count even if the player has never played them.
 const MIN_ANSWER_GAMES: u64 = 5;
 
-/// The minimum number of the player's games in a line for calculating an expected loss of points. A line with fewer
-/// games is listed as a line to prepare only if the player has no answer to it.
+/// The minimum number of the player's games in a line from which an expected loss of points is calculated, because
+/// fewer games say little. A line with fewer games is listed as a line to prepare only if the player has no answer to
+/// it.
 const MIN_SCORED_GAMES: u64 = 10;
 
 /// The minimum expected loss of points. A line with a smaller loss is listed as a line to prepare only if the player
 /// has no answer to it.
 const MIN_LISTED_LOSS: f64 = 0.005;
 
-/// The minimum probability of a likely gap. A gap is a line to which the player has no answer. Likely gaps come first
-/// in the list of lines to prepare.
+/// The minimum probability with which a gap counts as likely. A gap is a line to which the player has no answer. Likely
+/// gaps come first in the list of lines to prepare.
 const LIKELY_GAP_CHANCE: f64 = 0.1;
 
 /// The maximum number of lines that the list of lines to prepare contains because they are gaps. A gap is a line to
@@ -593,7 +594,7 @@ impl Preparing<'_> {
         Ok(listed)
     }
 
-    /// Returns the opponent's games that reached the end of a line.
+    /// Returns the results of the opponent's games that reached the last position of `line`.
     fn their_games(&self, line: &PreparedLine) -> Result<TheirGames> {
         let mut pos = self.query.line.position().clone();
         for uci in &line.play {

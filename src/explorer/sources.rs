@@ -36,9 +36,10 @@ impl Sources {
         last.map_or(0, |last| last.first + last.games())
     }
 
-    /// Returns the threshold for rare positions. Positions in which fewer moves than this number were counted were
-    /// removed from the counts of the selected sources. If the sources have different thresholds, returns the largest
-    /// one. Returns `None` if no positions were removed. Implements [`Explorer::min_game`](super::Explorer::min_game).
+    /// Returns the threshold for rare positions. Positions in which fewer moves than this number were played, added up
+    /// over all games, were removed from the counts of the selected sources. If the sources have different thresholds,
+    /// returns the largest one. Returns `None` if no positions were removed. Implements
+    /// [`Explorer::min_game`](super::Explorer::min_game).
     pub(super) fn min_game(&self, filters: &Filters) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()
@@ -233,8 +234,8 @@ impl NeedsGames {
         }
     }
 
-    /// Converts this reason to an error. The error names the path of the index, where the displayed reason contains the
-    /// name of the source.
+    /// Converts this reason to an error. The message of the error names the path of the index. The
+    /// [`Display`](fmt::Display) form of the reason names the source instead.
     fn error(&self) -> Error {
         let problem = format!(
             "this index contains only counts, but games are needed for {}: use an index that make-book --explorer \

@@ -234,7 +234,8 @@ impl MoveTally {
     }
 
     /// Adds the games of `row` to the results of the move. `row` is a stored sum over games in which the move was
-    /// played. `first` is the number of the first game in the index that contains the row.
+    /// played. `first` is the number of the first game in the index that contains the row. It is added to the game id
+    /// in the row to get a game number.
     fn add_row(&mut self, row: &ResultRow, first: u64) {
         self.results.add_all(row.games);
         self.ratings.sum += row.ratings;
@@ -307,7 +308,7 @@ impl PositionTally {
         Ok(tally)
     }
 
-    /// Creates a collector for `query` without games.
+    /// Creates a collector for the results that answer `query`. It contains no games yet.
     fn empty(query: &Query) -> PositionTally {
         PositionTally {
             moves: FxHashMap::default(),

@@ -33,8 +33,8 @@ enum NameRole {
     Event,
 }
 
-/// The names of players in the games that the filters by player and by opponent in [`Filters`] match. The names with
-/// the most games come first.
+/// The player names that match the filters by player and by opponent in [`Filters`]. Only names that occur in games are
+/// included. The names with the most games come first.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MatchedNames {
     /// The names that the filter by player matches, at most 100. Empty if there is no such filter.
@@ -63,7 +63,8 @@ impl fmt::Display for UnknownName {
 }
 
 /// Looks for a filter by player, opponent or event that no game can pass, because none of its names occurs in any game.
-/// Returns a description of the first name in the first such filter, or `None` if there is no such filter. Implements
+/// Returns a description of the first name in the first such filter, or `None` if there is no such filter. The search
+/// is cancelled, and fails, when `should_continue` returns `false`. Implements
 /// [`Explorer::unknown_name_while`](super::Explorer::unknown_name_while).
 pub(super) fn unknown_name(
     sources: &Sources,
@@ -80,7 +81,7 @@ pub(super) fn unknown_name(
     Ok(None)
 }
 
-/// Returns all names in the filters that occur in no game. Implements
+/// Returns a description of each name in the filters that occurs in no game. Implements
 /// [`Explorer::unknown_names`](super::Explorer::unknown_names).
 pub(super) fn unknown_names(sources: &Sources, filters: &Filters) -> Result<Vec<UnknownName>> {
     let search = NameSearch::new(sources, filters, &|| true);
