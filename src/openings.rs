@@ -101,8 +101,8 @@ impl OpeningNumber {
     }
 }
 
-/// Returns the opening of a game, which is that of the last position in the game that has a name. The order of the
-/// moves does not matter.
+/// Returns the opening of a game: the opening of the last position in the game that has a name. The order of the moves
+/// that led to this position does not matter.
 ///
 /// `identities` yields the [identities](crate::position::identity) of the game's positions, from the first to the last.
 /// Returns 0 if no position has a name, or if the variant does not share the opening names of standard chess.
@@ -186,7 +186,8 @@ pub struct UnknownOpening {
     nearest: Vec<String>,
 }
 
-/// Returns the end of the message about an unknown opening. `nearest` contains similar names.
+/// Returns the end of the error message about an unknown opening. It suggests the similar names in `nearest` or, if
+/// there are none, says what an opening filter may contain.
 fn advice(nearest: &[String]) -> String {
     match did_you_mean(nearest) {
         empty if empty.is_empty() => {
@@ -327,8 +328,8 @@ fn of_standard_chess(pos: &VariantPosition) -> Option<Chess> {
 
 /// Parses the table of opening names now, instead of at the first lookup.
 ///
-/// Call this function before the process forks. If another thread parses the table during the fork, the child process
-/// waits for this thread forever, because it does not exist there.
+/// Call this function before the process forks. If another thread parsed the table during the fork, the child process
+/// would wait forever for the table, because the thread does not exist in the child process.
 pub fn load() {
     plain_names();
 }

@@ -115,7 +115,8 @@ impl<'a> FractionalProgress<'a> {
         self.reported = steps;
     }
 
-    /// Marks the whole operation as completed.
+    /// Reports that the operation is complete. All of its steps then count as completed, even if the portions that
+    /// [`add`](FractionalProgress::add) has reported are less than 1.
     pub(crate) fn finish(&mut self) {
         self.add(1.0);
     }

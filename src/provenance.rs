@@ -145,8 +145,8 @@ impl fmt::Display for Pruned {
 }
 
 impl Pruned {
-    /// Adds the numbers of `other`, which were dropped from different counts. The minimum number of moves becomes the
-    /// larger of the two minimums.
+    /// Adds the numbers of `other`, which describe what pruning has dropped from other counts. The minimum number of
+    /// half-moves becomes the larger of the two minimums.
     pub(crate) fn add(&mut self, other: Pruned) {
         self.min_game = self.min_game.max(other.min_game);
         self.positions += other.positions;

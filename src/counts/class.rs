@@ -43,8 +43,8 @@ const MONTH_VALUES: u32 = 13;
 /// than 2^16. A record can thus store their sum in 16 bits.
 const MAX_GAMES_PER_RECORD: u64 = 16;
 
-/// A bit mask for the fields in which records must be equal to be added up: all fields except the number of games and
-/// the sum of the ratings.
+/// A bit mask that selects all fields of a record except the number of games and the sum of the ratings. Records that
+/// are equal in the selected fields are added up.
 const SAME_CLASS_MASK: u128 = !0 << 20;
 
 /// The class of a half-move: the speed, rating group and month of its game. A property is 0 if counts are not grouped
@@ -64,7 +64,8 @@ pub struct CountClass {
     pub book_only: bool,
 }
 
-/// The sum and the number of the ratings of the players who played a move. Unknown ratings are left out.
+/// The sum of the ratings of the players who played a move, and the number of these ratings. Unknown ratings are left
+/// out.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Ratings {
     /// The sum of the ratings.

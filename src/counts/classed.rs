@@ -36,9 +36,9 @@ const MAX_BUFFERED_ROWS: usize = 1 << 16;
 /// bounds the memory. The games of fifty years have fewer than 80,000 classes.
 const MAX_CLASSES_PER_MOVE: usize = if cfg!(test) { 1 << 12 } else { 1 << 17 };
 
-/// The largest counts directory, in rows, that may lack rows for the ends of games if other inputs contain such rows. A
-/// small directory may lack them by chance. A larger directory without them was written by a program that does not
-/// count the ends of games, so it must not be merged with the other inputs.
+/// The number of rows above which a counts directory must contain rows for the ends of games if other inputs of the
+/// merge contain such rows. A smaller directory may lack them by chance. A larger directory without them was written by
+/// a program that does not count the ends of games, so it must not be merged with the other inputs.
 const MAX_ROWS_WITHOUT_ENDS: u64 = 10_000;
 
 /// Several counts directories, which are merged while they are read. Each contains Parquet files with the results of
@@ -130,8 +130,8 @@ impl ClassedCounts {
     /// counts to be merged with those of the directories: the counts of games that were read in the same run of
     /// `make-book`.
     ///
-    /// A shard is a 256th of the range of keys. Directories are sorted by keys as signed numbers. Therefore `shards`
-    /// must not contain both keys below 2^63 and keys from 2^63 on.
+    /// A shard is a 256th of the range of keys. `shards` must not contain keys on both sides of 2^63: directories are
+    /// sorted by keys as signed numbers, so keys from 2^63 on come before all other keys.
     ///
     /// # Errors
     ///
@@ -217,8 +217,8 @@ impl ClassedCounts {
         rows.drain(..).try_for_each(|row| f(&row))
     }
 
-    /// Returns the path for errors that concern several counts directories: the path of the first one, or `counts` if
-    /// there is none.
+    /// Returns the path that is named by errors about several counts directories together: the path of the first
+    /// directory, or `counts` if there are no directories.
     fn path(&self) -> &Path {
         let directory = self.directories.first();
         directory.map_or("counts".as_ref(), |(directory, ..)| directory.path())
@@ -311,8 +311,9 @@ impl ClassedCounts {
     /// Returns an error if the number of rows that were read from a file differs from the number in its metadata or
     /// in `counts.json`.
     ///
-    /// Also returns an error if a directory of more than 10,000 rows contains no row without a move, but other inputs
-    /// do. A row without a move counts games that ended in its position.
+    /// Also returns an error if other inputs contain rows for the ends of games, but a directory of more than 10,000
+    /// rows does not. The program that wrote this directory did not count the ends of games, so the merged counts would
+    /// be wrong.
     pub(crate) fn check_read(&self) -> Result<()> {
         self.games.store(0, Relaxed);
         self.ratings.store(0, Relaxed);

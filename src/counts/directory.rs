@@ -176,8 +176,8 @@ impl CountsDirectory {
         self.starts.as_ref()
     }
 
-    /// Estimates how many bytes of memory are needed to parse the metadata of one Parquet file in the directory.
-    /// Returns the largest estimate for any file.
+    /// Estimates how many bytes of memory are needed to parse the metadata of any one of the Parquet files in the
+    /// directory: the largest of the estimates for the single files.
     ///
     /// # Errors
     ///
@@ -384,10 +384,10 @@ impl Part {
         self.read_file(|file| read_starts(file, &mut f))
     }
 
-    /// Opens the file, passes it to `read`, and checks that it matches its entry in `counts.json`. `read` must return
-    /// two numbers: the rows and the half-moves, or the rows and the games for the file of starting positions. These
-    /// numbers and the checksum are compared with the entry. Returns the second number. If `read` returns an inner
-    /// error, returns this error unchanged.
+    /// Opens the file, decodes it with `read`, and checks that it matches its entry in `counts.json`: the checksum, and
+    /// the two numbers that `read` returns. These are the numbers of rows and half-moves or, for the file of starting
+    /// positions, the numbers of rows and games. Returns the second number. An error in the inner result of `read`
+    /// comes from the caller's own function and is returned unchanged.
     fn read_file(
         &self,
         read: impl FnOnce(&ParquetFile) -> Result<Result<(u64, u64)>, CountsError>,

@@ -29,8 +29,9 @@ const BUCKET_SIZE_IN_FILE: u64 = 256;
 
 /// An index of sorted counts that finds the moves of a position by the position's key.
 ///
-/// Keys are uniformly distributed, so the leading bits of a key nearly determine where its records are. A table
-/// contains the index of the first record for each combination of leading bits.
+/// Keys are uniformly distributed, so only a few records have keys with the same leading bits. A table contains the
+/// index of the first record for each combination of leading bits. A look-up searches only the records with the same
+/// leading bits as its key.
 #[derive(Debug)]
 pub(crate) struct Finder<'a> {
     pub(super) counts: &'a Counts,
@@ -56,9 +57,9 @@ pub(super) struct ShardBuckets {
     pub(super) positions: u64,
 }
 
-/// A range of the sorted records in one shard, in which the records of the position with the key `key` are searched
-/// for. If the position was counted, the range contains all of its records. A shard contains a 256th of the range of
-/// keys.
+/// A range of the sorted records of one shard. A look-up searches this range for the records of the position with the
+/// key `key`. If the position was counted, the range contains all of its records. A shard contains a 256th of the range
+/// of keys.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RecordRange {
     key: u64,
@@ -185,9 +186,9 @@ impl Finder<'_> {
         self.to_records(self.bucket_range(key))
     }
 
-    /// Returns the number of the bucket in which the records of `key` are, if there are any. The number is returned as
-    /// a range with one element, which [`to_records`](Finder::to_records) converts to the range of the records in the
-    /// bucket. A bucket contains the records of a shard whose keys have the same leading bits.
+    /// Returns the number of the bucket that contains all records with the position key `key`, if there are any. The
+    /// number is returned as a range of one bucket. [`to_records`](Finder::to_records) converts this range to the range
+    /// of the records in the bucket. A bucket contains the records of a shard whose keys have the same leading bits.
     #[inline]
     pub(super) fn bucket_range(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;

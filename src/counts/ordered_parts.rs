@@ -219,15 +219,15 @@ impl OrderedParts {
     /// Returns a reader of the rows whose position keys are in `shards`. The reader ignores the columns of classes
     /// (speed, rating group and month). A shard is a 256th of the range of keys.
     ///
-    /// Keys are sorted as signed numbers. Therefore `shards` must not contain both keys below 2^63 and keys from 2^63
-    /// on.
+    /// `shards` must not contain keys on both sides of 2^63: the files are sorted by keys as signed numbers, so keys
+    /// from 2^63 on come before all other keys.
     pub(crate) fn rows_of(&self, shards: Range<usize>) -> OrderedRows<'_> {
         self.classed_rows_of(shards, Grouping::default())
     }
 
     /// Returns a reader of the rows whose position keys are in `shards`. The reader also reads the properties of games
     /// in `by`: any of speed, rating group and month. A shard is a 256th of the range of keys. `shards` must not
-    /// contain both keys below 2^63 and keys from 2^63 on.
+    /// contain keys on both sides of 2^63, for the same reason as in [`rows_of`](OrderedParts::rows_of).
     pub(super) fn classed_rows_of(&self, shards: Range<usize>, by: Grouping) -> OrderedRows<'_> {
         let first = |shard: usize| (shard as u64) << (u64::BITS - SHARDS.ilog2());
         let keys = first(shards.start).cast_signed()
@@ -360,10 +360,10 @@ impl<'a> OrderedRows<'a> {
         })
     }
 
-    /// Reads batches until one contains rows in this reader's range of position keys. Calls `take` with each of these
-    /// batches and the indices of its rows in the range. `take` must return the number of half-moves that these rows
-    /// count. Returns the path of the file and the numbers of games and bytes that were read, or `None` at the end of
-    /// the range.
+    /// Reads batches of rows until a batch contains rows in this reader's range of position keys. Calls `take` for each
+    /// batch, with the indices of the batch's rows in the range, which may be none. `take` must return the number of
+    /// half-moves that these rows count. Returns the path of the file, and the numbers of games and bytes in the last
+    /// batch. Returns `None` at the end of the range.
     fn next_with(
         &mut self,
         mut take: impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,

@@ -231,11 +231,12 @@ impl Fold for SumUp {
 }
 
 /// The maximum number of records that one call of [`push`](CountBatch::push) adds to a batch. Results that would need
-/// more records are stored in a separate list.
+/// more records are stored in a separate list instead, so that they take little memory.
 const MAX_RECORDS_PER_PUSH: u64 = 16;
 
-/// The maximum number of moves in [`LargeCounts`]. The results of such a move need more than 16 records and are held in
-/// memory. The largest collections of games have a few thousand such moves.
+/// The maximum number of moves in [`LargeCounts`], a map that is held in memory. It contains only moves with more games
+/// than 16 records can count, which is about half a million. The largest collections of games have a few thousand such
+/// moves.
 const MAX_LARGE_RESULTS: usize = 1 << 18;
 
 /// A batch of results of moves, which can be added to a [`Tally`](super::Tally) in one call. Its size depends on the
@@ -272,8 +273,9 @@ impl CountBatch {
     }
 }
 
-/// The results of the most frequent moves: those whose results would need more than 16 records. A record can count
-/// about 32,000 games. The keys of the map consist of a position key and a move.
+/// The results of the most frequent moves, which have too many games for the records of a [`CountBatch`]: a batch
+/// stores at most 16 records for a move, and each of them can count about 32,000 games. The keys of the map consist of
+/// a position key and a move.
 #[derive(Default, Debug)]
 pub(super) struct LargeCounts(BTreeMap<(u64, u16), Wdl>);
 
@@ -294,7 +296,8 @@ impl LargeCounts {
         self.0.is_empty()
     }
 
-    /// Adds to this map the results in `batch` that are too large for 16 records.
+    /// Adds to this map the results in `batch` that are too large for 16 records, which the batch stores in a separate
+    /// list.
     pub(super) fn extend(&mut self, batch: &CountBatch) {
         for (record, stats) in &batch.large {
             let kind = (record.key(), record.book_move().0);

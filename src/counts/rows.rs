@@ -30,8 +30,8 @@ pub(super) const MAX_TOTAL_GAMES: u64 = i64::MAX as u64;
 /// [`MAX_TOTAL_GAMES`] does not overflow 64 bits.
 pub(super) const MAX_PER_RESULT: u64 = MAX_TOTAL_GAMES / 4;
 
-/// A bound below which the wins, draws and losses of a row are certainly valid. Nearly all rows are below it, so only a
-/// few rows need the exact checks.
+/// A number below which wins, draws and losses are certainly valid. If all three numbers of a row are below it, as in
+/// nearly all rows, the exact checks are skipped.
 const SMALL_RESULT_BOUND: u64 = 1 << 15;
 
 /// The smallest number that is too large to be a move. All moves, including promotions, are encoded as smaller numbers.

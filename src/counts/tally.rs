@@ -194,7 +194,8 @@ impl Counts {
     /// to move, and the moves with their results, in ascending order of the moves. `shard` is the index of the shard,
     /// which is a range of position keys.
     ///
-    /// The required memory depends on the number of moves in a position, but not on the number of their records.
+    /// The required memory depends on the number of moves in a position, but not on how many records store the results
+    /// of these moves.
     ///
     /// # Errors
     ///

@@ -71,7 +71,8 @@ impl Wdl {
     /// Returns the score of the side to move, from 0 to 1. The score is the share of the points that this side won; a
     /// draw counts as half a point. Returns 0 if there are no games.
     ///
-    /// The score is rounded as in Polyglot, so that a limit such as 60 percent selects the same moves.
+    /// The score is rounded in the same way as in Polyglot, so that a minimum score such as 60 percent selects the same
+    /// moves as in Polyglot.
     pub fn score(self) -> f64 {
         if self.games() == 0 {
             return 0.0;

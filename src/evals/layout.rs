@@ -35,9 +35,9 @@ use crate::{
 /// The size of a record in bytes. A record contains a position and its evaluation.
 pub(super) const RECORD_SIZE: usize = 44;
 
-/// The first bytes of a store of evaluations: eight zero bytes, and the name and the version of the format. They are as
-/// long as a record. The zero bytes are where a record has its position key, so that these bytes sort before all
-/// records.
+/// The first bytes of a store of evaluations: eight zero bytes, and the name and the version of the format. Together
+/// they are as long as a record. The zero bytes are at the offset of the position key in a record, so that the first
+/// bytes sort before all records.
 pub(super) const FIRST_BYTES: [u8; RECORD_SIZE] = {
     let text = b"polybook evals 2";
     let mut start = [0; RECORD_SIZE];
@@ -71,8 +71,8 @@ pub(super) struct Footer {
 }
 
 impl Footer {
-    /// Creates the footer of a store of `evaluations` records. `records` is the checksum of all records. `origins`
-    /// lists the names of the sources of evaluations, such as engines.
+    /// Creates the footer of a store of evaluations. `evaluations` is the number of records, and `records` is the
+    /// checksum of all records. `origins` lists the names of the sources of evaluations, such as engines.
     pub(super) fn new(evaluations: u64, records: Checksum, origins: &[String]) -> Footer {
         Footer {
             evaluations,

@@ -43,8 +43,8 @@ impl LineFormat {
     }
 }
 
-/// Reads the evaluations in `text`, a batch of lines in the format `format`. Stores `origin`, the number of the source
-/// of these evaluations, in each of them. Skips empty lines and comments, which begin with `#`.
+/// Reads the evaluations in `text`, a batch of lines in the format `format`. Stores `origin`, the number of their
+/// source, in the evaluations. Skips empty lines and comments, which begin with `#`.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
@@ -81,8 +81,8 @@ const CE_MATE_BASE: i64 = 32768;
 /// The maximum number of moves to a mate that the EPD operation `ce` can express.
 const MAX_MATE_MOVES: i64 = 383;
 
-/// Reads an evaluation from `line`, an EPD. Stores `origin`, the number of its source, in the evaluation. Returns
-/// `None` if the EPD contains no evaluation. The error message says what cannot be read.
+/// Reads an evaluation from `line`, an EPD. Stores `origin`, the number of the evaluation's source, in the record.
+/// Returns `None` if the EPD contains no evaluation. The error message says what cannot be read.
 fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let (pos, operations) = split_epd(line)?;
     let score = match (number(operations, "dm")?, number(operations, "ce")?) {
@@ -224,7 +224,7 @@ struct LichessLineScore {
 
 /// Reads a line of the evaluations file that Lichess publishes. Returns the position with its deepest evaluation, or
 /// `None` if the line contains no evaluation. The score is that of the first variation, which is the best one. Stores
-/// `origin`, the number of its source, in the evaluation. The error message says what cannot be read.
+/// `origin`, the number of the evaluation's source, in the record. The error message says what cannot be read.
 fn of_lichess(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     let line: LichessLine<'_> = serde_json::from_str(line).map_err(|err| err.to_string())?;
     let pos = from_text(Some(&line.fen), None).map_err(problem_of)?;

@@ -135,8 +135,8 @@ impl MakeEvals {
     }
 
     /// Reads the inputs, and writes the evaluations to `out` in the format `format`. Replaces an old file at `out` only
-    /// when the output is complete. Does not use the engine. To evaluate positions with it, use
-    /// [`claim`](MakeEvals::claim) and [`finish`](ClaimedEvals::finish) instead.
+    /// when the output is complete. Does not evaluate positions with the engine; [`claim`](MakeEvals::claim) and
+    /// [`finish`](ClaimedEvals::finish) do.
     ///
     /// # Errors
     ///

@@ -47,7 +47,8 @@ pub(super) fn contains_evals(path: &Path) -> Result<bool> {
     }
 }
 
-/// A writer that writes evaluations to a Parquet file. They must be written in ascending order of their position keys.
+/// A writer that writes evaluations to a Parquet file. The evaluations must be written in ascending order of their
+/// position keys.
 pub(super) struct ParquetWriter {
     file: TableWriter<BufferedFile>,
     /// The rows of the current row group.

@@ -10,7 +10,7 @@ use crate::{
     storage::output::{BufferedFile, Finished},
 };
 
-/// A writer of evaluations to an output in one format.
+/// A writer that writes evaluations to an output. Each implementation writes one format.
 pub(super) trait EvalsWriter: Send {
     /// Writes the evaluation in `record`. Evaluations must be written in ascending order of their position keys.
     /// `origins` lists the names of the sources of evaluations. `record` contains the index of its source in this list.

@@ -308,7 +308,8 @@ impl MoveSource {
         Ok(None)
     }
 
-    /// Creates a source of moves from the games of `explorer` that pass `filters`.
+    /// Creates a source of the moves that were played in games of the variant `variant` in `explorer`. Only games that
+    /// pass `filters` count.
     pub fn filtered(explorer: &Arc<Explorer>, variant: Variant, filters: &Filters) -> MoveSource {
         MoveSource::without_file(
             Kind::Filtered(Arc::clone(explorer), variant, Box::new(filters.clone())),

@@ -147,8 +147,9 @@ impl Walk<'_> {
     /// before it, times the share of the move. `progress` advances with each path that ends. `answer` returns the moves
     /// of the repertoire's side.
     ///
-    /// Returns `true` if the computation must be repeated, because a position got an answer only when it was reached
-    /// again. The probability with which it was reached before is then missing from the positions after it.
+    /// Returns `true` if the computation must be repeated. This is the case if `answer` returned no moves when a
+    /// position was first reached, but returned moves when the position was reached again with a higher probability.
+    /// The positions after it then lack the probability of the first visit.
     fn propagate(
         &self,
         graph: &mut ReachGraph,

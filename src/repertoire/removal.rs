@@ -307,8 +307,8 @@ impl Writer<'_> {
         self.out.push(b')');
     }
 
-    /// Copies the part `range` of the game's text to the output, with a space before it if it would otherwise be joined
-    /// to the last word.
+    /// Copies the part `range` of the game's text to the output. If the part would otherwise be joined to the last word
+    /// of the output, writes a space first.
     fn put(&mut self, range: Range<usize>) {
         let mut part = &self.text[range.clone()];
         // Two line breaks around a skipped part would become a blank line, which ends a game for some programs.
@@ -337,7 +337,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a space, unless the last byte of the output is a blank or an opening parenthesis.
+    /// Writes a space, unless the output ends with white space or an opening parenthesis.
     fn separate(&mut self) {
         let last = self.out.last();
         if last.is_some_and(|last| !last.is_ascii_whitespace() && *last != b'(') {
@@ -345,8 +345,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Prepares the output for the text after the moves of a game, which begins with the byte `next`. Removes spaces at
-    /// the end of the output, and writes a single space if that text does not begin with white space.
+    /// Prepares the output for the text that follows the moves of a game. `next` is the first byte of that text.
+    /// Removes spaces at the end of the output, and writes a single space if `next` is not white space.
     fn begin_rest(&mut self, next: Option<&u8>) {
         self.trim();
         if next.is_some_and(|next| !next.is_ascii_whitespace()) {

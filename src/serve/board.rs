@@ -15,8 +15,8 @@ use crate::{
     position::{BookMove, Variant, fen_of, move_number, read_move, san, uci},
 };
 
-/// Facts about a position that follow from the rules of chess, which the web page does not know: the FEN, the legal
-/// moves, and whether the side to move is in check.
+/// Facts about a position that follow from the rules of chess: the FEN, the legal moves, and whether the side to move
+/// is in check. The server computes them because the web page does not know the rules.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct PositionRules {
     /// The FEN of the position after the line.

@@ -264,7 +264,7 @@ impl AppState {
     }
 
     /// Plans the book that a request asks for. The format of the book is PGN if `as_pgn` is `true`, otherwise Polyglot.
-    /// Setting `stop` cancels the search for unknown names in the filters.
+    /// Setting `stop` cancels the check whether all names in the filters occur in games.
     fn plan(
         &self,
         filters: &Filters,
@@ -334,12 +334,13 @@ impl AppState {
 
     /// Creates a run of `make-book` that counts the games that pass the filters, up to `depth` half-moves of each game.
     /// `parameters` contains the requested variant. Appends the equivalent options of `make-book` to `words`, the
-    /// command that the web page shows. Setting `stop` cancels the search for unknown names in the filters.
+    /// command that the web page shows. Setting `stop` cancels the check whether all names in the filters occur in
+    /// games.
     ///
     /// # Errors
     ///
-    /// Returns an error response if there are too many games, or if their files cannot be read again. Also returns an
-    /// error response if `make-book` cannot apply the filters exactly.
+    /// Returns an error response if a name in the filters occurs in no game, if there are too many games, or if their
+    /// files cannot be read again. Also returns an error response if `make-book` cannot apply the filters exactly.
     pub(super) fn counting(
         &self,
         filters: &Filters,

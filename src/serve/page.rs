@@ -119,7 +119,8 @@ impl File {
         (cache_headers(etag), headers, Body::from(body)).into_response()
     }
 
-    /// Returns the text of the file without comments, types and indentation. With them, the response would be 40 % larger.
+    /// Returns the text of the file without comments, JSDoc types and indentation, which would make the response 40 %
+    /// larger.
     fn text(self) -> String {
         let text = String::from_utf8_lossy(self.bytes);
         let mut stripped = String::with_capacity(text.len());

@@ -79,7 +79,7 @@ impl Refusal {
     }
 
     /// Creates an error response with status 421, for a request whose host `host` does not belong to this server. The
-    /// message suggests to allow `name`, the host name in `host`, if there is one.
+    /// message suggests allowing `name`, the host name in `host`, if there is one.
     pub(super) fn misdirected(host: &str, name: Option<&str>) -> Refusal {
         let name = name.unwrap_or("NAME");
         let text = format!(

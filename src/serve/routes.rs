@@ -402,7 +402,8 @@ impl AppState {
 
     /// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that
     /// would pass if the filter had only this value and all other filters were unchanged. `key` contains the path and
-    /// the query string of the request. Setting `stop` cancels the search for unknown names in the filters.
+    /// the query string of the request. If no game passes the filters, the response also names a player or event in the
+    /// filters that occurs in no game; setting `stop` cancels the search for such a name.
     pub(super) fn facets(
         &self,
         key: &CacheKey,
@@ -415,8 +416,8 @@ impl AppState {
     }
 
     /// Answers `/scores`: returns the results of the games that reach a position, separately for each rating group.
-    /// `key` contains the path and the query string of the request. Setting `stop` cancels the search for unknown names
-    /// in the filters.
+    /// `key` contains the path and the query string of the request. If no game passes the filters, the response also
+    /// contains a name in the filters that occurs in no game; setting `stop` cancels the search for such a name.
     pub(super) fn scores(
         &self,
         key: &CacheKey,
@@ -430,7 +431,8 @@ impl AppState {
     }
 
     /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path
-    /// and the query string of the request. Setting `stop` cancels the search for unknown names in the filters.
+    /// and the query string of the request. If no game passes the filters, the response also contains a name in the
+    /// filters that occurs in no game; setting `stop` cancels the search for such a name.
     pub(super) fn openings(
         &self,
         key: &CacheKey,

@@ -32,8 +32,8 @@ pub(crate) enum StoredFile {
     Named(PathBuf, FileStamp),
 }
 
-/// A stamp of a file, which changes if the file is modified or replaced. It consists of two numbers that identify the
-/// file, the size in bytes, and the modification time if it is known.
+/// A value that changes if a file is modified or replaced. It contains three numbers and a time: the two numbers that
+/// identify the file in the file system, its size in bytes, and its modification time if this time is known.
 type FileStamp = ([u64; 3], Option<SystemTime>);
 
 impl StoredFile {

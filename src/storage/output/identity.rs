@@ -152,17 +152,17 @@ fn opened(path: &Path, flags: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// Calls `open`, and calls it again if it fails because another program has replaced `path` in the meantime. `open`
-/// must open several files in the directory `path`, or open the file `path` several times. If `path` is replaced
+/// Calls `open`, and repeats the call as long as `open` fails and another program has replaced `path` in the meantime.
+/// `open` must open several files in the directory `path`, or open the file `path` several times. If `path` is replaced
 /// between two of these steps, `open` gets a mixture of old and new files, which looks damaged.
 pub(crate) fn open_again_if_replaced<T>(path: &Path, open: impl FnMut() -> Result<T>) -> Result<T> {
     read_again_if_replaced(path, open, |_| false)
 }
 
-/// Calls `read`, and calls it again if `path` was replaced in the meantime and `read` failed or returned a result for
-/// which `has_damage` returns `true`. `read` must read several files in the directory `path`, or open the file `path`
-/// several times. If another program replaces `path` between two of these steps, `read` gets a mixture of old and new
-/// files, which looks damaged.
+/// Calls `read` until its result is usable: the call is repeated if another program has replaced `path` in the meantime
+/// and `read` fails or returns a value for which `has_damage` returns `true`. `read` must read several files in the
+/// directory `path`, or open the file `path` several times. If another program replaces `path` between two of these
+/// steps, `read` gets a mixture of old and new files, which looks damaged.
 pub(crate) fn read_again_if_replaced<T>(
     path: &Path,
     mut read: impl FnMut() -> Result<T>,

@@ -107,9 +107,9 @@ const LOCKED_BYTES: u64 = 512;
 /// Returns `true` if another process holds one of SQLite's locks on the file at `path`. Returns `false` if the file
 /// does not exist, or if the file system does not support locks.
 ///
-/// Opens the file and closes it again, which releases all locks that this process holds on the file. This does not harm
-/// a command, because none of its outputs is also one of its inputs. If another thread of this process is reading the
-/// database without its lock, it detects after the last row whether the file was changed.
+/// Opens the file and closes it again, which releases all locks that this process holds on the file. The loss of these
+/// locks is harmless: a command never reads the file that it writes, and a thread that still reads the database checks
+/// after the last row whether the file was changed.
 #[cfg(unix)]
 fn is_locked(path: &Path) -> io::Result<bool> {
     use rustix::{

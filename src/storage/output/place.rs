@@ -207,9 +207,9 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     with_kept(result, kept)
 }
 
-/// Adds a message about each old output that was kept to `result`, the result of a commit. Each element of `kept`
-/// contains the target of an old output, and a message that states where this output is kept. Returns `result`
-/// unchanged if `kept` is empty, and otherwise an error.
+/// Adds messages about old outputs that were kept to `result`, the result of a commit. Each element of `kept` contains
+/// the target of an old output, and a message that states where this output is kept. If `kept` is empty, returns
+/// `result` unchanged. Otherwise, returns an error that contains the messages.
 fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
     kept.into_iter().fold(result, |result, (target, message)| {
         let mut err = match result {
@@ -373,9 +373,9 @@ fn path_of_open(_file: &File) -> io::Result<PathBuf> {
 }
 
 /// Renames an output from `temporary_path` to an unused name next to `target`, and returns this name. Returns `None` if
-/// nothing exists at `temporary_path`. The first choice is the target's name followed by `ending`, then the target's
-/// name followed by `.1` and `ending`, and so on. If all these names exist, the last choice is the temporary name
-/// without the extension that marks it for removal.
+/// nothing exists at `temporary_path`. For the target `book.bin` and the ending `.old`, tries the names `book.bin.old`,
+/// `book.bin.1.old` and so on up to `book.bin.99.old`. If all of them exist, tries the temporary name without its
+/// extension, which would mark the output for removal. If this fails too, the output keeps its temporary name.
 fn keep(temporary_path: &Path, target: &Path, ending: &str) -> Option<Kept> {
     let numbered = (0..100).map(|number| {
         let mut name = target.file_name().unwrap_or_default().to_owned();

@@ -220,8 +220,8 @@ impl Target {
     /// Returns an error if the target is a directory that cannot be renamed. Examples are a mount point, a directory
     /// in a lower layer of an overlay file system, and another user's directory in a shared directory such as `/tmp`.
     ///
-    /// The function tries to rename the target to `trial`, a non-empty directory next to it. POSIX forbids this, but
-    /// the system reports other obstacles first.
+    /// The function tries to rename the target to `trial`, a non-empty directory next to it. POSIX forbids this, so the
+    /// rename fails even if there is no other obstacle. If there is one, the system reports that obstacle instead.
     pub(super) fn refuse_fixed_directory(&self, trial: &Path) -> Result<()> {
         use io::ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
         let problem = match fs::rename(&self.path, trial).map_err(|err| err.kind()) {

@@ -31,7 +31,7 @@ const TEXTS_PER_PREFETCH: usize = 32;
 /// and not the string itself.
 const PREFIX_SIZE: usize = size_of::<[u64; 2]>();
 
-/// The number of bytes of a byte string in the first element of [`TextRef::prefix`].
+/// The number of leading bytes of a byte string that the first element of [`TextRef::prefix`] contains.
 const KEY_SIZE: usize = size_of::<u64>();
 
 /// A reference to a byte string in memory. It contains the location of the string, and its first bytes for quick
