@@ -17,8 +17,9 @@ use crate::{
     position::{Variant, VariantChoice},
 };
 
-/// A batch of index entries that one job has created, in ascending order of keys. It also contains the number of
-/// positions and the number of postings in these entries. A posting records that a game reached a position.
+/// A batch of index entries in ascending order of keys: the result of one of the jobs that threads process in parallel.
+/// It also contains the number of positions and the number of postings in these entries. A posting records that a game
+/// reached a position.
 #[derive(Default, Debug)]
 pub(super) struct EntryBatch {
     pub entries: Entries,
@@ -62,8 +63,8 @@ pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut 
     is_due
 }
 
-/// Calls `make` with each job, and returns the resulting batches in groups, in the order of the jobs. The jobs of a
-/// group run in parallel.
+/// Calls `make` with each job, and returns an iterator over the resulting batches. Each item is a group of batches, in
+/// the order of the jobs. The jobs of a group run in parallel.
 ///
 /// `size_of` returns the size of a job, in any unit. A group contains as many jobs as are needed for a total size of at
 /// least `size`, in the same unit.
@@ -100,8 +101,9 @@ pub(super) fn filled_batches(
     })
 }
 
-/// Creates a group that consists of a single batch. `entries` must not contain entries of positions; they contain, for
-/// example, game records. In the displayed progress, each entry counts as one step.
+/// Creates a group that consists of a single batch. `entries` may contain, for example, game records, but no entries of
+/// positions, because the batch states that it has no positions. In the displayed progress, each entry counts as one
+/// step.
 fn single_batch(entries: Entries) -> Vec<EntryBatch> {
     vec![EntryBatch {
         steps: entries.len() as u64,

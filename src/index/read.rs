@@ -80,8 +80,8 @@ impl Index {
         open_again_if_replaced(path, || Index::open_once(path))
     }
 
-    /// Opens the index at `path`, which another program may replace at the same time. The caller must check whether
-    /// this happened, and then call the function again.
+    /// Opens the index at `path`. Another program may replace the index while this function reads it. The caller must
+    /// check whether this has happened, and if so, call the function again.
     fn open_once(path: &Path) -> Result<Index> {
         if !holds_database(path)? {
             return Err(no_database(path));

@@ -94,8 +94,8 @@ pub fn verify(path: impl AsRef<Path>, meter: &Meter) -> Result<VerifiedIndex> {
     task::caught(|| read_again_if_replaced(path, || verify_once(path, meter), is_damaged))
 }
 
-/// Checks the index at `path`, which another program may replace at the same time. The caller must check whether this
-/// happened, and then call the function again.
+/// Checks the index at `path`. Another program may replace the index while this function reads it. The caller must
+/// check whether this has happened, and if so, call the function again.
 fn verify_once(path: &Path, meter: &Meter) -> Result<VerifiedIndex> {
     let index = Index::open(path)?;
     let sizes = index.database().table_sizes();
@@ -138,9 +138,9 @@ impl VerifiedIndex {
         }
     }
 
-    /// Checks whether `checked` is an error which says that a file is damaged. If it is, adds this error to the faults
-    /// of the index, and returns `Ok`. Otherwise, returns `checked` unchanged. `index` is the path of the index. The
-    /// description of the fault names the damaged file, unless the error is about `index` as a whole.
+    /// Handles the result of checking a file. If `checked` is an error that reports a damaged file, adds this error to
+    /// the faults of the index, and returns `Ok`. Otherwise, returns `checked` unchanged. `index` is the path of the
+    /// index. The description of the fault names the damaged file, unless the error is about `index` as a whole.
     fn file_fault(&mut self, index: &Path, checked: Result<()>) -> Result<()> {
         match checked {
             Err(Error::File {
@@ -537,8 +537,9 @@ impl IndexCheck<'_> {
     }
 
     /// Checks and counts the items of a list or of a chunk of a list. Each item contains the id of a game or the number
-    /// of a name, which must exist. The first id or number must be at least `least`, because ids and numbers ascend
-    /// from chunk to chunk. Returns the value of `least` for the next chunk, or `None` if an id or a number is invalid.
+    /// of a name, which must exist according to `contents`, the description of the index. The first id or number must
+    /// be at least `least`, because ids and numbers ascend from chunk to chunk. Returns the value of `least` for the
+    /// next chunk, or `None` if an id or a number is invalid.
     fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {
@@ -553,8 +554,8 @@ impl IndexCheck<'_> {
     }
 
     /// Checks the chunks of a long list of games, and the list's results by period if the index contains them.
-    /// `subject` is the key of the list, and `chunked` is its description. Returns the number of entries that were
-    /// checked.
+    /// `subject` is the key of the list, `chunked` describes the list, and `contents` describes the index. Returns the
+    /// number of entries that were checked.
     fn chunked_list(
         &mut self,
         subject: ListKey,

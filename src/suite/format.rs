@@ -50,8 +50,8 @@ impl SuiteFormat {
 /// Creates the output file of a suite. An existing file may be replaced if it is empty. A suite of lines may also be
 /// replaced if it has not been changed since polybook wrote it. With `force`, any file may be replaced.
 ///
-/// A suite of positions is not replaced without `force`, because it contains no checksum that would show changes. It
-/// has no checksum because other programs sort and join the lines of such suites.
+/// A suite of positions contains no checksum, so changes to it cannot be detected, and it is replaced only with
+/// `force`. A checksum would get lost, because users sort and combine such files with other programs, such as `sort`.
 ///
 /// # Errors
 ///

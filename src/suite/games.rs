@@ -346,8 +346,8 @@ impl LineEnd {
         }
     }
 
-    /// Adds the line of one game to the group. The lines of all games that played the same moves must be added one
-    /// after the other.
+    /// Adds the opening line of one game, with the result of the game, to the group. Games with equal lines must be
+    /// added one after the other, because only the results of consecutive games are added up.
     fn add(&mut self, game: &CountedLine<'_>) -> Result<()> {
         if self.line != game.bytes {
             self.end_line()?;
@@ -358,8 +358,8 @@ impl LineEnd {
         Ok(())
     }
 
-    /// Ends the open line, which is the line whose games are being added: appends it and the results of its games to
-    /// the field `lines`.
+    /// Ends the open line, which is the line whose games are being added: appends the line and the results of its games
+    /// to the field `lines`.
     fn end_line(&mut self) -> Result<()> {
         let GameStats {
             stats,

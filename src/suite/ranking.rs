@@ -127,12 +127,12 @@ impl<'a> Ranking<'a> {
         Ok(None)
     }
 
-    /// Adds a candidate to the ranking.
+    /// Adds a candidate, from which an entry of the suite may be made, to the ranking.
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file cannot be written, or if the suite would have more than [`MAX_ENTRIES`]
-    /// entries.
+    /// Returns an error if a temporary file cannot be written, or if all candidates become entries of the suite and
+    /// there are now more than [`MAX_ENTRIES`] candidates.
     pub(super) fn add(&mut self, candidate: &Candidate<'_>) -> Result<()> {
         let rank = self.rank(candidate).to_be_bytes();
         let text = candidate.text.as_bytes();

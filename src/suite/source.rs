@@ -203,16 +203,17 @@ impl GamesRange {
         is_one_number: false,
     };
 
-    /// A range that contains no number of games. The first pass of a search uses it, because this pass only determines
-    /// the highest number of games of any line.
+    /// An empty range. The first pass of a search uses it, because this pass finds no lines, but only determines the
+    /// highest number of games of any line.
     const NONE: GamesRange = GamesRange {
         least: u64::MAX,
         ..GamesRange::ALL
     };
 
-    /// Returns the range for the next pass. It ends where this range begins, and contains `next`, the highest number of
-    /// games of any line below this range. To keep the number of passes small, it also contains at least the numbers
-    /// down to seven eighths of the lower end of this range, unless this range is [`GamesRange::NONE`].
+    /// Returns the range for the next pass, which ends where this range begins. `next` is the highest number of games
+    /// of any line below this range. After the empty range [`GamesRange::NONE`], the next range contains only `next`.
+    /// After any other range, it also contains all numbers that are at most an eighth smaller than the lower end of
+    /// this range, which keeps the number of passes small.
     fn after(self, next: u64) -> GamesRange {
         let least = match self.least {
             u64::MAX => next,
@@ -268,9 +269,9 @@ impl<S: Source> LineSearch<'_, S> {
     }
 
     /// Makes one pass of the search, from all starting positions. Finds the lines whose number of games lies in the
-    /// field `band`, the range of this pass. `wanted` is the number of lines that the suite still needs, with which
-    /// [`find_from`](Self::find_from) may end the search from a starting position early. Returns `false` if the pass
-    /// stopped early because the search had extended [`MAX_EXTENDED_LINES`] lines.
+    /// field `band`, the range of this pass. `wanted` is the number of lines that the suite still needs. The search
+    /// from a starting position may end early when it has found so many lines (see [`find_from`](Self::find_from)).
+    /// Returns `false` if the pass stopped early because the search had extended [`MAX_EXTENDED_LINES`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;
         let portion = 1.0 / starts.len() as f64;
@@ -282,11 +283,12 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(true)
     }
 
-    /// Makes one pass of the search from one starting position, `start`. If all lines of the pass have the same number
-    /// of games, stops when `wanted` lines have been found. Further lines would rank below these lines, because such
-    /// lines are ranked by their text, and the search finds them in this order. `start_bytes` are the bytes that
-    /// identify `start` in the ranking. `portion` is the share of this starting position in the displayed progress.
-    /// Returns `false` if the pass stopped early because the search had extended [`MAX_EXTENDED_LINES`] lines.
+    /// Makes one pass of the search from one starting position, `start`. If the range of the pass contains only one
+    /// number of games, stops when `wanted` lines have been found: lines with equal numbers of games are ranked by
+    /// their text, and the search finds them in this order, so further lines would rank lower. `start_bytes` are the
+    /// bytes that identify `start` in the ranking. `portion` is the share of this starting position in the displayed
+    /// progress. Returns `false` if the pass stopped early because the search had extended [`MAX_EXTENDED_LINES`]
+    /// lines.
     fn find_from(
         &mut self,
         start_bytes: &[u8],

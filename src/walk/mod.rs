@@ -382,9 +382,9 @@ impl<A: Source, B: Source> Source for Union<A, B> {
         Ok(moves)
     }
 
-    /// Returns the ID that both inner sources give to the position. If their IDs differ, one of the sources
-    /// distinguishes positions by their Polyglot keys, so the exact identity is returned, which also distinguishes
-    /// them.
+    /// Returns the id that both inner sources give to the position. If their ids differ, one of the sources
+    /// distinguishes positions by their Polyglot keys. In this case, returns the exact identity, which also
+    /// distinguishes these positions.
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         let id = self.0.position_id(pos);
         if id == self.1.position_id(pos) {

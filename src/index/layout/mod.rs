@@ -137,7 +137,8 @@ pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
     reader.is_done().then_some(ids)
 }
 
-/// A parser for the list of a position's game ids. The text of the list can be passed to the parser in several parts.
+/// A parser for the list of a position's game ids. The list can be passed to the parser in several parts, so a long
+/// list need not be held in memory.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct IdReader {
     /// The number formed by the digits of an id whose comma has not been read yet, or `None` if there are no such
@@ -148,8 +149,9 @@ pub struct IdReader {
 }
 
 impl IdReader {
-    /// Parses `part`, the next part of the text of a list of game ids, and calls `f` with each id that is complete.
-    /// Returns `None` if the list is malformed or if `f` returns `None`.
+    /// Parses the next bytes of a list of game ids, and calls `f` with each id that is complete. Digits of an
+    /// incomplete id at the end are kept for the next call. Returns `None` if the list is malformed or if `f` returns
+    /// `None`.
     #[inline]
     pub fn read(&mut self, part: &[u8], mut f: impl FnMut(u32) -> Option<()>) -> Option<()> {
         for byte in part {

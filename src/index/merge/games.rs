@@ -22,9 +22,9 @@ const END: &[u8] = b"game`";
 /// The greatest number of decimal digits of a 32-bit game id.
 const MAX_ID_DIGITS: usize = 10;
 
-/// The number of list records that [`MergedGames::new`] collects in memory before it moves them to a sorted store. Each
-/// of these records adds the number of a player or event name to a list. Such a list contains the numbers of all names
-/// that are equal after normalization, for example names that differ only in case.
+/// The number of list records that [`MergedGames::new`] collects in memory before it passes them to a sorter, which can
+/// spill them to temporary files. Each of these records adds the number of a player or event name to the list of all
+/// names that are equal after normalization, for example names that differ only in case.
 const NAME_RECORDS_PER_SORT: usize = 1 << 16;
 
 /// Reads the game records of all indexes in `plan`, and returns them in the order of the game ids that they get in the

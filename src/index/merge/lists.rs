@@ -34,9 +34,9 @@ const START: &[u8] = b"xp";
 /// The upper limit (exclusive) of the LevelDB keys under which an explorer's index stores its lists.
 const END: &[u8] = b"xq";
 
-/// A merge of the lists of several explorer's indexes. Most lists contain the games of one position, one player or one
-/// Lichess id. The other lists contain numbers of player and event names: all names in such a list are equal after
-/// normalization, for example because they differ only in case.
+/// A merge of the lists of several indexes that were made for the explorer. Most lists contain the games of one
+/// position, one player or one Lichess id. The other lists contain numbers of player and event names: all names in such
+/// a list are equal after normalization, for example because they differ only in case.
 pub(super) struct ListMerge<'a> {
     plan: &'a MergePlan<'a>,
     merged: &'a MergedGames,
@@ -176,8 +176,8 @@ impl RangeMerge<'_> {
     }
 
     /// Concatenates the lists that the inputs have for the list key `subject`, and adds the resulting list to the
-    /// merged index. [`add_named`](Self::add_named) must be called instead if `subject` is the key of a list of name
-    /// numbers to which the merge adds new names.
+    /// merged index. Must not be called for a list of name numbers if the merge adds numbers of new names to this list.
+    /// [`add_named`](Self::add_named) merges such a list.
     fn add(&mut self, subject: ListKey) -> Result<()> {
         // The new ids of each input follow those of the previous one, so concatenation keeps the order.
         for input in &mut self.inputs {

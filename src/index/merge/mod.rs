@@ -181,7 +181,7 @@ impl MergeIndexes {
 }
 
 /// The approximate number of bytes of entries that are written to the merged index at a time, if the entries contain
-/// game records, game rows or names.
+/// game records, game rows or names. It limits the memory that these entries take.
 const BYTES_PER_WRITE: usize = 4 << 20;
 
 /// Creates the description of the merged index from the descriptions of the inputs (`contents`). `merged_games`

@@ -14,10 +14,11 @@ use crate::{
 pub(super) const MAX_BLOCK_IN_MEMORY: usize = 256 << 10;
 
 /// The minimum number of LevelDB tables in one key range. A merge is divided into key ranges, and one thread processes
-/// each range.
+/// each range. A range with fewer tables would be too little work for a thread.
 const MIN_TABLES_PER_RANGE: usize = 2;
-/// The maximum number of LevelDB tables in one key range. A merge is divided into key ranges. For a merge of `n`
-/// indexes, each range contains `n` tables, but at least [`MIN_TABLES_PER_RANGE`] and at most this number.
+/// The maximum number of LevelDB tables in one key range, which limits the memory that a range takes. A merge is
+/// divided into key ranges. For a merge of `n` indexes, each range contains `n` tables, but at least
+/// [`MIN_TABLES_PER_RANGE`] and at most this number.
 const MAX_TABLES_PER_RANGE: usize = 8;
 
 /// The plan of a merge: the indexes that will be merged, and the properties that they share.

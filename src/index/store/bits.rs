@@ -7,7 +7,8 @@ const MAX_BITS_PER_WRITE: u32 = 32;
 /// first byte may already have been read.
 const WINDOW: u32 = 57;
 
-/// The greatest number of leading zero bits that an exponential Golomb code may have.
+/// The greatest number of leading zero bits that an exponential Golomb code may have. Encoded numbers are less than
+/// 2^56, so their codes have no more.
 const MOST_ZEROS: u32 = 56;
 
 /// An encoder that writes numbers to a byte vector, each with as many bits as the caller chooses. The most significant
@@ -39,7 +40,7 @@ impl BitWriter {
     }
 
     /// Appends `number`, which must be less than 2^56, as an exponential Golomb code of order `k`. In such a code,
-    /// small numbers take few bits. A good choice of `k` is such that most numbers are less than 2^k.
+    /// small numbers take few bits. Choose `k` such that most numbers are less than 2^k.
     pub(super) fn put_golomb(&mut self, number: u64, k: u32) {
         let high = (number >> k) + 1;
         let zeros = high.ilog2();

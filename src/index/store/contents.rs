@@ -94,7 +94,8 @@ impl Contents {
 /// The version of the layout that this version of polybook reads and writes for an index of counts.
 const COUNTED_VERSION: u32 = 2;
 
-/// The greatest length in bytes of the encoded description of an index of counts.
+/// The greatest length in bytes of the encoded description of an index of counts. A longer description is rejected as
+/// malformed before it is parsed.
 const MAX_DESCRIPTION_BYTES: usize = 4 << 20;
 
 /// The limits for the names of inputs in the description of an index of counts: the greatest number of names, and their

@@ -147,8 +147,8 @@ fn name_of(value: Option<&[u8]>) -> Box<str> {
     name[..end].into()
 }
 
-/// A collection of the rows, details and names of all games of an explorer's index. Data beyond a memory limit are
-/// spilled to temporary files.
+/// A collection of the data that an explorer's index stores about its games: a row and details for each game, and the
+/// names of players and events. Data beyond a memory limit are spilled to temporary files.
 #[derive(Debug)]
 pub(crate) struct StoredGames {
     rows: ByteRun,
@@ -236,7 +236,8 @@ impl StoredGames {
         Ok(numbers)
     }
 
-    /// Stores a new name. It gets the number of names that were stored before as its own number.
+    /// Stores a new name. Names are stored in the order of their numbers, so the number of this name must be the number
+    /// of names that were stored before.
     ///
     /// # Errors
     ///

@@ -27,12 +27,13 @@ pub fn is_of_position(mv: BookMove) -> bool {
     mv != LISTED && mv != NAMED
 }
 
-/// An item in the list of a position: the id of a game, and the move that the game played in the position. In other
-/// kinds of lists, the move is [`LISTED`] or [`NAMED`], and the number may be the number of a name.
+/// An item in a list. In the list of a position, it consists of a game id and the move that the game played in the
+/// position. In the list of a player or of a Lichess id, it consists of a game id and [`LISTED`]. In a list of name
+/// numbers, it consists of the number of a name and [`NAMED`].
 pub type ListItem = (u32, BookMove);
 
-/// A 128-bit record which says that a game belongs to a list, for example to the list of a position. In the list of a
-/// position, the record contains the move that the game played there.
+/// A 128-bit record which says that a list contains an item. The item is a game or, in lists of name numbers, the
+/// number of a name. In the list of a position, the record contains the move that the game played there.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ListRecord(u128);
 

@@ -360,8 +360,9 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Adds a record, which says that a list contains a game or the number of a name. Records must be added in
-    /// ascending order of list keys, and within a list in ascending order of game ids or name numbers.
+    /// Adds a record. A record says that a list contains an item: the id of a game, or the number that the index has
+    /// assigned to a player or event name. Records must be added in ascending order of list keys, and within a list in
+    /// ascending order of ids or numbers.
     ///
     /// # Errors
     ///
@@ -388,9 +389,9 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Counts the positions and games in the encoded lists `lists`, and adds their numbers to the totals of the index.
-    /// All lists must belong to the same page (an entry that contains several lists). `page_member` is any list key
-    /// that belongs to this page. Returns `None` if the lists are malformed.
+    /// Counts the positions and games in the encoded lists `lists`, which were added without decoding them, and adds
+    /// their numbers to the totals of the index. All lists must belong to the same page (an entry that contains several
+    /// lists). `page_member` is any list key that belongs to this page. Returns `None` if the lists are malformed.
     pub(in crate::index) fn count_lists(
         &mut self,
         page_member: ListKey,

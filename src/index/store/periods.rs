@@ -77,8 +77,8 @@ pub struct PeriodResults {
 
 impl PeriodResults {
     /// Encodes the results of a position in one period, and appends them to `out`. `of_games` is `true` for an index of
-    /// games, and `false` for an index of counts. Only an index of games contains candidates (games that an answer may
-    /// show).
+    /// games, and `false` for an index of counts. Only an index of games contains candidates, which are games that the
+    /// explorer may show as top games or recent games of the position.
     ///
     /// # Panics
     ///
@@ -330,8 +330,9 @@ impl BestGames {
         self.recent.join(&other.recent);
     }
 
-    /// Appends the games to `candidates`, sorted by id and without duplicates. `class` is the class (speed and rating
-    /// group) of these games.
+    /// Appends these games to `candidates`. The appended games are sorted by id. A game that is both among the
+    /// highest-rated and among the newest games is appended once. `class` is the class (speed and rating group) of
+    /// these games.
     fn add_to(&self, class: Class, candidates: &mut Vec<CandidateGame>) {
         let start = candidates.len();
         let top = self.top.iter().map(|(_, _, game, mv)| (game, mv));
@@ -421,8 +422,8 @@ impl<'a> ResultAdder<'a> {
         self.rows_of_months > MAX_MOVE_SUMS || self.classes > MAX_MONTH_CLASSES
     }
 
-    /// Appends the position's results for all periods (all time, years and months) to `entries`. `subject` is the list
-    /// key of the position.
+    /// Appends an entry with the position's results in each period (all time, each year and each month) to `entries`.
+    /// `subject` is the list key of the position.
     fn write(self, subject: ListKey, entries: &mut Entries) {
         let rows = self.months.values().flat_map(|results| &results.rows);
         let mut rows: Vec<ResultRow> = rows.copied().collect();
@@ -461,11 +462,12 @@ fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     longer
 }
 
-/// Appends entries with a position's results by period to `entries`. `subject` is the list key of the position. `rows`
-/// contains the results by month, sorted by move, class (speed and rating group) and month.
+/// Appends to `entries` one entry for each period (all time, each year and each month), which contains a position's
+/// results in this period. `subject` is the list key of the position. `rows` contains the results by month, sorted by
+/// move, class (speed and rating group) and month.
 ///
 /// `prefix` is the prefix of the LevelDB keys: [`LISTS`] for an index of games, [`COUNTS`] for an index of counts.
-/// `candidates` returns the games of a period that an answer may show as top games or recent games.
+/// `candidates` returns the games of a period that the explorer may show as top games or recent games of the position.
 pub(super) fn push_periods(
     prefix: &[u8; 2],
     subject: ListKey,

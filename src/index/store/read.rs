@@ -26,7 +26,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Returns an error if the entry cannot be read, is malformed, or contains too few or too many names.
+    /// Returns an error if the entry cannot be read, is malformed, or does not contain the expected number of names.
     pub(in crate::index) fn name_entry(&self, number: u32, names: u32) -> Result<Vec<Box<str>>> {
         let key = names_key(number);
         let expected = names
@@ -121,7 +121,8 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Returns an error if `f` fails, or if the entry cannot be read, is malformed, or has too few or too many games.
+    /// Returns an error if `f` fails, if the entry cannot be read or is malformed, or if it does not contain exactly
+    /// the games that the number of games in the index implies.
     pub(in crate::index) fn for_each_details(
         &self,
         entry: u64,

@@ -360,7 +360,7 @@ fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
     }
 }
 
-/// The order of the exponential Golomb code that stores a game id.
+/// The order of the exponential Golomb code that stores a game id. With this order, ids below 2^20 take 21 bits.
 const ID_CODE_ORDER: u32 = 20;
 
 /// Returns the order of the exponential Golomb code for the sum of the ratings of `rated` players. The code stores the
