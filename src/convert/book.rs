@@ -198,7 +198,7 @@ impl<'a> ConvertBook<'a> {
     }
 }
 
-/// A source that contains only those moves of a book whose weight is greater than 0.
+/// A source that contains only the moves of a book with a weight greater than 0. Moves with weight 0 are never played.
 struct PlayedMoves<'a>(&'a Book);
 
 impl Source for PlayedMoves<'_> {

@@ -557,8 +557,8 @@ fn step_note(square: Square) -> BookMove {
 }
 
 /// Corrects the position keys in `uncertain`, and adds the counts to `tally`. The keys were computed from EPDs that may
-/// lack an en passant square. If `uncertain` contains a note of [`note_step`] for a key, which says that a pawn made a
-/// double step, the en passant file is added to this key. The notes themselves are not added to `tally`.
+/// lack an en passant square. If `uncertain` contains a note of [`note_step`] for a key, a pawn has just made a double
+/// step in this position, and the en passant file is added to the key. The notes themselves are not added to `tally`.
 ///
 /// If `exact` is `true`, no key is changed, because the EPDs of this database contain all en passant squares.
 pub(super) fn add_uncertain(uncertain: &Counts, exact: bool, tally: &Tally) -> Result<()> {

@@ -7,8 +7,8 @@ use crate::{
     pgn::{RatingGroup, Speed},
 };
 
-/// How an answer splits results by time: not at all, by year, or by month. The split limits the stored sums that the
-/// answer can use. For example, an answer by month cannot use the sum of a whole year.
+/// How an answer of the explorer splits results by time: not at all, by year, or by month. The split determines which
+/// stored sums of results can be used. For example, an answer by month cannot use the sum of a whole year.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     AllTime,

@@ -28,11 +28,13 @@ use crate::{
 /// Otherwise, whole columns are scanned.
 const SPARSE_PLAYER_DIVISOR: usize = 32;
 
-/// The number of games in each range of ids that a thread filters as one task.
+/// The number of games in each range of ids that a thread filters as one task. A range is large enough that starting a
+/// task takes little time compared with the filtering.
 const GAMES_PER_RANGE: usize = 1 << 16;
 
 /// The divisor that decides whether a list of games is long: it is long if it contains more than one in
-/// `LONG_LIST_DIVISOR` of all games in its index.
+/// `LONG_LIST_DIVISOR` of all games in its index. For long lists, filtering all games of the index at once takes less
+/// time than filtering list by list (see [`SourceFilters::precompute_long`]).
 const LONG_LIST_DIVISOR: u64 = 4;
 
 /// The filters of a query, prepared for the games of each index of an explorer. Indexes in which no game can pass the

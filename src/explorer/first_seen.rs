@@ -46,8 +46,8 @@ pub(crate) struct Probe {
 pub(crate) struct Visits {
     /// The number of games.
     pub games: u64,
-    /// The earliest day by which at least one of the games had certainly been played, which is the minimum of the
-    /// last days that their dates can mean. `None` if there are no games.
+    /// The day by which at least one of the games had certainly been played, as a date number. A date with unknown
+    /// parts may mean several days, and the latest of them counts. `None` if there are no games.
     pub first: Option<u32>,
     last: Option<Rank>,
     /// If given, only games that are known to have been played before this day count.

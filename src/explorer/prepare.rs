@@ -37,8 +37,9 @@ const MIN_ANSWER_GAMES: u64 = 5;
 /// it.
 const MIN_SCORED_GAMES: u64 = 10;
 
-/// The minimum expected loss of points. A line with a smaller loss is listed as a line to prepare only if the player
-/// has no answer to it.
+/// The minimum expected loss of points per game for a line to prepare. The loss is the probability of the line times
+/// the difference between the player's average score and the player's score in this line. A line with a smaller loss is
+/// listed only if the player has no answer to it.
 const MIN_LISTED_LOSS: f64 = 0.005;
 
 /// The minimum probability with which a gap counts as likely. A gap is a line to which the player has no answer. Likely

@@ -91,7 +91,7 @@ impl Query {
         self.view == View::Player || self.player_scores
     }
 
-    /// Returns the maximum number of top games in the answer.
+    /// Returns the maximum number of top games (the games with the highest ratings) in the answer.
     pub(super) fn top_limit(&self) -> usize {
         self.top_games.min(match self.view {
             View::Lichess => MAX_TOP_GAMES,
@@ -109,8 +109,8 @@ impl Query {
         }
     }
 
-    /// Returns the maximum number of recent games in an answer that contains `top_games` top games. If the query sets
-    /// no limit, the limit is [`MAX_RECENT_GAMES`] for top games and recent games together.
+    /// Returns the maximum number of recent games (the newest games) in an answer that contains `top_games` top games.
+    /// If the query sets no limit, top games and recent games together are limited to [`MAX_RECENT_GAMES`].
     pub(super) fn recent_limit(&self, top_games: usize) -> usize {
         match (self.view, self.recent_games) {
             (View::Masters, _) => 0,

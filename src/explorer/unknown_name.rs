@@ -120,8 +120,9 @@ pub(super) fn matched_names(sources: &Sources, filters: &Filters) -> Result<Matc
     })
 }
 
-/// Returns the players' names in `source` that a filter matches. Maps the number of each name to the number of games
-/// with this name. `wanted` contains the names in the filter, and `how` says how the filter compares names.
+/// Finds the names of players in `source` that match a filter. Returns a map from the number of each such name to the
+/// number of games with this name. `wanted` contains the names in the filter, and `how` says how the filter compares
+/// names.
 fn matched_numbers(
     source: &OpenIndex,
     wanted: &[String],

@@ -174,7 +174,8 @@ impl WordIndex {
     }
 
     /// Adds up the typing errors of all `words` for each indexed string. `of_word` searches for one word, and returns
-    /// the number of typing errors for each string. Both results are indexed by the number of the string.
+    /// the number of typing errors for each string. The returned sums and the numbers from `of_word` are indexed by the
+    /// number of the string.
     fn sum_errors(&self, words: &[String], of_word: impl Fn(&str) -> Vec<u8> + Sync) -> Vec<u8> {
         let mut sums = vec![0u8; self.count];
         for words in words.chunks(PARALLEL_WORDS) {

@@ -44,11 +44,12 @@ pub(super) struct WaitingStats {
     pub stats: PositionStats,
 }
 
-/// Writes the last statistics in `waiting` to `out` and removes them from `waiting`, if it is their turn. This is the
-/// case if their LevelDB keys sort before `next`, the key of the entry that the caller will write next.
+/// Writes the last element of `waiting`, the statistics of one position, to `out` and removes it from `waiting`, if
+/// these statistics need not wait any longer. This is the case if their LevelDB keys sort before `next`, the key of the
+/// entry that the caller will write next.
 ///
-/// Returns `true` if statistics were written. The caller then calls the function again, because it may be the turn of
-/// further statistics.
+/// Returns `true` if statistics were written. The caller then calls the function again, because the next element of
+/// `waiting` may also be ready.
 pub(super) fn write_due(waiting: &mut Vec<WaitingStats>, next: &[u8], out: &mut Entries) -> bool {
     let Some(last) = waiting.last() else {
         return false;

@@ -503,7 +503,7 @@ fn no_total(database: &Database) -> &'static str {
     }
 }
 
-/// Converts the bytes by which an index represents a path back to the path.
+/// Converts the bytes of a path, as stored in an index, to a path.
 #[cfg(unix)]
 fn path_of(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;

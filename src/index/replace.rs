@@ -108,8 +108,8 @@ pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
 ///
 /// # Errors
 ///
-/// Returns an error if another process is writing an index to `target`, or if an unfinished index contains other
-/// files.
+/// Returns an error if another process is writing an index to `target`, or if a directory with an unfinished index
+/// contains files that do not belong to an index.
 #[cfg(feature = "serve")]
 pub(crate) fn remove_unfinished(target: &Path) -> Result<()> {
     remove_abandoned_directories(target, is_own_file)

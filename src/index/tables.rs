@@ -59,8 +59,9 @@ impl TableCutter {
     }
 
     /// Adds a batch of entries to the tables. The keys of the batch must be greater than all keys of earlier batches.
-    /// Only the statistics of a position may have to wait until a later batch (see [`WaitingStats`]). Waiting
-    /// statistics of earlier batches are inserted between the entries, in the order of keys.
+    /// The statistics of positions are an exception: if their keys sort after keys of later batches, they wait (see
+    /// [`WaitingStats`]). Statistics that have waited since an earlier batch are inserted between the entries of this
+    /// batch, in the order of keys.
     pub(super) fn push(&mut self, batch: EntryBatch) {
         let entries = Arc::new(batch.entries);
         let mut part = 0..entries.len();
@@ -87,8 +88,8 @@ impl TableCutter {
         is_due
     }
 
-    /// Adds the entries `part` of `entries` to the current table. Begins a new table whenever a table is complete. The
-    /// caller must first add all waiting statistics with smaller keys.
+    /// Adds those entries of `entries` whose numbers are in the range `part` to the current table. Begins a new table
+    /// whenever a table is complete. The caller must first add all waiting statistics with smaller keys.
     fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.find_at_size(part.clone(), TABLE_SIZE - self.size) {

@@ -104,7 +104,7 @@ impl Index {
 
     /// Returns a range of a PGN file that contains game `id`. If the index does not store the offset of this game, the
     /// range begins with the last earlier game whose offset is stored. `first` is the id of the first game in this
-    /// file. The search is cancelled if `should_continue` returns `false`.
+    /// file. Returns [`Error::Interrupted`] if `should_continue` returns `false`.
     fn range_of_game(
         &self,
         id: u32,

@@ -80,7 +80,7 @@ impl fmt::Display for IndexFault {
 
 /// Checks an index completely, without changing it. Verifies the checksum of every block, the order of the keys, and
 /// the format of each value. Also checks that the values do not contradict each other. If no fault is found, reads all
-/// entries again with the crate `rusty-leveldb`, and compares them.
+/// entries again with the crate `rusty-leveldb`, and checks that both readers return the same entries.
 ///
 /// # Errors
 ///

@@ -211,9 +211,9 @@ impl GamesRange {
     };
 
     /// Returns the range for the next pass, which ends where this range begins. `next` is the highest number of games
-    /// of any line below this range. After the empty range [`GamesRange::NONE`], the next range contains only `next`.
-    /// After any other range, it also contains all numbers that are at most an eighth smaller than the lower end of
-    /// this range, which keeps the number of passes small.
+    /// of any line below this range. After the empty range [`GamesRange::NONE`], the next range begins at `next`. After
+    /// any other range, it begins at `next` or an eighth below the lower end of this range, whichever is lower, which
+    /// keeps the number of passes small.
     fn after(self, next: u64) -> GamesRange {
         let least = match self.least {
             u64::MAX => next,

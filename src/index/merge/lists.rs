@@ -154,8 +154,8 @@ impl RangeMerge<'_> {
     /// lists. The base index is the first index with games. Its game ids are the same in the merged index, so its pages
     /// can be copied.
     ///
-    /// Stops before the page of `other`, the smallest key of the lists that other indexes still contribute. If `other`
-    /// is `None`, copies all remaining pages.
+    /// Stops before the page to which the list key `other` belongs, because this page must be merged: `other` is the
+    /// smallest key of the lists that other indexes still contribute. If `other` is `None`, copies all remaining pages.
     fn copy_pages(&mut self, other: Option<ListKey>) -> Result<()> {
         let base = &mut self.inputs[self.base];
         while base.subject().is_none()
@@ -189,8 +189,9 @@ impl RangeMerge<'_> {
     }
 
     /// Merges the lists of name numbers that the inputs have for the list key `subject`, and adds the resulting list to
-    /// the merged index. The list also gets the new names in `self.names` that have this key. A new name is a name that
-    /// the base index (the first index with games) does not contain. The list is sorted by number.
+    /// the merged index. A name number is the number that an index has assigned to a player or event name. The numbers
+    /// of new names in `self.names` that have this key are added to the list. A new name is a name that the base index
+    /// (the first index with games) does not contain. The list is sorted by number.
     fn add_named(&mut self, subject: ListKey) -> Result<()> {
         let named = self.names.partition_point(|name| name.subject() == subject);
         let (named, rest) = self.names.split_at(named);
@@ -222,7 +223,8 @@ impl RangeMerge<'_> {
 /// A reader of the lists that one input of a merge contains in a range of list keys.
 ///
 /// The base index is the first index with games. Its names keep their numbers in the merged index. The names of all
-/// other inputs get new numbers (see [`MergedGames`]), so the readers of these inputs skip the lists of name numbers.
+/// other inputs get new numbers (see [`MergedGames`]), so the readers of these inputs skip the lists of name numbers,
+/// in which the old numbers are stored.
 struct ListStream<'p> {
     index: &'p Index,
     entries: TablesCursor<'p>,

@@ -56,7 +56,7 @@ impl ListKey {
         ListKey::hashed(kind, folded.as_bytes())
     }
 
-    /// Returns the key of the list of name numbers for a player or event name. `folded` is the name after
+    /// Returns the key of the list that contains the numbers of a player or event name. `folded` is the name after
     /// normalization, for example in lower case. The list contains the number of every stored name that equals `folded`
     /// after normalization.
     pub fn name(folded: &str) -> ListKey {

@@ -17,7 +17,8 @@ use crate::{
 /// The value that the items in lists of players and of Lichess ids contain instead of a move. No move has this value.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value that the items in lists of name numbers contain instead of a move. No move has this value.
+/// The value that the items in lists of name numbers contain instead of a move. A name number is the number that the
+/// index has assigned to a player or event name. No move has this value.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
 /// Returns `true` if an item with the move `mv` comes from the list of a position. In such a list, `mv` is the move

@@ -466,8 +466,9 @@ impl<'a> ListBuilder<'a> {
         self.push(&key, &chunk)
     }
 
-    /// Adds a chunk of a long list to the entries of the index. If the chunks that precede the current page already
-    /// take more memory than [`MAX_CHUNK_BYTES_IN_MEMORY`], spills the chunk to a temporary file, unless it is short.
+    /// Adds a chunk of a long list to the entries of the index. `key` and `value` are the key and the value of its
+    /// entry. If the chunks that precede the current page already take more memory than [`MAX_CHUNK_BYTES_IN_MEMORY`],
+    /// spills the chunk to a temporary file, unless it is short.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes_before += value.len();
         let entries = &mut self.batch.entries;

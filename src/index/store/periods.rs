@@ -49,9 +49,9 @@ pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 /// The number of highest-rated games that are stored for each class (speed and rating group) of a period.
 pub const TOP_GAMES: usize = 15;
 
-/// The number of newest games that are stored for each class (speed and rating group) of a period. An answer shows up
-/// to 8 recent games and 4 top games. It shows no game twice, so 4 of the newest games may already be among the top
-/// games.
+/// The number of newest games that are stored for each class (speed and rating group) of a period. The explorer shows
+/// up to 8 recent games and 4 top games of a position. It shows no game twice, so 4 of the newest games may already be
+/// among the top games.
 pub const RECENT_GAMES: usize = 12;
 
 /// A game that the explorer may show in an answer, as a top game or a recent game.
