@@ -14,7 +14,7 @@ use crate::{
     storage::sort::{Memory, TextSorter},
 };
 
-/// A position whose moves differ between two books, with the moves that differ.
+/// A position that has different moves in two books, with the moves that differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PositionDifference {
     /// The key of the position.

@@ -143,8 +143,8 @@ pub fn edit_book(
 }
 
 /// Copies a book to `out`, but writes the records in `positions` instead of the old records of edited positions.
-/// Returns the number of written records, without the header. Errors name `path`, the path of the output. `meter`
-/// advances by one for each record of the book.
+/// Returns the number of written records, without the header. Error messages name `path`, the path of the output.
+/// `meter` advances by one for each record of the book.
 ///
 /// If `without_header` is `true`, leaves out the old header, which consists of the records with the key 0. The caller
 /// then writes a new one.
@@ -176,8 +176,8 @@ fn rewrite(
     Ok(records)
 }
 
-/// Sets of position keys by which orphans are found. An orphan is a position that can be reached from a removed
-/// position, but no longer from the starting position. An edit removes orphans, too.
+/// The sets of position keys that are needed to find orphans. An orphan is a position that can be reached from a
+/// removed position, but no longer from the starting position. An edit removes orphans, too.
 struct Orphans {
     from_removed: SpillingSet,
     still_reached: Vec<SpillingSet>,
@@ -231,8 +231,8 @@ impl Orphans {
     }
 }
 
-/// A source of moves that hides some positions of an underlying source. It returns no moves for a position whose key is
-/// in `closed`, and the moves of the underlying source for all other positions.
+/// A source of moves that hides the moves of some positions in an underlying source. A search for reachable positions
+/// uses it, so that the search does not pass through the removed positions. Their keys are in `closed`.
 struct HidingSource<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,
@@ -509,9 +509,9 @@ impl FromStr for Change {
 /// A parser of edit scripts, which list changes to a book line by line.
 ///
 /// A line consists of a position and one or more changes, separated by semicolons. The position is a FEN, or moves from
-/// the start. A line that begins with a semicolon changes the position of the previous line. All percentages on a line
-/// are applied together. A later line for the same position changes the result of the earlier line. Blank lines and
-/// lines that begin with `#` are ignored.
+/// the start. The changes on a line that begins with a semicolon apply to the position of the previous line. All
+/// percentages on a line are applied together. If several lines name the same position, the changes on a later line
+/// apply to the result of the earlier lines. Blank lines and lines that begin with `#` are ignored.
 ///
 /// ```text
 /// # What I play against the Sicilian
@@ -554,8 +554,8 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Creates a parser of scripts for books of `variant`. `pos` is the current position at the start of the script. A
-    /// line that names no position changes the current position.
+    /// Creates a parser of scripts for books of `variant`. `pos` is the position to which the changes apply if the
+    /// first line of the script names no position.
     pub fn new(variant: Variant, pos: VariantPosition) -> Script {
         Script { variant, pos }
     }
@@ -653,11 +653,11 @@ pub(super) fn share(
     let step = (1.0 / largest).max(1.0);
     let mut factor = most.min(1.0);
     let mut weights = rounded(&exact, factor);
-    while misses_of_shares(&exact, &weights).next().is_some() && factor < most {
+    while missed_shares(&exact, &weights).next().is_some() && factor < most {
         factor = (factor + step).min(most);
         weights = rounded(&exact, factor);
     }
-    let inexact = misses_of_shares(&exact, &weights)
+    let inexact = missed_shares(&exact, &weights)
         .filter(|exact| exact.is_asked)
         .count() as u64;
     for (entry, weight) in entries.iter_mut().zip(weights) {
@@ -686,7 +686,7 @@ fn rounded(exact: &[Exact], factor: f64) -> Vec<u16> {
 /// the weights before rounding, and `weights` contains the rounded weights of the same moves in the same order. The
 /// limit for the error is [`MAX_SHARE_ERROR`] or, if the user requested the share, [`MAX_RELATIVE_ERROR`] times the
 /// share if that is less.
-fn misses_of_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
+fn missed_shares<'a>(exact: &'a [Exact], weights: &'a [u16]) -> impl Iterator<Item = &'a Exact> {
     let wanted: f64 = exact.iter().map(|exact| exact.weight).sum();
     let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
     let pairs = exact.iter().zip(weights);

@@ -60,7 +60,7 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
 }
 
 /// Returns an error if a file begins like a file in another format. `start` contains the first bytes of the file, and
-/// `size` is its size in bytes. Errors name `path`.
+/// `size` is its size in bytes. Error messages name `path`.
 ///
 /// The first key of a book may equal the signature of another format by chance. Bytes that can be the records of a book
 /// are therefore accepted despite such a signature. Text that begins like PGN is never accepted.
@@ -189,8 +189,8 @@ pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
     Err(Error::foreign(path, problem))
 }
 
-/// The minimum number of records by which a file without a header is recognized as a book. Random bytes hardly ever
-/// form four sorted records whose moves a chess piece can make.
+/// The minimum number of records that a file without a header must contain to be recognized as a book. Random bytes
+/// hardly ever form four sorted records whose moves a chess piece can make.
 pub(super) const MIN_PLAUSIBLE_RECORDS: usize = 4;
 
 /// Returns `true` if the file at `path` is empty or a book, so that a new book may replace it without `--force`.

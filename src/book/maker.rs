@@ -116,7 +116,7 @@ impl<'a> BookMaker<'a> {
 
     /// Creates a builder for the same book with lower weights for moves whose continuations score badly in the counts.
     /// [`Weights::minimax`] describes this change. It affects only positions that can be reached from `starts` by moves
-    /// with enough games. Errors name `path`, the path of the book.
+    /// with enough games. Error messages name `path`, the path of the book.
     ///
     /// # Errors
     ///

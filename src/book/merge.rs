@@ -360,7 +360,7 @@ impl BookMerge<'_> {
 /// Creates the header text of a book that was merged or filtered from `books`. The header lists the variants of all
 /// source books. Its comment contains the name of the operation (`Merged` or `Filtered`), the names of the source
 /// books, and `options`, the options of the filter. The comments of the source books follow, shortened if the header
-/// would otherwise be too long for some programs. Errors name `out`, the path of the new book.
+/// would otherwise be too long for some programs. Error messages name `out`, the path of the new book.
 fn joined_header(books: &[Book], operation: &str, options: &str, out: &Path) -> Result<String> {
     let mut united: Vec<String> = Vec::new();
     for book in books {

@@ -33,8 +33,8 @@ pub struct MinimaxSummary {
     pub first_percent: u8,
 }
 
-/// A table of the factors, from 0 to 1, by which the option `--minimax` multiplies the weights of moves. A move
-/// gets a low factor if its continuations score badly in the counts.
+/// A table of the factors, from 0 to 1, with which the option `--minimax` multiplies the weights of moves. A move gets
+/// a low factor if its continuations score badly in the counts.
 ///
 /// The factors depend on values of positions, from 0 to 1. The value of a position is the highest cautious score of its
 /// moves. The cautious score of a move is the smaller of two numbers: the lower bound of the confidence interval of its
@@ -51,7 +51,7 @@ pub(super) struct MinimaxFactors {
 
 impl MinimaxFactors {
     /// Computes the factors of all moves that are reached from the positions `starts` and were played in enough games.
-    /// Errors name `path`, the path of the book.
+    /// Error messages name `path`, the path of the book.
     ///
     /// The factor is `1 - loss / percent`, or 0 if this number is negative. `loss` is the value of the position before
     /// the move minus the score of the move, in percent of a point, and `percent` is the value of the option

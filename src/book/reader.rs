@@ -267,7 +267,7 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// Fails for the same reasons as [`moves`](Book::moves).
+    /// Returns an error if the file cannot be read, or if the book is damaged and has too many records of the position.
     pub fn moves_of<P: Rules>(&self, pos: &P) -> Result<Vec<Entry>> {
         Ok(each_move_once(pos, self.moves(key(pos))?))
     }

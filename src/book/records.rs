@@ -124,7 +124,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Creates an iterator over the records in `storage`. Errors name `path`.
+    /// Creates an iterator over the records in `storage`. Error messages name `path`.
     pub(super) fn new(storage: &'a BookStorage, path: &'a Path) -> Records<'a> {
         Records {
             storage,

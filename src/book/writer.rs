@@ -53,8 +53,8 @@ impl Book {
 ///
 /// # Errors
 ///
-/// Fails for the same reasons as [`AtomicFile::create_over`]. Returns an [`Error::File`] if `out` exists and is not a
-/// book.
+/// Returns an error if `out` is a directory or read-only, if its directory does not exist or cannot be written, or if
+/// another process is writing to `out`. Returns an [`Error::File`] if `out` exists and is not a book.
 pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
     begin_over(out.as_ref(), MIN_PLAUSIBLE_RECORDS)
 }

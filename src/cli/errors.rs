@@ -319,8 +319,8 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
         && let Some(file) = wrong(ContextKind::InvalidSubcommand)
         && Path::new(file).is_file()
     {
-        return a_file(file);
-    } else if let Some(problem) = command.and_then(|command| not_an_index(args, command)) {
+        return file_as_command(file);
+    } else if let Some(problem) = command.and_then(|command| missing_index_option(args, command)) {
         problem
     } else if err.kind() == ClapErrorKind::InvalidValue
         && wrong(ContextKind::InvalidArg) == Some("--explorer <DIR>")
@@ -341,9 +341,9 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     format!("{said}; see polybook{names} --help")
 }
 
-/// Returns the error message for a command line in which the file name `file` is in the place of the command. The
+/// Returns the error message for a command line that names a file, `file`, where the name of a command is expected. The
 /// message suggests commands that accept this file.
-fn a_file(file: &str) -> String {
+fn file_as_command(file: &str) -> String {
     let name = match file.contains(' ') {
         true => format!("\"{file}\""),
         false => file.to_owned(),
@@ -359,7 +359,7 @@ fn a_file(file: &str) -> String {
 
 /// Returns an error message if the user seems to have forgotten the option `--index`: `command` requires this option,
 /// `args` does not contain it, and the first argument of the command is a file. Otherwise returns `None`.
-fn not_an_index(args: &[OsString], command: &Command) -> Option<String> {
+fn missing_index_option(args: &[OsString], command: &Command) -> Option<String> {
     let needs_index = |arg: &Arg| arg.get_long() == Some("index") && arg.is_required_set();
     let is_given = |arg: &OsString| {
         let arg = arg.to_string_lossy();

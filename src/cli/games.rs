@@ -172,7 +172,7 @@ fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Prints the PGN of games as the PGN files contain it. Each item of `texts` is the text of one game.
+/// Prints the texts of games exactly as the PGN files contain them. Each item of `texts` is the text of one game.
 fn print_texts(mut texts: impl Iterator<Item = polybook::Result<Vec<u8>>>) -> anyhow::Result<()> {
     texts.try_for_each(|text| print_bytes(&text?))
 }

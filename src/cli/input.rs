@@ -49,8 +49,8 @@ impl BookArg {
     }
 }
 
-/// The maximum size, in bytes, of a book that is read into memory. A larger book stays in its file, in which looking up
-/// positions takes longer.
+/// The maximum size, in bytes, of a book that is read into memory. A larger book is not loaded, although looking up
+/// positions in the file takes longer.
 pub const MAX_SIZE_IN_MEMORY: u64 = 1 << 29;
 
 /// Returns the maximum size, in bytes, of a book that a command reads into memory. This is half of the memory budget,

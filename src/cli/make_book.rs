@@ -622,8 +622,8 @@ fn entries(suite: &SuiteReport, thing: &str, suffix: &str) -> String {
     }
     text
 }
-/// Returns the lines of a summary about the effect of `--minimax` on a book: how many moves got a lower weight, and how
-/// many were left out. If the option was not given, `minimax` is `None` and the result is an empty string.
+/// Returns the part of a summary that describes the effect of `--minimax` on a book: how many moves got a lower weight,
+/// and how many were left out. If the option was not given, `minimax` is `None` and the result is an empty string.
 pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {
         let unreached = match minimax.unreached {

@@ -87,7 +87,7 @@ pub struct Args {
     filters: ExplorerFilterArgs,
 }
 
-/// The treatment of games without a result: the table of moves shows them in a column of their own, or leaves them out.
+/// The treatment of games without a result: the table of moves shows their number in a separate column, or omits them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum UnfinishedGames {
     List,

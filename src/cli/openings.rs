@@ -173,8 +173,8 @@ fn codes(row: &OpeningRow) -> String {
     }
 }
 
-/// Returns `weaker` or `stronger` if the score of an opening differs from the expected score by more than chance
-/// explains, that is, if the expected score is outside the confidence interval of the score. Otherwise returns `None`.
+/// Returns `weaker` or `stronger` if the score of an opening is lower or higher than the expected score by more than
+/// chance explains: the expected score must be outside the confidence interval of the score. Otherwise returns `None`.
 /// Also returns `None` if fewer than [`LIKELY_GAMES`] games are finished.
 fn likely(row: &OpeningRow) -> Option<&'static str> {
     let [low, high] = row.score_range?;

@@ -177,8 +177,8 @@ pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::
 }
 
 /// Returns the variant of the opening database `obs`. `asked` is the variant that the user named, or `None`. Returns an
-/// error if the user named another variant than that of the database. `argument` is the path of the database in the
-/// error message.
+/// error if the user named a variant that is not the variant of the database. `argument` is the path of the database in
+/// the error message.
 pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let own = &obs.info().variant;
     let variant = asked.or(own.parse().ok()).unwrap_or_default();

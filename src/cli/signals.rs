@@ -29,8 +29,8 @@ static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 type Farewell = Box<dyn FnOnce() + Send>;
 
 /// Starts a thread that ends the program on SIGINT or SIGTERM. The thread also ends the program on SIGHUP, unless the
-/// process ignores this signal. Before that, it ends running engines, removes unfinished files, and exits with the
-/// status 128 plus the number of the signal.
+/// process ignores this signal. To end the program, it ends running engines, removes unfinished files, and exits with
+/// the status 128 plus the number of the signal.
 #[cfg(unix)]
 pub fn watch() -> io::Result<()> {
     use signal_hook::{

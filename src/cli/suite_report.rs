@@ -143,8 +143,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Returns an error if the file name `out` has the extension of another suite format than `format`. The suite is
-/// written in `format`, whatever its file name is.
+/// Returns an error if the file name `out` has the extension of a suite format other than `format`, the format in which
+/// the suite is written.
 fn refuse_other_format(out: &Path, format: SuiteFormat) -> Result<(), Usage> {
     let out_ending = ending(out);
     let (entries, right, is_other) = match format {

@@ -111,8 +111,8 @@ pub enum Requirement {
 }
 
 impl WeightingArgs {
-    /// Returns the name of the first option that the user gave among those whose requirement is `needs` or a later
-    /// variant of [`Requirement`]. Returns `None` if the user gave no such option.
+    /// Returns the name of the first given option whose requirement is `needs` or a later variant of [`Requirement`].
+    /// Returns `None` if the user gave no such option.
     pub fn given(&self, needs: Requirement) -> Option<&'static str> {
         let factors = Factors::default();
         let options = [

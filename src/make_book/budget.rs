@@ -107,8 +107,8 @@ impl Budget {
         memory.with_bytes(left / 4 * 3)
     }
 
-    /// Returns how many Parquet files of the output counts may be written at the same time, at least 1. A thread of its
-    /// own writes each file. Meanwhile, the thread needs `memory_per_file` bytes of memory to read the input counts.
+    /// Returns how many Parquet files of the output counts may be written at the same time, at least 1. Each file is
+    /// written by its own thread, which needs `memory_per_file` bytes of memory to read the input counts.
     pub(super) fn parts_at_once(run: &MakeBook, memory_per_file: usize) -> usize {
         (run.memory.bytes / 2 / memory_per_file.max(BYTES_PER_DIRECTORY)).max(1)
     }
@@ -179,9 +179,10 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Adds the data that an output of all counted positions needs: the results of the moves, and the starting
-    /// positions of the games. If the options allow variants, results are counted by identity (a hash that
-    /// distinguishes positions with equal keys), otherwise by position key.
+    /// Adds the data that are needed to find all counted positions again, by playing the counted moves: the results of
+    /// the moves, and the starting positions of the games. Counts directories and OOBS databases need them. If the
+    /// options allow variants, results are counted by identity (a hash that distinguishes positions with equal keys),
+    /// otherwise by position key.
     pub(super) fn add_all_positions(&mut self, options: &MakeBook) {
         let by_identity = options.distinguishes_variants();
         self.keys |= !by_identity;

@@ -120,7 +120,7 @@ pub(super) fn fingerprint(
     Some(hasher.finish128().as_u128())
 }
 
-/// Returns a string by which the dates of games are compared. If the year, the month and the day are known, the string
+/// Returns a string that is equal for games of the same date. If the year, the month and the day are known, the string
 /// is the date. Otherwise, it is the text of all date tags. Returns `None` if the date tags contain no digit.
 fn date_text(tags: &Tags<'_>) -> Option<String> {
     let date = Date::of_tags(tags);

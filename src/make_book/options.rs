@@ -248,8 +248,8 @@ impl MakeBook {
     }
 
     /// Sets whether to count the moves of variations in addition to the main lines. Each variation counts as one game
-    /// that ended in a draw, and its moves are counted from the one with which it branches off. An index contains main
-    /// lines only. Default: no.
+    /// that ended in a draw. The counted moves of a variation begin with its first move; the moves of the main line
+    /// before it are not counted again. An index contains main lines only. Default: no.
     pub fn variations(mut self, wanted: bool) -> MakeBook {
         self.variations = wanted;
         self
@@ -339,7 +339,7 @@ impl MakeBook {
         Arc::clone(&self.progress)
     }
 
-    /// Returns `true` if the run may count games of other variants than standard chess.
+    /// Returns `true` if the run may count games of variants other than standard chess.
     pub(super) fn distinguishes_variants(&self) -> bool {
         !self.variant.is_standard()
     }

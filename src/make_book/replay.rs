@@ -177,8 +177,9 @@ impl<'a> Replayer<'a> {
 
     /// Collects names of players for messages about the filter by names, if the run has such a filter. `unmet` is the
     /// condition that the tags of the game do not meet. If they meet all conditions, collects the names that the filter
-    /// matches. If they fail because of the players, collects the names that the filter does not match, until it has
-    /// matched a name.
+    /// matches. If they do not meet the condition on players, collects the names that the filter does not match,
+    /// because a message may suggest a similar name. Stops collecting such names as soon as the filter has matched a
+    /// name.
     fn note_names(&mut self, tags: &Tags<'_>, unmet: Option<Condition>) {
         let filter = &self.options.game_filter;
         if !filter.has_names() || unmet.is_some_and(|unmet| unmet != Condition::Player) {
@@ -417,8 +418,9 @@ impl<'a> Replayer<'a> {
     /// drop duplicates. Must be called before the game is counted. `start` is the identity of the starting position,
     /// and `number` is the number of the game in the batch.
     ///
-    /// Moves the totals of the batch to the entry, so that the totals begin at zero and count only the current game.
-    /// After the game, [`end_candidate`](Replayer::end_candidate) exchanges both, and adds the entry to the list.
+    /// While the game is counted, the entry keeps the totals of the other games of the batch, and the totals of the
+    /// batch begin at zero, so that they count only this game. [`end_candidate`](Replayer::end_candidate) exchanges
+    /// both totals after the game, and adds the entry to the list.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
@@ -439,9 +441,10 @@ impl<'a> Replayer<'a> {
     }
 
     /// Completes `candidate`, the entry that [`begin_candidate`](Replayer::begin_candidate) created, and adds it to the
-    /// list of possible duplicates. Must be called after the game has been counted. Swaps the totals: the entry gets
-    /// those of this game, and the batch gets back those of the other games. The entry also stores how many records the
-    /// game has added, so that they can be removed if the game is a duplicate.
+    /// list of possible duplicates. Must be called after the game has been counted. Exchanges the totals of the entry
+    /// and the batch: the entry gets the totals of this game, and the batch gets back the totals of its other games.
+    /// The entry also stores how many records the game has added, so that they can be removed if the game is a
+    /// duplicate.
     fn end_candidate(&mut self, mut candidate: PossibleDuplicate) {
         let Outcome {
             totals,

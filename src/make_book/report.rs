@@ -197,8 +197,8 @@ pub struct Report {
     /// Warnings about the inputs, one line each.
     #[serde(skip)]
     pub warnings: Vec<String>,
-    /// The end of the message that no game was counted, such as `: did you mean "Tal"?`. Empty if no name in the filters is
-    /// similar to a player's name.
+    /// The end of the message that no game was counted, such as `: did you mean "Tal"?`. Empty if no name in the
+    /// filters is similar to a player's name.
     #[serde(skip)]
     pub(super) meant: String,
 }
@@ -343,8 +343,8 @@ pub struct SuiteReport {
     pub repeated: Option<u64>,
 }
 
-/// A string that occurs only in warnings about games that were filtered because of their variant. By this string, such
-/// a warning is recognized among all warnings.
+/// The string by which a warning about games that were filtered because of their variant is recognized among all
+/// warnings. Other warnings do not contain it.
 pub(super) const VARIANT_WARNING_MARK: &str = " filtered";
 
 /// The reason why the games of a variant are not counted.

@@ -96,7 +96,8 @@ impl<'a> Run<'a> {
     }
 
     /// Returns an error if the temporary files of the run will probably not fit on the disk. `merged` is the number of
-    /// bytes that the merge of the sorted input counts has written to temporary files so far.
+    /// bytes that the merge of the sorted input counts has written to temporary files so far. The run itself knows how
+    /// much its other parts have written.
     pub(super) fn check_space(&self, merged: u64) -> Result<()> {
         let tallies = [&self.tally, &self.identities].into_iter().flatten();
         let counts: u64 = tallies.map(Tally::spilled_bytes).sum();
@@ -286,8 +287,8 @@ impl TemporarySpace {
 }
 
 /// Estimates how many more bytes the run will spill to temporary files. `spilled` is the number of bytes spilled so
-/// far, and `read` is the fraction of the input that has been read. Returns `None` if `read` is less than 2 %, because
-/// an estimate would be too inexact.
+/// far, and `read` is the fraction of the input that has been read. Returns `None` if `read` is less than
+/// [`MIN_READ_FRACTION`], because an estimate would be too inexact.
 fn still_needed(spilled: u64, read: f64) -> Option<u64> {
     (read >= MIN_READ_FRACTION).then(|| (spilled as f64 * (1.0 / read - 1.0)) as u64)
 }

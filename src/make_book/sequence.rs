@@ -107,8 +107,9 @@ impl<'a> Sequencer<'a> {
         Ok(in_order)
     }
 
-    /// Processes and returns the data of the next batch in the order of the inputs. Removes duplicate games, and adds
-    /// the numbers of games to the report. `input` is the index of the batch's input.
+    /// Processes `outcome`, the data of the next batch in the order of the inputs: removes duplicate games from it, and
+    /// adds the numbers of games and other totals to the report. Returns the rest of the data, whose records the caller
+    /// must count. `input` is the index of the batch's input.
     fn process(&mut self, input: usize, mut outcome: Outcome<'a>) -> Result<Outcome<'a>> {
         if let Some(seen) = &mut self.seen {
             leave_out_duplicates(&mut outcome, seen)?;

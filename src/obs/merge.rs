@@ -130,7 +130,7 @@ fn merge(
 ///
 /// # Errors
 ///
-/// Returns an error if a database has another variant than the previous ones.
+/// Returns an error if the databases have different variants.
 fn join_info(joined: &mut Option<Info>, databases: &[Obs]) -> Result<()> {
     for database in databases {
         let info = database.info();
@@ -294,8 +294,7 @@ impl PositionRows {
         }
     }
 
-    /// Adds a row to the buffer. If the row belongs to another position than the buffered rows, first passes the
-    /// buffered rows to `collector`.
+    /// Adds a row to the buffer. If the buffered rows belong to a different position, first passes them to `collector`.
     fn take(&mut self, row: ObsRow, collector: &mut RowCollector<'_>) -> Result<()> {
         match &self.last {
             Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,

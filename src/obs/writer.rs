@@ -303,8 +303,8 @@ fn copy(mut file: &File, dir: &Path, out: &mut AtomicFile, stop: &AtomicBool) ->
     }
 }
 
-/// Encodes the position `pos` and those of its counted moves, `moves`, that the filter of `info` selects. Returns the
-/// encoding, which is stored in `packer`. Returns `None` if the filter selects no move.
+/// Encodes the position `pos`, with the counted moves in `moves` that the filter of `info` selects. Returns the
+/// encoding, which is stored in `packer`, or `None` if the filter selects no move.
 fn pack<'a, P: Rules>(
     packer: &'a mut Packer,
     pos: &P,
@@ -328,8 +328,8 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 /// The SQL statements that create the tables of an OOBS database. They create the same tables as the OOBS standard's
-/// own tool. The index has another name than in the standard's document, so that users can still run the `CREATE INDEX`
-/// statement of the document.
+/// own tool. The name of the index differs from the name in the standard's document, so that users can still run the
+/// `CREATE INDEX` statement of the document.
 pub(super) const TABLES: &str = "
     CREATE TABLE Book (
         ID INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -22,8 +22,8 @@ use super::{
 pub const MAX_GAME_LENGTH: usize = 16 << 20;
 
 /// The number of bytes that must follow the end of a game in the buffer before a [`Cutter`] treats this end as certain.
-/// With fewer bytes, it is unknown whether an open comment or tag value will be closed. If it is never closed, the game
-/// ends elsewhere. The number is the greater of [`MAX_COMMENT_DISTANCE`] and [`MAX_CONTINUATION_LENGTH`].
+/// With fewer bytes, the [`Cutter`] cannot know whether the rest of the stream closes an open comment or tag value. If
+/// not, the game ends elsewhere. The number is the greater of [`MAX_COMMENT_DISTANCE`] and [`MAX_CONTINUATION_LENGTH`].
 const LOOKAHEAD: usize = if MAX_COMMENT_DISTANCE > MAX_CONTINUATION_LENGTH {
     MAX_COMMENT_DISTANCE
 } else {
@@ -149,7 +149,7 @@ fn last_boundary(text: &[u8]) -> Option<usize> {
 }
 
 /// Returns the offset of the last line in `text` that begins the tags of a game and is outside comments. Returns `None`
-/// if no such line is found. The line remains a game boundary, whatever text follows it.
+/// if no such line is found. No text that follows the line can change that it is a game boundary.
 fn tagged_boundary(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     let mut tries = 0;

@@ -220,7 +220,7 @@ impl<'a> GameReader<'a> {
     /// Skips a bracket that does not begin a tag pair, and the rest of its line.
     ///
     /// Keeps the line as a tag if it is a damaged `FEN` or `Variant` tag, because without this tag, the moves would be
-    /// played from a wrong position. If the value of the tag cannot be parsed either, the game is later rejected.
+    /// played from a wrong position. If the value of the damaged tag cannot be parsed, the game is later rejected.
     #[cold]
     fn pass_bad_tag(&mut self) {
         self.bad_tag.get_or_insert(self.at);

@@ -333,9 +333,9 @@ impl<'a> GameReader<'a> {
         Token::End(GameEnd::Complete(None))
     }
 
-    /// Returns the offset at which the move that begins at `offset` ends. `end` is the offset of its first byte that is
-    /// not a [move byte](is_move_byte). The move may continue after it with parentheses, `e.p.`, dashes or
-    /// multiplication signs.
+    /// Returns the offset at which the move that begins at `offset` ends. `end` is the offset of the first byte that is
+    /// not a [move byte](is_move_byte). Parentheses, `e.p.`, dashes and multiplication signs at `end` may nevertheless
+    /// belong to the move, as in `e8(Q)` and `e×d5`.
     fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
         loop {
             let rest = &self.text[end..];
@@ -665,9 +665,9 @@ fn is_plain(word: &[u8]) -> bool {
     matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))
 }
 
-/// Returns `true` if a letter in parentheses after a move denotes the piece of a promotion, as in `e8(Q)`. This is so
-/// if `pawn_move`, the text before the parenthesis, is the move of a pawn to the last rank, and `letter` is the letter
-/// of a piece in one of the supported [languages](crate::position::PieceLetters).
+/// Returns `true` if a letter in parentheses after a move denotes the piece of a promotion, as in `e8(Q)`. The result
+/// is `true` if two conditions are met: `pawn_move`, the text before the parenthesis, is the move of a pawn to the last
+/// rank, and `letter` denotes a piece in one of the supported [languages](crate::position::PieceLetters).
 fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
     let square = pawn_move.strip_suffix(b"=").unwrap_or(pawn_move);
     matches!(pawn_move, [b'a'..=b'h' | b'P', ..])

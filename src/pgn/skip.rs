@@ -162,9 +162,10 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Returns the offset at which the word around the current offset begins. If the word has no letter or digit before
-    /// the current offset, returns the start of an earlier word instead, because several words may form one termination
-    /// marker, such as `1 - 0`. `first` is the smallest offset that can be returned.
+    /// Returns the offset at which the word around the current offset begins. If the part of the word before the
+    /// current offset contains no letter or digit, returns the start of an earlier word instead. The reason is that
+    /// several words may form one termination marker, such as `1 - 0`. `first` is the smallest offset that can be
+    /// returned.
     fn word_start(&self, first: usize) -> usize {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"{}()[];*".contains(byte);
         let mut start = self.at;

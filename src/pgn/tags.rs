@@ -325,8 +325,8 @@ pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
 /// The maximum number of consecutive damaged lines that the reader skips to find the next tag pair.
 const MAX_BAD_LINES: usize = 16;
 
-/// Returns the offset of the line after the one that contains the offset `at`, if the line break between them is within
-/// the next [`MAX_BAD_TAG_LENGTH`] bytes. Otherwise, returns `None`.
+/// Returns the offset of the next line after the offset `at`, if it begins within about [`MAX_BAD_TAG_LENGTH`] bytes.
+/// Otherwise, returns `None`.
 fn next_line_if_near(text: &[u8], at: usize) -> Option<usize> {
     let window = &text[at..text.len().min(at + MAX_BAD_TAG_LENGTH)];
     let length = memchr2(b'\n', b'\r', window)?;

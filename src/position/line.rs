@@ -89,7 +89,8 @@ fn standard(pos: VariantPosition) -> Chess {
 ///
 /// # Errors
 ///
-/// Fails for the same reasons as [`parse_fen`].
+/// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::Chess960`] if it
+/// contains castling rights that are possible only in Chess960.
 pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
     let (start, dropped) = Variant::Standard.game_start(fen)?;
     Ok((standard(start), dropped))

@@ -45,9 +45,9 @@ pub struct Lines {
     pub positions: u64,
 }
 
-/// Counts the lines and positions of a book. On a line, one side plays moves of the book, and the opponent plays
-/// any reply after which the book has a move. Positions that exceed `memory` are written to temporary files. `meter`
-/// shows the progress.
+/// Counts the lines and positions of a book. On a line, one side plays moves of the book, and the opponent plays any
+/// reply after which the book has a move. Keys of positions that exceed `memory` are written to temporary files.
+/// `meter` shows the progress.
 ///
 /// # Errors
 ///
@@ -409,8 +409,9 @@ impl<W: Write> LineWriter<'_, W> {
         Ok(())
     }
 
-    /// Writes the current line to the output, followed by `note`, which says why the line ends here or is empty. Then
-    /// advances the progress by `portion`, the estimated share of this line in the whole output.
+    /// Writes the current line to the output, followed by `note`. The note says why the line ends here; it is empty if
+    /// the line is complete. Then advances the progress by `portion`, the estimated share of this line in the whole
+    /// output.
     fn write_line(&mut self, note: &str, portion: f64) -> Result<()> {
         self.done.add(portion);
         let written = self.try_write_line(note);

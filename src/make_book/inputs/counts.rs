@@ -107,7 +107,8 @@ impl CountsInput {
     }
 
     /// Returns the variant of the starting positions in this counts directory, or `None` if they may be of several
-    /// variants. `choice` is the variant that the run counts, or says that it counts all variants.
+    /// variants. `choice` is the variant whose games the run counts, or [`VariantChoice::Auto`] if it counts all
+    /// variants.
     fn variant_of_starts(&self, choice: VariantChoice) -> Option<Variant> {
         let about = self.directory.about();
         let met = about.map(|about| about.variants.keys().collect::<Vec<_>>());
@@ -267,8 +268,8 @@ impl Run<'_> {
 }
 
 /// Adds rows of counts to `tally`, a store that adds up the results of moves. Each item of `rows` contains a row and
-/// the hash of its position in `tally`: a position key or an identity. Errors name `path`, the Parquet file of the
-/// rows.
+/// the hash of its position in `tally`: a position key or an identity. Error messages name `path`, the Parquet file of
+/// the rows.
 fn add_keyed<'r>(
     tally: &Tally,
     rows: impl Iterator<Item = (u64, &'r Row)>,
@@ -282,8 +283,9 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// Converts `about`, the description of a counts directory, to an [`Outcome`]. It contains the totals that replaying
-/// the counted games would have produced, but no records of moves, which are read from the Parquet files.
+/// Converts `about`, the description of a counts directory, to an [`Outcome`]. The outcome contains the totals that
+/// replaying the counted games would have produced. It contains no records of moves, because these are read from the
+/// Parquet files.
 ///
 /// # Errors
 ///

@@ -106,8 +106,9 @@ impl<'a> Inputs<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the options request a property by which input counts are not grouped. If the options request
-    /// no grouping, returns an error if the input counts are not all grouped by the same properties.
+    /// Returns an error if the options request a property by which input counts are not grouped, because their sums
+    /// cannot be divided later. If the options request no grouping, returns an error if the inputs are grouped by
+    /// different properties.
     fn classes_of_all(&self, run: &MakeBook) -> Result<Grouping> {
         if run.counts.is_none() && run.explorer.is_none() {
             return Ok(Grouping::default());
@@ -171,10 +172,10 @@ impl<'a> Inputs<'a> {
         pruned.into_iter().chain(others)
     }
 
-    /// Returns a warning if two inputs, at least one of which is a counts directory, contain games of PGN files with the
-    /// same name. The warning names one such file, and says how many others there are. Ignores inputs that are given
-    /// twice, because [`run`](MakeBook::run) warns about them. Also ignores games from standard input, which have no
-    /// file name.
+    /// Returns a warning if two inputs contain games of PGN files with the same name, and at least one of the inputs is
+    /// a counts directory. The warning names one such file, and says how many others there are. Ignores inputs that are
+    /// given twice, because [`run`](MakeBook::run) warns about them. Also ignores games from standard input, which have
+    /// no file name.
     fn common_games_warning(&self, run: &MakeBook) -> Option<String> {
         let mut paths = HashSet::new();
         // For each name, the index of the first input that contains games of a file with this name.
@@ -290,7 +291,8 @@ impl<'a> Inputs<'a> {
     }
 
     /// Returns the provenance of the outputs: the names of the inputs, the options, and `games`, the numbers of games
-    /// that the run read. Leaves out `games` if an input counts directory does not say from how many games it was made.
+    /// that the run read. Leaves out `games` if one of the inputs is a counts directory that does not say from how many
+    /// games it was made.
     pub(super) fn provenance(&self, run: &MakeBook, games: GameCounts) -> Provenance {
         let names = |(counted, named): (Option<CountsDescription<'_>>, &Input)| {
             let Some(counted) = counted else {

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The grouping of input counts that is required to make an explorer's index from them. It consists of all properties
-/// of games by which such an index can be filtered.
+/// of games that filters of such an index examine.
 const EXPLORER_GROUPING: Grouping = Grouping {
     speed: true,
     rating: true,

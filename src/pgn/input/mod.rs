@@ -190,8 +190,8 @@ impl Input {
     /// bytes.
     ///
     /// A zstd file states in its first bytes how much memory it needs. If this is more than 8 MiB, the result is this
-    /// number, but at most half of the budget. For a pipe, whose need is unknown, the result is an eighth of the
-    /// budget. For all other files, the result is 0, because they need little memory.
+    /// number, but at most half of the budget. For a pipe, which cannot be examined in advance, the result is an eighth
+    /// of the budget. For all other files, the result is 0, because they need little memory.
     pub fn unpacking_memory(&self, memory: usize) -> usize {
         let (Some(path), Some(_)) = (&self.path, self.size()) else {
             return memory / 8;
@@ -218,8 +218,8 @@ impl Input {
     /// Returns an error if the file does not exist, cannot be read or is a directory, and [`Error::Interrupted`] if
     /// the stop flag is set.
     ///
-    /// Reading the stream fails if the file is certainly not PGN, if it changes meanwhile, or if decompression needs
-    /// more memory than [`StreamOptions::memory`].
+    /// Reading the stream fails if the file is certainly not PGN, if it is changed while it is read, or if
+    /// decompression needs more memory than [`StreamOptions::memory`].
     ///
     /// Reading a zip archive also fails if it is damaged or encrypted, contains no `.pgn` file, or contains several
     /// files with the same name.
@@ -471,8 +471,8 @@ impl Sender {
         }
     }
 
-    /// Replaces the error of the zstd decoder that a window is too large with an error that contains advice for the
-    /// user. Returns any other error unchanged.
+    /// Replaces an error by which the zstd decoder rejects a window that is too large with an error that contains
+    /// advice for the user. Returns any other error unchanged.
     fn with_advice(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {
             return err;
