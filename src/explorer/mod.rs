@@ -122,8 +122,8 @@ use crate::{
     task,
 };
 
-/// The maximum number of positions of a line for which [`Explorer::reached`] counts games. The numbers for later
-/// positions are unknown.
+/// The maximum number of positions of a line for which [`Explorer::reached`] counts games, to limit how long a call
+/// takes. The numbers for later positions are unknown.
 const MAX_LINE_POSITIONS: usize = 600;
 
 /// An opening explorer, which answers queries about positions from one or more indexes. Any number of threads may
@@ -210,9 +210,9 @@ impl Explorer {
         }
     }
 
-    /// Returns the threshold for rare positions. Positions in which fewer moves than this number were counted were
-    /// removed from the counts of the selected sources. If `filters` selects several sources, returns the largest of
-    /// their thresholds. Returns `None` if no positions were removed.
+    /// Returns the threshold for rare positions. Positions in which fewer moves than this number were played, added up
+    /// over all games, were removed from the counts of the selected sources. If `filters` selects several sources,
+    /// returns the largest of their thresholds. Returns `None` if no positions were removed.
     pub fn min_game(&self, filters: &Filters) -> Option<u64> {
         self.sources.min_game(filters)
     }
@@ -402,7 +402,8 @@ impl Explorer {
         Ok((total, games.map(|game| Ok(game?.0))))
     }
 
-    /// Returns a description of game `number`, as it would appear in a list of games, but without a move.
+    /// Returns a description of game `number`, as it would appear in a list of games. It contains no move, because the
+    /// description does not belong to a position.
     ///
     /// # Errors
     ///
@@ -500,13 +501,13 @@ impl Explorer {
         task::caught(|| opening_table(&self.sources, line, filters))
     }
 
-    /// Prepares a player for an opponent. Returns the moves that were played in a position, with the results of both
-    /// players and with the player's answers.
+    /// Prepares a player for an opponent. Returns the moves that were played in the position of `query`, with the
+    /// results of both players and with the player's answers.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index is damaged, if the source does not exist, if a source has counts instead of games,
-    /// or if the repertoire cannot be read.
+    /// Returns an error if an index is damaged, if the selected source does not exist, if a selected source contains
+    /// counts instead of games, or if the repertoire cannot be read.
     pub fn prepare(&self, query: &PrepareQuery<'_>) -> Result<Preparation> {
         task::caught(|| prepare(&self.sources, query))
     }
@@ -589,9 +590,9 @@ impl Explorer {
         self.suggestions.warm_up(&self.sources.indexes)
     }
 
-    /// Looks for a reason why no game passes the filters. The filters by player, opponent and event may contain several
-    /// names each. If none of the names in one of these filters occurs in a game, returns the first name of this
-    /// filter, with similar names that occur in games. Otherwise, returns `None`.
+    /// Looks for a reason why no game passes the filters: a filter by player, opponent or event that matches no game.
+    /// Such a filter may contain several names. If none of them occurs in a game, returns the first name of the filter,
+    /// with similar names that occur in games. Otherwise, returns `None`.
     ///
     /// # Errors
     ///

@@ -162,8 +162,8 @@ fn stats_of(
     Ok(sum)
 }
 
-/// A source that returns the moves of an explorer's index. The moves come from games of the given variant, and have
-/// the results of these games.
+/// A source that returns the moves of the games in an explorer, with the results of these games. Only games of the
+/// given variant count.
 #[derive(Debug)]
 pub struct Explored(pub Explorer, pub Variant);
 

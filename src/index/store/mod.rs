@@ -90,11 +90,12 @@ pub fn names_key(number: u32) -> Vec<u8> {
     [b"xn", &number.to_be_bytes()[..]].concat()
 }
 
-/// The prefix of the LevelDB keys of those entries that contain lists, or the results by period of long lists.
+/// The prefix of the LevelDB keys under which an index of games stores its lists, and the results by period of long
+/// lists.
 pub const LISTS: &[u8; 2] = b"xp";
 
-/// The prefix of the LevelDB keys of those entries that contain counts, or the counts by period of positions with very
-/// many rows.
+/// The prefix of the LevelDB keys under which an index of counts stores the counts of positions. Positions with very
+/// many rows have an entry for each period.
 pub const COUNTS: &[u8; 2] = b"xq";
 
 /// Returns the LevelDB key of a page, an entry that contains several lists or positions. `prefix` is the prefix:
