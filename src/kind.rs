@@ -431,8 +431,8 @@ pub(crate) fn is_windows_device(path: &Path) -> bool {
     is_named || is_numbered("COM") || is_numbered("LPT")
 }
 
-/// Returns `true` if a directory that contains a file with the name `name` counts as a counts directory. This is the
-/// case for `counts.json` and for Parquet files.
+/// Returns `true` if a directory is recognized as a counts directory by a file with the name `name`. This is the case
+/// for `counts.json` and for Parquet files.
 fn is_of_counts(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == SIDECAR || name.ends_with(ENDING)

@@ -113,7 +113,8 @@ mod cli;
 #[cfg(all(test, feature = "cli"))]
 extern crate self as polybook;
 
-/// An empty type whose documentation is README.md, so that the Rust examples in it are compiled as doctests.
+/// An empty type that has README.md as its documentation, so that the Rust examples in README.md are compiled as
+/// doctests.
 #[cfg(all(doctest, feature = "cli"))]
 #[doc = include_str!("../README.md")]
 struct Documents;

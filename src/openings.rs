@@ -235,8 +235,8 @@ impl FromStr for OpeningFilter {
     }
 }
 
-/// The maximum numbers of words and of letters in a string for which [`nearest`] searches similar names. These limits
-/// bound how long a search takes, because a request to the server can start one.
+/// The maximum numbers of words and of letters in a string for which [`nearest`] searches for similar names. These
+/// limits bound how long a search takes, because a request to the server can start one.
 const MAX_SEARCHED: (usize, usize) = (4, 32);
 
 /// Returns the opening names that are most similar to `wanted`, a string that [`plain`] normalized. Searches the names

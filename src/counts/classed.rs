@@ -90,8 +90,8 @@ impl ClassedCounts {
     ///
     /// # Errors
     ///
-    /// Returns an error if a Parquet file of a directory cannot be read, or if the position keys of two files of one
-    /// directory overlap.
+    /// Returns an error if a Parquet file of a directory cannot be read. Also returns an error if the position keys of
+    /// two files of one directory overlap, because a merge must read the rows of a directory in order.
     pub(crate) fn open(directories: &[CountsDirectory], by: Grouping) -> Result<ClassedCounts> {
         let open = |directory: &CountsDirectory| {
             let (by, parts) = (directory.by()?, directory.classed()?);
@@ -262,8 +262,8 @@ impl ClassedCounts {
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read or is not sorted, or if the total number of games or the total of the
-    /// ratings that have been read exceeds [`MAX_TOTAL_GAMES`].
+    /// Returns an error if a file cannot be read or is not sorted. Also returns an error if the total of the games or
+    /// of the ratings exceeds [`MAX_TOTAL_GAMES`], so that sums cannot overflow.
     fn read<'a>(&'a self, rows: &mut OrderedRows<'a>, batch: &mut Vec<ClassRow>) -> Result<bool> {
         let Some(step) = rows.next_classed(batch)? else {
             return Ok(false);
@@ -489,7 +489,7 @@ pub(super) fn class_rows(counts: &ClassCounts, shards: Range<usize>) -> ClassedR
 }
 
 /// Converts a record to a row of counts. `key` becomes the position key of the row. The hash in the record becomes the
-/// identity of the row, which distinguishes positions with equal keys.
+/// identity of the row. An identity distinguishes positions with equal keys.
 fn class_row(key: u64, record: ClassRecord) -> ClassRow {
     ClassRow {
         row: Row {

@@ -415,9 +415,9 @@ impl Part {
         file.map_err(|err| self.unless_replaced(err))
     }
 
-    /// Returns `err`, unless another program has replaced the directory since it was opened. In that case, `err` would
-    /// be misleading, because it concerns a file of the new directory, so an error of the kind
-    /// [`Changed`](crate::ErrorKind::Changed) is returned instead.
+    /// Returns `err` if the directory is still the one that was opened. If another program has replaced the directory,
+    /// returns an error of the kind [`Changed`](crate::ErrorKind::Changed) instead. In that case, `err` concerns a file
+    /// of the new directory and would be misleading.
     fn unless_replaced(&self, err: Error) -> Error {
         let directory = self.path.parent().unwrap_or(&self.path);
         match FileId::of(directory) {

@@ -67,13 +67,14 @@ impl CountsDirectory {
         Ok(parts.filter(|parts| parts.first_out_of_order().is_none()))
     }
 
-    /// Returns the Parquet files of a counts directory by class (speed, rating group and month), in ascending order of
-    /// keys. This makes it possible to read only the rows in a range of keys. The rows must be sorted, which is checked
-    /// when they are read.
+    /// Returns the Parquet files of the directory in ascending order of keys, for a merge of counts by class (speed,
+    /// rating group and month). The order makes it possible to read only the rows in a range of keys. The rows of each
+    /// file must be sorted, which is checked when they are read.
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read, or if the keys of two files overlap.
+    /// Returns an error if a file cannot be read. Also returns an error if the keys of two files overlap, because their
+    /// rows cannot be read in order.
     pub(super) fn classed(&self) -> Result<OrderedParts> {
         let parts = self.parts().iter().map(OrderedPart::open_classed);
         let parts = OrderedParts::by_keys(parts.collect::<Result<_>>()?);
@@ -145,7 +146,8 @@ impl OrderedPart {
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of half-moves that have been read from the file exceeds [`MAX_TOTAL_GAMES`].
+    /// Returns an error if the number of half-moves that have been read from the file exceeds [`MAX_TOTAL_GAMES`], so
+    /// that the number cannot overflow.
     fn add_read(&self, rows: u64, games: u64) -> Result<(), CountsError> {
         self.rows_read.fetch_add(rows, Ordering::Relaxed);
         let before = self.games_read.fetch_add(games, Ordering::Relaxed);
@@ -322,8 +324,8 @@ pub(crate) struct ReadProgress<'a> {
 }
 
 impl<'a> OrderedRows<'a> {
-    /// Reads the next batch of rows into `batch`, which must be empty. Returns the path of the file and the numbers of
-    /// games and bytes that were read, or `None` at the end of the range of keys.
+    /// Reads the next batch of rows into `batch`, which must be empty. Returns the path of the file, and the numbers of
+    /// games and bytes in the batch. Returns `None` at the end of the range of keys.
     ///
     /// # Errors
     ///
@@ -333,8 +335,8 @@ impl<'a> OrderedRows<'a> {
     }
 
     /// Reads the next batch of rows with their classes (speed, rating group and month), and appends the rows to `out`.
-    /// Skips rows without games, so it may append nothing. Returns the path of the file and the numbers of games and
-    /// bytes that were read, or `None` at the end of the range of keys.
+    /// Skips rows without games, so it may append nothing. Returns the path of the file, and the numbers of games and
+    /// bytes in the batch. Returns `None` at the end of the range of keys.
     ///
     /// # Errors
     ///

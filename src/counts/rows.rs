@@ -228,8 +228,9 @@ impl GroupReader {
 }
 
 impl ColumnBatch {
-    /// Adds the results in some rows of this batch to `batch`. `range` contains the indices of these rows. Skips rows
-    /// without a move, which count games that ended in a position. Returns the number of games in the added rows.
+    /// Adds the results in some rows of this batch to `batch`, a batch of results for a tally. `range` contains the
+    /// indices of these rows. Skips rows without a move, which count games that ended in a position. Returns the number
+    /// of games in the added rows.
     ///
     /// # Errors
     ///

@@ -214,8 +214,8 @@ impl Sidecar {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text would be longer than [`MAX_SIDECAR_SIZE`] bytes, if the file exists already, or if
-    /// it cannot be written.
+    /// Returns an error if the file exists already or cannot be written. Also returns an error if the text would be
+    /// longer than [`MAX_SIDECAR_SIZE`] bytes, because [`read`](Sidecar::read) would reject the file.
     pub(super) fn write(&self, directory: &Path, target: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).map_err(io::Error::from);
         let mut text = text.at(target, "write")?;

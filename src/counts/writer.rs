@@ -360,8 +360,8 @@ impl<'a> PartWriter<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of wins, draws or losses exceeds [`MAX_PER_RESULT`], if a full row group cannot
-    /// be written, or [`Error::Interrupted`] if `stop` is set.
+    /// Returns an error if a full row group cannot be written, or [`Error::Interrupted`] if `stop` is set. Also returns
+    /// an error if the number of wins, draws or losses exceeds [`MAX_PER_RESULT`], because readers reject such a row.
     pub(super) fn push(&mut self, row: Row) -> Result<()> {
         let Wdl {
             wins,
@@ -506,7 +506,8 @@ impl Pruner {
     ///
     /// # Errors
     ///
-    /// Returns the error of `out`, or an error if more than [`MAX_BUFFERED_ROWS`] rows would have to be buffered.
+    /// Returns the error of `out`. Also returns an error if more than [`MAX_BUFFERED_ROWS`] rows would have to be
+    /// buffered, which would take too much memory.
     pub(super) fn take(
         &mut self,
         row: &ClassRow,

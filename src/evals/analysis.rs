@@ -271,10 +271,11 @@ fn with_cause(err: &Error) -> String {
     }
 }
 
-/// The maximum number of lines of an engine's output that are buffered until they are read.
+/// The maximum number of lines of an engine's output that are buffered until they are read. If the buffer is full, the
+/// engine has to wait.
 const MAX_BUFFERED_LINES: usize = 64;
 
-/// The maximum number of UCI options that an engine may declare.
+/// The maximum number of UCI options that an engine may declare. Real engines declare far fewer options.
 const MAX_OPTIONS: usize = 1 << 12;
 const MAX_LIST_LENGTH: usize = 2000;
 
@@ -365,7 +366,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Returns an error if the engine exits, exceeds the time limit, or reports no score.
+    /// Returns an error if the engine exits, exceeds the time limit, sends a move before the search begins, or reports
+    /// no score.
     pub(super) fn evaluate(&mut self, pos: &Chess, nodes: u64) -> Result<Eval> {
         use shakmaty::Position;
         self.say("ucinewgame")?;

@@ -66,8 +66,8 @@ impl MaxLoss {
         }
     }
 
-    /// Returns the loss of each of `moves`, which must be legal in `pos`. The loss is `None` if the position after the
-    /// move has no evaluation.
+    /// Returns the loss of each of `moves`: how much worse the move is than the best move in the position. The moves
+    /// must be legal in `pos`. The loss is `None` if the position after the move has no evaluation.
     ///
     /// # Errors
     ///

@@ -121,8 +121,8 @@ impl Writing<'_> {
         }
     }
 
-    /// Returns one tree for each start position of the repertoire. The tree contains the moves of the repertoire from
-    /// there.
+    /// Returns one tree for each start position of the repertoire. The tree contains the moves of the repertoire that
+    /// follow this position.
     fn trees(&self) -> impl Iterator<Item = Tree<'_, &dyn Source>> {
         let limits = || Limits {
             memory: self.memory.share(2),

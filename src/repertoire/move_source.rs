@@ -710,7 +710,8 @@ impl OpenOptions<'_> {
     }
 }
 
-/// The maximum number of moves that [`MoveSource::color_warning`] examines from each start position.
+/// The maximum number of moves that [`MoveSource::color_warning`] examines from each start position. It bounds how long
+/// the check of a large repertoire takes.
 const MAX_EXAMINED_MOVES: u64 = 10_000;
 
 /// The error message if the options filter the games of a PGN file, but the file is not PGN.

@@ -87,8 +87,8 @@ pub struct ComparedGames {
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read, or if `reference.earlier` is set but the reference contains no games.
-/// Stops at the first error of `take` and returns it.
+/// Returns an error if a file cannot be read. Also returns an error if `reference.earlier` is set but the reference
+/// contains no games, because the comparison needs their dates. Stops at the first error of `take` and returns it.
 pub fn new_moves(
     games: &Games<'_>,
     reference: &Reference<'_>,
@@ -158,9 +158,9 @@ impl Game {
     }
 
     /// Returns the index of the game's novelty (new move), or `None` if the reference contains all positions of the
-    /// game. If `first` is `true`, the novelty is the first move that leads to a position that the reference does not
-    /// contain. Otherwise, it is the last move that leads from a position that the reference contains to one that it
-    /// does not contain.
+    /// game. A position that the reference does not contain is called unknown. If `first` is `true`, the novelty is the
+    /// first move that leads to an unknown position. Otherwise, it is the last move that leads from a known to an
+    /// unknown position.
     fn new_move(&self, first: bool) -> Option<usize> {
         let known = self.known.iter();
         let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();
@@ -189,9 +189,9 @@ struct Lookup<'a> {
 
 impl Lookup<'_> {
     /// Reads the current game of `reader`. `text` is the whole text that the reader reads. Looks up the positions of
-    /// the game in the reference. If the reference is an index of games, leaves this to [`finish`](Lookup::finish),
-    /// which looks up the positions of many games together. Returns `None` if no name in [`Reference::players`] matches
-    /// a player.
+    /// the game in the reference. If the reference is an index of games, leaves the look-up to
+    /// [`finish`](Lookup::finish), which looks up the positions of many games together. Returns `None` if no name in
+    /// [`Reference::players`] matches a player.
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<Game>> {
         let tags = reader.tags().clone();
         let how = match self.reference.exact {

@@ -307,8 +307,8 @@ impl ReachGraph {
     }
 
     /// Returns the probability that a game reaches each position of the graph, in the order of the nodes. Unlike
-    /// [`ReachNode::reach`], the result includes the probability of the last move of each path that ended because it
-    /// had the maximum length.
+    /// [`ReachNode::reach`], the result also counts paths of the maximum length: the walk ends such a path one move
+    /// early, before it visits the last position.
     pub(super) fn reach(&self) -> Vec<f64> {
         let mut reach = vec![0.0; self.nodes.len()];
         reach[0] = 1.0;
@@ -380,7 +380,8 @@ impl ReachGraph {
     }
 
     /// Returns, for each half-move of the opponent, the share of all games in which the repertoire has answered every
-    /// move up to it. The elements are in the order of the half-moves. `color` is the side of the repertoire.
+    /// move of the opponent up to this half-move. The elements are in the order of the half-moves. `color` is the side
+    /// of the repertoire.
     pub(super) fn coverage(&self, color: Color) -> Vec<Coverage> {
         let first = usize::from(self.start.turn() == color) + 1;
         let mut share = 1.0 - self.lost.get(&0).copied().unwrap_or(0.0);

@@ -10,8 +10,8 @@ use crate::{
     position::{Keyed, read_move},
 };
 
-/// The maximum nesting depth of variations from which moves are removed. Variations that are nested deeper stay
-/// unchanged.
+/// The maximum nesting depth of variations from which moves are removed. It bounds the depth of recursion. Variations
+/// that are nested deeper stay unchanged.
 const MAX_NESTING: usize = 64;
 
 /// A set of moves to remove from a repertoire. Each element is a move in a certain position.

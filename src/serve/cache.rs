@@ -140,11 +140,11 @@ impl CachedIndex {
         Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false) && self.is_of_content())
     }
 
-    /// Returns `true` if the PGN file still has the content from which the index was built, according to the record
-    /// next to the index, or if there is no such record. First compares the time of the file's last status change,
-    /// because programs can restore the modification time but not this time. If the times differ, compares the
-    /// checksums. If the checksums are equal, for example because only the access rights have changed, records the new
-    /// time.
+    /// Compares the PGN file with the record that was stored next to the index when the index was built. Returns `true`
+    /// if the file still has the same content, or if there is no such record. First compares the time of the file's
+    /// last status change, because programs can restore the modification time but not this time. If the times differ,
+    /// compares the checksums. If the checksums are equal, for example because only the access rights have changed,
+    /// records the new time.
     fn is_of_content(&self) -> bool {
         // A record that cannot be read counts as missing. The index is then used, because its name already contains the
         // size and the modification time of the PGN file.
@@ -205,9 +205,9 @@ impl CachedIndex {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Busy`] if another process is building or removing the index. Also returns an error if
-    /// `is_sound` fails or a file cannot be removed. A directory that also contains files that do not belong to an
-    /// index is not removed, which is an error too.
+    /// Returns [`Error::Busy`] if another process is building or removing the index. Returns another error if
+    /// `is_sound` fails, if a file cannot be removed, or if the directory is kept because it contains a file that does
+    /// not belong to an index.
     pub fn remove_unless(&self, is_sound: impl FnOnce() -> Result<bool>) -> Result<()> {
         let _claim = match claim_abandoned(&self.path, true) {
             Ok(None) => {
@@ -238,7 +238,7 @@ impl CachedIndex {
     }
 
     /// Returns INDEX if `name` has the form `.INDEX.RANDOM.ENDING` and INDEX is the name of an index of an earlier
-    /// content of the PGN file. Otherwise, returns `None`. A directory with such a name contains an unfinished index
+    /// version of the PGN file. Otherwise, returns `None`. A directory with such a name contains an unfinished index
     /// that would have got the name INDEX.
     fn older_unfinished<'n>(&self, name: &'n str) -> Option<&'n str> {
         let (older, _) = name.strip_prefix('.')?.split_once('.')?;
@@ -246,7 +246,7 @@ impl CachedIndex {
         is_older.then_some(older)
     }
 
-    /// Removes the indexes of earlier contents of the PGN file, including unfinished ones that killed processes have
+    /// Removes the indexes of earlier versions of the PGN file, including unfinished indexes that killed processes have
     /// left. Ignores errors, and keeps damaged indexes. A server that has such an index open can continue to use it.
     ///
     /// Removes nothing if the PGN file cannot be examined or has changed since this value was created. Another process

@@ -99,9 +99,8 @@ impl ServedRepertoire {
     ///
     /// # Errors
     ///
-    /// Returns an error response if the edits cannot be parsed. If they remove moves, this function reads the file
-    /// again, and returns an error response if the file is not a PGN, or if it has changed since the server was
-    /// started.
+    /// Returns an error response if the edits cannot be parsed. If the edits remove moves, the file must be read again.
+    /// Then also returns an error response if the file is not a PGN, or if it has changed since the server was started.
     pub(super) fn edited(
         &self,
         parameters: &Parameters,

@@ -38,11 +38,11 @@ use crate::{
 const READER_THREADS: usize = 4;
 
 /// The size, in bytes, at which a page of games in PGN is full. No further game is added to a page that has reached
-/// this size.
+/// this size, so that a response does not take too much memory.
 const MAX_PGN_PAGE_BYTES: usize = 7 << 20;
 
-/// The maximum number of games that are read to determine how long players thought about their moves. The newest games
-/// are read.
+/// The maximum number of games that are read to determine how long players thought about their moves. Reading all games
+/// would take too long, so only the newest ones are read.
 const MAX_TIMED_GAMES: usize = 200;
 
 /// The maximum number of years whose results the thread of a connection adds up itself. If there are more years, a

@@ -129,8 +129,8 @@ pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     Ok(metadata.is_file() && metadata.permissions().readonly())
 }
 
-/// Ignores an error that means that the user may not perform the operation, or that the file system does not support
-/// it: returns `Ok(())` instead. Returns all other results unchanged.
+/// Returns `Ok(())` instead of an error if the error means that the user may not perform the operation, or that the
+/// file system does not support it. Returns all other results unchanged.
 #[cfg(unix)]
 fn if_allowed(result: io::Result<()>) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};

@@ -21,8 +21,8 @@ pub const UNSEALED: &str = "polybook checksum 0000000000000000";
 /// The number of hexadecimal digits of a seal. A seal is a checksum that polybook writes into a text file.
 const SEAL_DIGITS: usize = 16;
 
-/// The number of bytes at the beginning of a file that are searched for a seal, which is a checksum that polybook
-/// writes into a text file.
+/// The number of bytes at the beginning of a text file that are searched for a seal. A seal is a checksum that polybook
+/// writes into the file.
 const SEARCHED_BYTES: u64 = 4096;
 
 /// Creates a text output file at `path`. An existing file is replaced only in three cases: if `force` is `true`, if the

@@ -46,7 +46,7 @@ fn checksum(block: &[u8], offset: u64) -> [u8; CHECKSUM_SIZE] {
     crc32c::crc32c_append(start, block).to_le_bytes()
 }
 
-/// A temporary file that contains one or more runs, which are byte sequences that are written once. Each run must be
+/// A temporary file that contains one or more runs. A run is a sequence of bytes that is written once. Each run must be
 /// complete before the next one begins. The first write creates the file.
 #[derive(Debug)]
 pub(super) struct RunFile {
