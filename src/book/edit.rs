@@ -536,7 +536,7 @@ pub struct Script {
     pos: VariantPosition,
 }
 
-/// An error in a line of a script.
+/// An error in a line of an edit script (see [`Script`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptError {

@@ -67,8 +67,9 @@ struct WeighedMove {
     weight: u64,
 }
 
-/// The maximum number of moves that are kept in memory for each shard of the counts. A shard is one of 256 ranges of
-/// position keys. If a shard has more moves, their weights are computed again when they are needed.
+/// The maximum number of moves that a [`BookMaker`] keeps in memory for each shard of its counts. A shard is one of 256
+/// ranges of position keys. If the book has more moves in a shard, their weights are computed again when they are
+/// needed.
 const MAX_CACHED_MOVES: usize = 1024;
 
 /// Statistics about a book that is made from counts: the numbers of positions and moves, and the scaling of the
@@ -114,9 +115,9 @@ impl<'a> BookMaker<'a> {
         BookMaker::adjusted(counts, filter, weights, Adjustments::default())
     }
 
-    /// Creates a builder for the same book with lower weights for moves whose continuations score badly in the counts.
-    /// [`Weights::minimax`] describes this change. It affects only positions that can be reached from `starts` by moves
-    /// with enough games. Error messages name `path`, the path of the book.
+    /// Creates a builder for the same book with lower weights for moves whose continuations scored badly in the counted
+    /// games. [`Weights::minimax`] describes this change. It affects only positions that can be reached from `starts`
+    /// by moves with enough games. Error messages name `path`, the path of the book.
     ///
     /// # Errors
     ///
@@ -253,8 +254,9 @@ impl<'a> BookMaker<'a> {
 
     /// Creates the text of the book's header.
     ///
-    /// If `comment` is `None`, a comment is generated. It describes the origin of the counts (`provenance`), and how
-    /// moves were selected and weighed. Its last line is for the checksum, which [`write`](BookMaker::write) fills in.
+    /// If `comment` is `None`, a comment is generated. It describes the origin of the counts from which the book is
+    /// made (`provenance`), and how moves were selected and weighed. Its last line is for the checksum, which
+    /// [`write`](BookMaker::write) fills in.
     ///
     /// # Errors
     ///

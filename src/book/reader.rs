@@ -122,7 +122,7 @@ impl Book {
         })
     }
 
-    /// Returns the path of the file, or `book` if the book was created [from bytes](Book::from_bytes).
+    /// Returns the path of the book's file, or `book` if the book was created [from bytes](Book::from_bytes).
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -287,8 +287,8 @@ fn refuse_unused(args: &Args, format: TargetFormat) -> Result<(), Usage> {
     args.suite.refuse_unused(format == TargetFormat::Pgn)
 }
 
-/// Returns the format of the output. This is the value of `--format` or, without this option, the format for the
-/// extension of the output's file name. Returns an error if no format has this extension.
+/// Returns the format in which `polybook convert` writes its output. This is the value of `--format` or, without this
+/// option, the format for the extension of the output's file name. Returns an error if no format has this extension.
 fn format(args: &Args) -> Result<TargetFormat, Usage> {
     if let Some(format) = args.format {
         return Ok(format);
@@ -318,9 +318,9 @@ fn default_filter(format: TargetFormat) -> MoveFilter {
     }
 }
 
-/// Returns a warning if the database lacks moves that would change the output, otherwise `None`. A database lacks moves
-/// if it was made with an option such as `--min-game`. A book then lacks these moves too. The numbers of games in a
-/// suite are then too low.
+/// Returns a warning if the converted database lacks moves without which the output is incomplete, otherwise `None`. A
+/// database lacks moves if it was made with an option such as `--min-game`. A book that is made from it then lacks
+/// these moves, too, and a suite contains numbers of games that are too low.
 ///
 /// `info` says with which options the database was made. `kept` is the filter for the moves of the output.
 fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<String> {

@@ -281,8 +281,8 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
     text
 }
 
-/// Returns the end of the summary line of a suite. It says how many positions the suite lacks because they have no
-/// evaluation. Returns an empty string if `unevaluated` is `None` or 0.
+/// Returns the end of the line that describes a suite in the summary of a command. It says how many positions the suite
+/// lacks because they have no evaluation. Returns an empty string if `unevaluated` is `None` or 0.
 pub fn unevaluated_suffix(unevaluated: Option<u64>) -> String {
     let count = unevaluated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {

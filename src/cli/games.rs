@@ -151,7 +151,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     print_list(args, &head, total, games)
 }
 
-/// A game in the printed list, with its number in the index.
+/// A game that the command lists, with its number in the index.
 struct FoundGame<'a> {
     id: u64,
     header: GameHeader,
@@ -195,7 +195,7 @@ fn print_list<'a>(
     print_all(once(Ok(head)).chain(lines))
 }
 
-/// Formats a game as one line of the printed list. `id` is the number of the game in the index.
+/// Formats a game as one line of the list that the command prints. `id` is the number of the game in the index.
 fn line(id: u64, game: &GameHeader) -> String {
     let rated = |name: &str, elo: &str| match elo {
         "" | "*" | "?" => name.to_owned(),
@@ -211,7 +211,7 @@ fn line(id: u64, game: &GameHeader) -> String {
     )
 }
 
-/// Converts a game of the printed list to a JSON object with the number and the tags of the game, and the file that
+/// Converts a game that the command lists to a JSON object with the number and the tags of the game, and the file that
 /// contains it.
 fn document(game: &FoundGame<'_>) -> Value {
     let FoundGame { id, header, file } = game;

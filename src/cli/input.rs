@@ -116,7 +116,7 @@ pub fn file_of(argument: &Path) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// Returns `true` if a directory contains the file `CURRENT`, which is part of every index.
+/// Returns `true` if a directory contains the file `CURRENT`, as every index does.
 pub fn has_index(directory: &Path) -> anyhow::Result<bool> {
     let found = directory.join("CURRENT").try_exists();
     found.with_context(|| format!("cannot open {}", directory.display()))

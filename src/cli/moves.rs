@@ -376,10 +376,11 @@ struct ShownMoves<'a> {
     times: Option<&'a Times>,
 }
 
-/// The text that the command prints if no game has a move in the position.
+/// The text that `polybook moves` prints if no game has a move in the requested position.
 const NO_MOVES: &str = "no games continue from this position\n";
 
-/// The text that the command prints if no game that passes the user's filters has a move in the position.
+/// The text that `polybook moves` prints if no game that passes the user's filters has a move in the requested
+/// position.
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
 /// Formats the moves in `answer` as a table. `shown` contains the evaluations and times of the moves. `is_filtered` is

@@ -188,7 +188,7 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
 
 /// Returns a table of openings as a JSON document. Each element of `rows` contains a row, and `true` if the row is a
 /// variation. The rows of variations follow the row of their opening. `of_player` is `true` if all games are those of
-/// one player. The results are then the player's.
+/// one player. The results in the table are then the results of this player.
 fn document(
     table: &OpeningTable,
     rows: &[(&OpeningRow, bool)],
@@ -220,8 +220,8 @@ fn document(
 }
 
 /// Formats a table of openings as text. Each element of `rows` contains a row, and `true` if the row is a variation of
-/// an opening. Variations are indented. `of_player` is `true` if all games are those of one player. The results are
-/// then the player's.
+/// an opening. Variations are indented. `of_player` is `true` if all games are those of one player. The results in the
+/// table are then the results of this player.
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
     let all_games = counted(table.all_games, "game");
     let is_part = table.results.games < table.all_games;

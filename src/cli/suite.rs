@@ -95,8 +95,9 @@ pub fn length_suffix(format: SuiteFormat, plies: usize) -> String {
     }
 }
 
-/// Returns the end of the summary line of a suite. It says how many lines `--unique` left out because another line
-/// leads to the same position. Returns an empty string if `repeated`, the number of these lines, is `None` or 0.
+/// Returns the end of the line that describes a suite in the summary of a command. It says how many lines of moves
+/// `--unique` left out because another line leads to the same position. Returns an empty string if `repeated`, the
+/// number of these lines, is `None` or 0.
 pub fn repeated_suffix(repeated: Option<u64>) -> String {
     let count = repeated.filter(|count| *count > 0);
     count.map_or_else(String::new, |count| {
@@ -200,7 +201,7 @@ impl SuiteArgs {
         }))
     }
 
-    /// Returns `true` if the user gave `--plies`, the length of the lines.
+    /// Returns `true` if the user gave `--plies`, the length of the suite's lines.
     pub fn has_plies(&self) -> bool {
         self.plies.is_some()
     }

@@ -64,8 +64,8 @@ impl SealedCounts {
     }
 }
 
-/// The data of a run of `make-book` that depend on the order of its games: the report, the number of the first game of
-/// each input, and the positions in which games started.
+/// The data of a run of `make-book` that depend on the order of its games: the report of the run, the number of the
+/// first game of each input, and the positions in which games started.
 pub(super) struct OrderedResults {
     pub report: Report,
     /// The number of each input's first game.

@@ -466,8 +466,8 @@ impl<'a> Replayer<'a> {
         !unfinished && self.options.game_filter.admits_result(result)
     }
 
-    /// Counts the current game as rejected because of `problem`. Also stores the rejection for the report, unless the
-    /// list of rejections of this batch has its maximum length.
+    /// Counts the current game as rejected because of `problem`. Also stores a description of the problem for the
+    /// report of the run, unless the list of rejected games of this batch has its maximum length.
     fn reject(&mut self, problem: Problem) {
         let game = self.outcome.totals.games.read;
         self.outcome.totals.games.rejected += 1;
@@ -546,9 +546,9 @@ impl Outcome<'_> {
         }
     }
 
-    /// Adds the counted half-moves of a game's main line to the totals, and adds a record of the result for each of
-    /// them. `needs` determines which kinds of records are added. `line` is the main line, `result` is the result of
-    /// the game, and `first_turn` is the side that moved first.
+    /// Counts the half-moves of a game's main line: adds their number to the totals of the batch, and adds a record of
+    /// the game's result for each of them. `needs` determines which kinds of records are added. `line` is the main
+    /// line, `result` is the result of the game, and `first_turn` is the side that moved first.
     pub(super) fn count(
         &mut self,
         needs: &Needs,
@@ -594,8 +594,9 @@ impl Outcome<'_> {
         }
     }
 
-    /// Adds the half-moves in `variations`, the variations of a game, to the totals. Also adds a record for each
-    /// half-move, with a draw as its result. `needs` determines which kinds of records are added.
+    /// Counts the half-moves in `variations`, the variations of a game: adds their number to the totals of the batch,
+    /// and adds a record for each half-move, with a draw as its result. `needs` determines which kinds of records are
+    /// added.
     pub(super) fn count_variations(&mut self, needs: &Needs, variations: &Variations) {
         let totals = &mut self.totals;
         totals.plies += variations.branches.len() as u64;

@@ -119,9 +119,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Passes `outcome`, the data collected from the batch `id`, to the sequencer, which processes batches in the order
-    /// of the inputs. The sequencer then returns the data of every batch that can be processed now. Adds the records of
-    /// these batches to the counts, and their other data to the outputs.
+    /// Passes `outcome`, the data collected from the batch `id`, to the sequencer, which restores the order of the
+    /// inputs. The sequencer returns the data of all batches whose turn has come: none, or one or more. Adds the
+    /// records of these batches to the counts of the run, and their other data to the outputs.
     pub(super) fn submit(&self, id: BatchId, outcome: Outcome<'a>) -> Result<()> {
         self.options.progress.add_games(outcome.totals.games.read);
         let in_order = task::lock(&self.sequencer).submit(id, outcome)?;
@@ -179,8 +179,9 @@ impl<'a> Run<'a> {
         self.submit(id, outcome)
     }
 
-    /// Completes the counts after all batches have been processed. Returns the sorted counts, and the data that depend
-    /// on the order of the games, such as the report. Uses all threads of the current rayon pool.
+    /// Completes the counts of the run after all batches have been processed. Returns the sorted counts, and the data
+    /// that depend on the order of the games, such as the report of the run. Uses all threads of the current rayon
+    /// pool.
     pub(super) fn finish(self) -> Result<(SealedCounts, OrderedResults)> {
         self.options.refuse_if_stopped()?;
         // Counts that were already sorted have been merged before, as a part of the reading phase.

@@ -92,10 +92,10 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Adds `outcome`, the data collected from the batch `id`, to the queue. Then processes every batch in the queue
-    /// whose predecessors have all been processed, and returns the data of these batches in their order.
+    /// whose predecessors have all been processed, and returns the data of these batches in the order of the inputs.
     ///
-    /// The caller must add the records in the returned data to the counts, after unlocking the mutex that protects the
-    /// sequencer.
+    /// The caller must add the records in the returned data to the counts of the run. It should first unlock the mutex
+    /// that protects the sequencer, so that other threads need not wait.
     pub(super) fn submit(&mut self, id: BatchId, outcome: Outcome<'a>) -> Result<Vec<Outcome<'a>>> {
         self.early.insert(id.number, (id.input, outcome));
         let mut in_order = Vec::new();
@@ -140,9 +140,9 @@ impl<'a> Sequencer<'a> {
         Ok(outcome)
     }
 
-    /// Adds `rejected`, the rejected games of a batch, to the report until the report's list is full. `input` is the
-    /// index of the batch's input. Converts the number of each game in the batch to its number in the input. If the run
-    /// is strict, returns the first rejected game as an error.
+    /// Adds `rejected`, the rejected games of a batch, to the report of the run until the report contains the maximum
+    /// number of rejected games. `input` is the index of the batch's input. Converts the number of each game in the
+    /// batch to its number in the input. If the run is strict, returns the first rejected game as an error.
     fn reject(&mut self, input: usize, rejected: Vec<Rejection>) -> Result<()> {
         let room = Report::MAX_DESCRIBED_GAMES.saturating_sub(self.report.rejected.len());
         for mut rejection in rejected.into_iter().take(room) {

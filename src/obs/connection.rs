@@ -142,7 +142,7 @@ impl DatabaseState {
     }
 
     /// Returns `true` if the database has a write-ahead log. With such a log, a transaction reads the content that the
-    /// database had when the transaction began, even if another program changes the database meanwhile.
+    /// database had when the transaction began, even if another program changes the database during the transaction.
     pub(super) fn has_log(&self) -> bool {
         self.states[1].is_some()
     }

@@ -294,7 +294,8 @@ impl PositionRows {
         }
     }
 
-    /// Adds a row to the buffer. If the buffered rows belong to a different position, first passes them to `collector`.
+    /// Adds a row to the buffer of the current position. If the buffered rows belong to a different position, first
+    /// passes them to `collector`.
     fn take(&mut self, row: ObsRow, collector: &mut RowCollector<'_>) -> Result<()> {
         match &self.last {
             Some(last) if last.epd == row.epd => self.rows.push(&sortable(last))?,

@@ -46,7 +46,8 @@ use crate::{
 /// written faster, but would be mostly empty in a small database.
 const LARGE_DATABASE: u64 = 1 << 24;
 
-/// The interval at which written bytes are flushed to the disk.
+/// The interval at which written bytes are flushed to the disk while rows are still inserted, so that little is left to
+/// flush at the end.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The number of positions between two updates of the progress meter.
@@ -455,9 +456,9 @@ pub(super) struct RowCollector<'a> {
 }
 
 impl RowCollector<'_> {
-    /// Adds a row to the collected rows. The row contains the results `stats` of the move `mv` (in UCI notation) in the
-    /// position `epd`. `active` is the value of the column `Active`, which is 1 if a program that uses the database may
-    /// play the move. Rows are inserted in the order in which they are added.
+    /// Adds a row for the new database to the collected rows. The row contains the results `stats` of the move `mv` (in
+    /// UCI notation) in the position `epd`. `active` is the value of the column `Active`, which is 1 if a program that
+    /// uses the database may play the move. Rows are inserted in the order in which they are added.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use super::{NameMatch, folded};
 use crate::provenance::shortened;
 
-/// The maximum number of similar names in a message.
+/// The maximum number of similar names that a message about an unknown name suggests.
 const MAX_SUGGESTIONS: usize = 3;
 /// The minimum similarity between an unknown name and a name that a message suggests, in thousandths, as [`likeness`]
 /// computes it.
@@ -26,7 +26,7 @@ const MAX_NAME_BYTES: usize = 200;
 /// filter matches one of them. The limit keeps the duration of all comparisons below about two seconds, and the memory
 /// for the hashes of the names below about 16 MiB.
 const MAX_COMPARISONS: usize = 1_000_000;
-/// The maximum number of matched names in a message.
+/// The maximum number of names that [`PlayerNames::note`] lists.
 const MAX_LISTED: usize = 4;
 
 /// Returns the end of a message about an unknown name, such as `: did you mean "Tal"?`. Returns an empty string
@@ -132,8 +132,8 @@ impl PlayerNames {
         }
     }
 
-    /// Adds `games` games of a player whose name matches the filter. Ignores further names if [`MAX_COUNTED`] names
-    /// have been added.
+    /// Counts `games` games of the player `name`, whose name matches the filter. Ignores further names if
+    /// [`MAX_COUNTED`] names have been added.
     pub(crate) fn add_matched(&mut self, name: &str, games: u64) {
         let key = FxBuildHasher.hash_one(folded(name));
         if self.matched.len() < MAX_COUNTED || self.matched.contains_key(&key) {

@@ -17,8 +17,8 @@ use crate::position::{LineError, UnknownVariant, Variant, game_start, looks_like
 /// The maximum length in bytes of a tag's value after its first line: 1 MiB. Most values have a single line.
 pub(super) const MAX_CONTINUATION_LENGTH: usize = 1 << 20;
 
-/// The maximum length in bytes of a damaged line between tags. After a longer line, the reader does not look for
-/// further tags of the game.
+/// The maximum length in bytes of a damaged line between the tags of a game. After a longer line, the reader does not
+/// look for further tags of this game.
 const MAX_BAD_TAG_LENGTH: usize = 4096;
 
 /// The maximum number of tags that are kept for one game. Further tags are kept only if polybook itself uses them.

@@ -165,7 +165,7 @@ pub enum VariantChoice {
 }
 
 impl VariantChoice {
-    /// The name of [`Auto`](VariantChoice::Auto) on the command line and in the metadata of an index.
+    /// The name of the choice [`Auto`](VariantChoice::Auto) on the command line and in the metadata of an index.
     pub const AUTO: &str = "auto";
 
     /// Returns the variant to which all games belong, or `None` for [`Auto`](VariantChoice::Auto).

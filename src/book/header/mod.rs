@@ -142,7 +142,8 @@ pub fn create<S: AsRef<str>>(variants: &[S], comment: &str) -> Result<String, He
     Ok(text)
 }
 
-/// Parses the text of a header. Skips predefined fields that later versions of the format may have added.
+/// Parses the text of a header. Skips predefined fields that the parser does not know, because later versions of the
+/// header format may add some.
 ///
 /// # Errors
 ///

@@ -22,8 +22,8 @@ use crate::{
     walk::{LinesOf, Source},
 };
 
-/// The number of positions of a book that White can reach, and the number that Black can reach. The side itself plays
-/// any legal moves. Its opponent plays only moves after which the book has a move.
+/// The number of positions of a book that White can reach, and the number that Black can reach. To reach a position, a
+/// side may play any legal moves, but its opponent plays only moves after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Reachable {
     /// The number of positions that can be reached if White plays any legal moves. Includes the positions on White's
@@ -34,10 +34,10 @@ pub struct Reachable {
     pub black: u64,
 }
 
-/// Counts the positions of a book that White can reach, and those that Black can reach. The side itself plays any legal
-/// moves. Its opponent plays only moves after which the book has a move. The numbers equal the output of `polyglot
-/// info-book -exact`. Keys of positions that exceed `memory` are written to temporary files. `meter` shows the
-/// progress.
+/// Counts the positions of a book that White can reach, and those that Black can reach. To reach a position, a side may
+/// play any legal moves, but its opponent plays only moves after which the book has a move. The numbers equal the
+/// output of `polyglot info-book -exact`. Keys of positions that exceed `memory` are written to temporary files.
+/// `meter` shows the progress.
 ///
 /// # Errors
 ///

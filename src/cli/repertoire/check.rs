@@ -246,8 +246,9 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
 /// result other than `*`. Returns `Some(true)` for a PGN file with such a game. Returns `Some(false)` for a PGN file
 /// without one, and for a book or an OOBS database.
 ///
-/// Returns `None` if the answer is unknown. This is the case for a file without games, for other kinds of files, and
-/// for a pipe, because this function must not read data that can be read only once.
+/// Returns `None` if it is unknown whether the file contains a finished game. This is the case for a file without
+/// games, for other kinds of files, and for a pipe, because this function must not read data that can be read only
+/// once.
 fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
     if !is_regular_file(path)? || path.metadata()?.len() == 0 {
         return Ok(None);

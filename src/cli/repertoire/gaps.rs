@@ -257,9 +257,9 @@ fn write(
 }
 
 /// Prints up to two messages about the search for gaps. A gap is an opponent's move that the repertoire does not
-/// answer. The first message names the likeliest line after which the source has no games. It is printed only if this
-/// line is likelier than every gap. The second message says how many of the first `add` gaps got no answer. `add` is
-/// the number of gaps that the user wanted to answer.
+/// answer. The first message names the likeliest line of moves after which the source, which says how often moves are
+/// played, has no games. It is printed only if this line is likelier than every gap. The second message says how many
+/// of the first `add` gaps got no answer. `add` is the number of gaps that the user wanted to answer.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
     if let Some(end) = found
@@ -282,9 +282,9 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     }
 }
 
-/// Returns a text with the number of answers in `found` that were added to the repertoire, and the number of these
-/// answers that were played in a single game only. `has_results` is `false` if the source contains only weights, and no
-/// numbers of games.
+/// Returns a message that states how many answers in `found` were added to the repertoire, and how many of these
+/// answers were played in a single game only. `has_results` is `false` if the source of the answers contains only
+/// weights, and no numbers of games.
 fn added_text(found: &Gaps, has_results: bool) -> String {
     let games = found.gaps.iter().filter_map(|gap| gap.answer_games);
     let added = games.clone().count() as u64;

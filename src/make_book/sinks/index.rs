@@ -186,9 +186,9 @@ impl IndexedGames {
     ///
     /// # Errors
     ///
-    /// Returns an error that names `input` if the index would contain too many games. Also returns this error if too
-    /// many games would begin in the usual starting position: the index lists the ids of all games that reached a
-    /// position in one entry, and the size of an entry is limited.
+    /// Returns an error that names `input` if the index would contain too many games. The index lists the ids of all
+    /// games that reached a position in one entry, whose size is limited. Therefore, also returns this error if too
+    /// many games would begin in the usual starting position.
     fn add(&mut self, batch: &mut BatchGames, input: &Path) -> Result<u32> {
         let first_id = self.records.len();
         self.records

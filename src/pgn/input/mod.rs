@@ -488,7 +488,7 @@ impl Sender {
     }
 }
 
-/// A reader that counts the bytes that pass through it.
+/// A reader that counts the bytes that are read through it, for the progress of reading an input.
 pub(super) struct CountingReader<R> {
     pub(super) inner: R,
     taken: Arc<AtomicU64>,
