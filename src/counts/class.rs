@@ -53,8 +53,8 @@ const SAME_CLASS_MASK: u128 = !0 << 20;
 pub struct CountClass {
     /// The index of the speed in [`Speed::ALL`](crate::pgn::Speed::ALL).
     pub speed: u8,
-    /// The rating group of the game, plus 1, or 0 if no rating is known. The group is the index in
-    /// [`RatingGroup::all`](crate::pgn::RatingGroup::all) of the group that contains the mean of the known ratings.
+    /// The rating group that contains the mean of the game's known ratings: the index of the group in
+    /// [`RatingGroup::all`](crate::pgn::RatingGroup::all), plus 1. It is 0 if no rating is known.
     pub group: u8,
     /// The year times 100, plus the month. An unknown year or month is 0.
     pub month: u32,

@@ -1,4 +1,4 @@
-//! Opens a directory of counts and reads its Parquet files.
+//! Opens a counts directory and reads its Parquet files.
 
 use std::{
     fs::{self, File},

@@ -1,4 +1,4 @@
-//! The errors that occur when a directory of counts is read.
+//! The errors that occur when a counts directory is read.
 
 use thiserror::Error;
 
@@ -172,8 +172,8 @@ pub enum CountsError {
         "these counts have no rows with the move 0, which mark the ends of games, but other inputs have such rows: \
          keep these rows in all counts, or leave them out of all"
     )]
-    /// The counts have no rows without a move, which count games that ended in the row's position, but other inputs
-    /// have such rows.
+    /// The counts contain no rows for the ends of games, although other inputs do. Such a row has no move and counts
+    /// games that ended in its position.
     NoEnds,
     /// A file has a column of identities, like all counts of variants, but no variant was named.
     #[error(
@@ -181,7 +181,8 @@ pub enum CountsError {
          --variant"
     )]
     Identity,
-    /// A file with counts of a variant lacks the column of identities, which distinguish positions with equal keys.
+    /// A file with counts of a variant lacks the column of identities. Identities distinguish positions with equal
+    /// keys.
     #[error(
         "this Parquet file has no column \"identity\", which is required in counts of a variant"
     )]

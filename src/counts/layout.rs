@@ -1,4 +1,4 @@
-//! The files and columns of a directory of counts.
+//! The files and columns of a counts directory.
 //!
 //! | file | content |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Reads the sorted Parquet files of a directory of counts by ranges of keys.
+//! Reads the sorted Parquet files of a counts directory by ranges of position keys.
 //!
 //! The metadata of a file that polybook wrote state that its rows are sorted, and the first and the last key of
 //! each row group. Only row groups that overlap the requested range are read. The order of all rows is checked.

@@ -1,5 +1,5 @@
-//! Writes a directory of counts. Leaves out positions in which too few moves were counted, and writes the sorted
-//! rows to several Parquet files.
+//! Writes a counts directory. Leaves out positions in which too few moves were counted, and writes the sorted rows to
+//! several Parquet files.
 
 use std::{
     fs::File,
@@ -56,8 +56,8 @@ pub struct CountsSummary {
     pub rows: u64,
     /// The number of Parquet files.
     pub parts: usize,
-    /// The number of positions, including pruned ones. It is 0 unless a minimum number of games is set or the counts
-    /// are grouped by class.
+    /// The number of positions, including pruned ones. It is counted only if a minimum number of games is set or the
+    /// counts are grouped by class; otherwise it is 0.
     pub positions: u64,
     /// The number of pairs of a position and a move, including pruned ones. It is 0 in the same cases as `positions`.
     pub pairs: u64,

@@ -317,12 +317,13 @@ enum JournalEntry {
     Whole(Vec<u8>),
     /// The end of the journal, or an entry that was being written when the run was killed.
     Torn,
-    /// Bytes that polybook has not written.
+    /// Bytes that are not an entry of a journal, or an entry that was changed after it was written.
     Damaged,
 }
 
-/// Reads the next entry of a journal. An entry whose content is longer than `max_length` bytes is damaged. If the rest
-/// of the file consists of zeros, it counts as an incomplete entry, because a power failure can leave zeros at the end.
+/// Reads the next entry of a journal. An entry whose content is longer than `max_length` bytes is damaged. An entry
+/// with a wrong checksum counts as incomplete if only zeros follow it, because a power failure can leave such an end of
+/// the file.
 fn next_entry(reader: &mut impl BufRead, max_length: usize) -> io::Result<JournalEntry> {
     let read = |reader: &mut dyn BufRead, length: usize| {
         let mut bytes = Vec::new();

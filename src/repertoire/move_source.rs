@@ -36,7 +36,7 @@ use crate::{
 
 /// The options for opening a file of any kind as a [`MoveSource`].
 pub struct OpenOptions<'a> {
-    /// The variant as which the file is read, or `None` for the variant of the file.
+    /// The variant of the positions that are read from the file, or `None` to take the variant from the file.
     pub variant: Option<Variant>,
     /// The variant of PGN games without a `Variant` tag.
     pub untagged: Variant,

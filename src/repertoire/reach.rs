@@ -103,7 +103,7 @@ pub(super) struct Edge {
 /// a game as long as it answers every move of the opponent.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
 pub struct Coverage {
-    /// The number of the half-move, from 1. It is one of the opponent's.
+    /// The number of the opponent's half-move, counted from 1 over the half-moves of both sides.
     pub ply: usize,
     /// The share of the games, from 0 to 1, in which the repertoire answers every move up to this half-move. Several
     /// moves of the player in a position are taken as equally likely.

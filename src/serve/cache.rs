@@ -40,7 +40,7 @@ pub struct Cache {
 pub struct CachedIndex {
     pgn: PathBuf,
     path: PathBuf,
-    /// The first part of the names of this file's indexes, including those of earlier contents of the file.
+    /// The first part of the names of this file's indexes, including the indexes of earlier versions of the file.
     prefix: String,
     /// The variant of games without a `Variant` tag.
     untagged: Variant,

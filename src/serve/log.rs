@@ -25,9 +25,9 @@ pub struct Served {
     pub method: String,
     /// The path and the query string of the request.
     pub path: String,
-    /// The HTTP status of the answer.
+    /// The HTTP status of the response.
     pub status: u16,
-    /// The time from the arrival of the request until its answer was ready.
+    /// The time from the arrival of the request until the response was ready.
     pub time: Duration,
     /// The number of requests before this one that are not in the log, because its queue was full.
     pub left_out: u64,

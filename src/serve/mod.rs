@@ -3,7 +3,7 @@
 //!
 //! A [`Server`] contains an explorer and books. [`listen`](Server::listen) starts its threads on a listener, and
 //! [`run`](Listening::run) answers requests until its [`Stop`] is triggered. [`Parameters`] is a parsed query string,
-//! and [`Request`] is a checked request. A [`Refusal`] is the answer to a request that cannot be fulfilled, with an
+//! and [`Request`] is a checked request. A [`Refusal`] is the response to a request that cannot be fulfilled, with an
 //! HTTP status and a message. The files of the web page are part of the program.
 //!
 //! While an index is still being built, an [`Indexing`] server shows the progress at the same address.

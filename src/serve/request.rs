@@ -182,12 +182,12 @@ impl Route {
 pub struct Request {
     /// The query for the explorer.
     pub query: Query,
-    /// The part of the list of games that the answer contains.
+    /// The part of the list of games that the response contains.
     pub page: Page,
-    /// Whether the answer must contain the mean times that players took for the moves. They are read from the PGN text
-    /// of the games.
+    /// Whether the response must contain the mean times that players took for the moves. They are read from the PGN
+    /// text of the games.
     pub clocks: bool,
-    /// Whether the answer must contain the FEN, the line and the legal moves. A client that does not know the rules
+    /// Whether the response must contain the FEN, the line and the legal moves. A client that does not know the rules
     /// of chess needs them.
     pub legal: bool,
     /// All parameters of the request.

@@ -51,7 +51,7 @@ pub struct Server {
     pub repertoires: Vec<ServedRepertoire>,
     /// The names of the user in the games. On the web page, the user can choose other names.
     pub me: Vec<String>,
-    /// Evaluations of positions, which are added to the answers about positions.
+    /// Evaluations of positions, which are added to the responses about positions.
     pub evals: Option<Evals>,
     /// The host names that requests may use, in addition to the server's address and `localhost`.
     pub hosts: Vec<String>,

@@ -132,7 +132,7 @@ pub(super) struct AppState {
     pub(super) readers: Workers,
     /// The thread that makes books, one at a time.
     pub(super) makers: Workers,
-    /// The last book or repertoire for which a request asked only its size. It is kept for the download that usually
+    /// The book or repertoire whose size was requested last. It is kept because a request for the file itself usually
     /// follows.
     last_content: Mutex<Option<(ContentIdentity, Content)>>,
     /// The states of the PGN files of all sources when the server was started.
@@ -182,7 +182,7 @@ pub(super) enum Thread {
     OfConnection,
     /// A worker thread.
     Worker,
-    /// A thread that reads the PGN text of games. At most ten seconds are allowed for the answer.
+    /// A thread that reads the PGN text of games. At most ten seconds are allowed for the response.
     Reader,
 }
 

@@ -60,7 +60,7 @@ static COMMIT: Mutex<()> = Mutex::new(());
 struct Live {
     paths: BTreeSet<PathBuf>,
     /// The files of all [`RemovedAtEnd`] of this process, with their identities. Their names are not temporary, so
-    /// another program may replace them, which the identity reveals.
+    /// another program may replace the files. The identities show whether this has happened.
     named: BTreeMap<PathBuf, FileId>,
     /// Whether the process is about to end. If so, no output may be started or renamed to its target.
     is_closed: bool,
