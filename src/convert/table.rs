@@ -75,7 +75,7 @@ impl TableOutput {
         Ok(TableOutput { path, rows })
     }
 
-    /// Writes a row. In comma-separated values, the order of the columns is that of the fields of `row`, so it must
+    /// Writes a row. In comma-separated values, the columns have the order of the fields of `row`. This order must
     /// agree with the column names passed to [`begin`](Self::begin).
     pub(super) fn write(&mut self, row: &impl Serialize) -> Result<()> {
         let written = match &mut self.rows {

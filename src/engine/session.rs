@@ -594,9 +594,9 @@ impl<W: Write> Session<W> {
     }
 }
 
-/// Changes the number of a move (`multipv`) in an `info` line of the second engine, so that its moves are numbered
-/// after the moves that polybook has already shown. Adds `already_shown`, the number of moves already shown, to the
-/// number in the line. A missing number counts as 1 if the line describes a move. Returns any other line unchanged.
+/// Renumbers a move in an `info` line of the second engine, so that it is counted after the moves that polybook has
+/// already shown: adds `already_shown`, the number of these moves, to the number after `multipv`. A missing number
+/// counts as 1 if the line describes a move. Returns any other line unchanged.
 fn renumbered(line: &str, already_shown: usize) -> String {
     let mut words: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
     let of = |name: &str| words.iter().position(|word| word == name);

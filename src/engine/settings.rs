@@ -330,8 +330,8 @@ static OPTIONS: [Definition; 24] = options! {
 const RULES: usize = 2;
 const SHARED: usize = 4;
 
-/// The prefix for the name of a UCI option of polybook if the second engine, which plays outside the book, has an
-/// option with the same name but a different meaning.
+/// The prefix that polybook adds to the name of one of its UCI options if the second engine, which plays in positions
+/// outside the book, has a different option with the same name.
 const PREFIX: &str = "Book ";
 
 /// The string by which UCI represents an empty string as the value of an option.

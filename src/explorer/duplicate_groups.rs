@@ -126,9 +126,9 @@ impl DuplicateGroups {
         hash.filter(|hash| *hash > 0)
     }
 
-    /// Returns a hash of the properties of a game that are equal in all duplicates of the game, such as the players and
-    /// the date. Games that are not duplicates have different hashes, except for collisions. `id` is the id of the game
-    /// in the index `source`.
+    /// Returns a hash that duplicates of a game have in common. It is calculated from properties such as the players
+    /// and the date. Games that are not duplicates have different hashes, except for collisions. `id` is the id of the
+    /// game in the index `source`.
     ///
     /// Returns `None` if the game is not compared with others. This is the case if the positions of the game are not
     /// indexed, if a player is unknown, or if the game has neither a Lichess id nor a known final position.

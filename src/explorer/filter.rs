@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The divisor that decides how the games in a range of ids are filtered. If at most one in `SPARSE_PLAYER_DIVISOR`
-/// games of the range is a game of the player whom the filters name, only this player's games are tested, one by one.
+/// games of the range was played by the player whom the filters name, only these games are tested, one by one.
 /// Otherwise, whole columns are scanned.
 const SPARSE_PLAYER_DIVISOR: usize = 32;
 
@@ -80,9 +80,9 @@ impl<'a> SourceFilters<'a> {
         self
     }
 
-    /// Keeps only the first game of each group of duplicate games. Removes each game that has an earlier duplicate
-    /// which also passes the filters, moves the remaining games to the front of `games`, and returns this part of the
-    /// slice. Returns all of `games` if the query counts every duplicate.
+    /// Removes games so that duplicates count only once: of each group of duplicate games, keeps only the first one
+    /// that passes the filters. Moves the remaining games to the front of `games`, and returns this part of the slice.
+    /// Returns all of `games` if the query counts every duplicate.
     ///
     /// `games` contains games of `source` that pass the filters. Each element is the id of a game and the index of its
     /// move in [`PassingGames::moves`](super::fold::PassingGames::moves), which this function does not use.
@@ -500,16 +500,15 @@ impl Players {
         self.admit_as(self.color_in(games, id), games, id)
     }
 
-    /// Returns the color that the player of the filters has in game `id`, which must be a game of the player. If both
-    /// names in the game match the filter by player, returns the color in the filters or, if they contain no color,
-    /// White.
+    /// Returns the color of the filters' player in game `id`, which must be a game of this player. If both names in the
+    /// game match the filter by player, returns the color in the filters or, if they contain no color, White.
     fn color_in(&self, games: &GameColumns, id: usize) -> Color {
         let is_white = || self.has_names(Color::White, games, id);
         self.color.unwrap_or_else(|| Color::from_white(is_white()))
     }
 
-    /// Returns `true` if the side `color` of game `id` can be the player of the filters, and the filters by opponent,
-    /// opponent's rating and player's result admit the game with this side as the player.
+    /// Returns `true` if game `id` passes the filters by player, opponent, opponent's rating and player's result when
+    /// the side `color` is taken as the player.
     fn admit_as(&self, color: Color, games: &GameColumns, id: usize) -> bool {
         let rating = games.elo[id][usize::from(color.is_white())];
         let result = games.traits[id].result();

@@ -31,8 +31,8 @@ use crate::{
 /// these games.
 const MAX_SERIAL_PARTS: usize = 32;
 
-/// The minimum number of parts of a list of games that a thread filters as one task, so that starting the task takes
-/// little time compared with the filtering.
+/// The minimum number of parts of a list of games that a thread filters as one task. Starting a smaller task would take
+/// long compared with the filtering.
 const MIN_PARTS_PER_THREAD: usize = 16;
 
 /// The factor that decides whether a part of a list of games is sparse. A part with `n` games is sparse if they are
@@ -383,8 +383,8 @@ struct Scratch {
 
 impl Scratch {
     /// Finds the games in `part`, a part of a list of games, that pass `filter`. Writes them to the front of the field
-    /// `games`, and returns their number. Returns `None` if `part` is malformed, or if it contains an id that does not
-    /// exist or is not less than `end`, the first id of the next part.
+    /// `games`, and returns their number. Returns `None` if `part` is malformed or contains an invalid id. An id is
+    /// invalid if no game has it, or if it is not less than `end`, the first id of the next part.
     fn select(&mut self, filter: &SourceFilter<'_>, part: &List<'_>, end: u32) -> Option<usize> {
         let first = part.first_id()?;
         let end = filter.games().min(end as usize);

@@ -23,8 +23,9 @@ use crate::{error::Result, index::store::Best, position::BookMove};
 /// `MAX_GAMES_IN_MEMORY` games of the page.
 const MAX_GAMES_IN_MEMORY: usize = if cfg!(test) { 7 } else { 1 << 16 };
 
-/// An entry in a list of games that shows one game of each match: the number of this game, the move that was played in
-/// it, and the number of further games of the match. A match is all games of the same players at the same event.
+/// An entry in a list of games that shows one game of each match: the number of the shown game, the move that was
+/// played in it, and the number of further games of the match. A match is all games of the same players at the same
+/// event.
 type MatchEntry = (u64, BookMove, u64);
 
 /// A game in a list of games that reached a position, with its date, event and length.
@@ -49,8 +50,8 @@ pub struct ListedGame {
     pub of_match: Option<MatchGames>,
 }
 
-/// The number of games of a match that a list does not show, because it shows only the first game of each match.
-/// A match is all games of two players at one event.
+/// The number of games of a match that a list leaves out, because it shows only the first game of each match. A match
+/// is all games of two players at one event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MatchGames {
     /// The number of further games of the match that pass the filters.

@@ -88,8 +88,8 @@ pub(super) fn batches_of<J: Sync + Send>(
     })
 }
 
-/// Returns an iterator over batches of entries. Each item is a group that consists of a single batch, which one call of
-/// `fill` has filled. The iterator ends when `fill` adds no entry.
+/// Returns an iterator over batches of entries. Each item is a group with a single batch, which was filled by one call
+/// of `fill`. The iterator ends when `fill` adds no entry.
 pub(super) fn filled_batches(
     mut fill: impl FnMut(&mut Entries) -> Result<()> + Send,
 ) -> impl Iterator<Item = Result<Vec<EntryBatch>>> + Send {

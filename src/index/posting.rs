@@ -60,9 +60,9 @@ impl Posting {
         Posting(aligned << 55 | u128::from(low))
     }
 
-    /// Returns a copy of this posting with `first_id` added to its game id. Before the addition, the id counts from the
-    /// first game of a batch. If `first_id` is the id of this first game in the index, the copy contains the id that
-    /// the game of the posting has in the index.
+    /// Returns a copy of this posting in which `first_id` is added to the game id. The games of a batch are first
+    /// numbered from 0. If `first_id` is the id that the first game of the batch has in the index, the copy contains
+    /// the id that the game of this posting has in the index.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> Posting {
         Posting(self.0 + (u128::from(first_id) << 18))
@@ -111,7 +111,7 @@ impl Posting {
         }
     }
 
-    /// Returns approximately which share of all possible position keys comes before the key of this posting, if keys
+    /// Returns the approximate share of all possible position keys that come before the key of this posting, if keys
     /// are sorted as decimal text. The share is scaled to the range of `u64`, so 2^63 means half of the keys.
     ///
     /// The records are divided into shards by this share. Shards by the first decimal digits would have very different

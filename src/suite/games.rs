@@ -278,7 +278,7 @@ impl Ranker<'_> {
 
     /// Compares the evaluation of the last position in `ending` with the range that the suite accepts. Returns
     /// [`RangeCheck::Kept`] if the suite does not filter by evaluation. Returns `None` if the suite filters by
-    /// evaluation, but the game is over after every line of the group, so that there is no position to look up.
+    /// evaluation, but there is no position to look up, because the game is over after every line of the group.
     fn evaluated(&self, ending: &LineEnd) -> Result<Option<RangeCheck>> {
         if self.suite.evals.is_none() {
             return Ok(Some(RangeCheck::Kept(String::new())));

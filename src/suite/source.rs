@@ -98,8 +98,8 @@ impl<S: Source> SourceSuite<'_, S> {
 /// that follow it. A search without this limit might never finish, because transpositions multiply the number of lines.
 const MAX_EXTENDED_LINES: u64 = if cfg!(test) { 8_000 } else { 8_000_000 };
 
-/// A line of moves that a search for the lines of a suite extends, until the line has the length that the suite
-/// requires.
+/// A line of moves in a search for the lines of a suite. The search extends the line until it has the length that the
+/// suite requires.
 struct SuiteLine {
     pos: Keyed<VariantPosition>,
     /// The moves in SAN with move numbers.
@@ -495,8 +495,8 @@ impl PositionPaths {
         &self.paths[0].pos
     }
 
-    /// Adds a path that leads to this position. Paths must be added in ascending order of the length of their field
-    /// `before`, which contains the earlier positions that a continuation may not repeat.
+    /// Adds a path that leads to this position. The field `before` of a path contains the earlier positions that a
+    /// continuation may not repeat. Paths with fewer such positions must be added first.
     ///
     /// If a stored path already allows every continuation that the new path allows, the new path is not stored. Only
     /// its weight and its share in the progress are added to those of the position.

@@ -38,8 +38,8 @@ impl<S: Source> Tree<'_, S> {
     ///
     /// A line is indented by two spaces for each half-move before it. It contains the move, its evaluation if known,
     /// its weight or results, and its percentage of the position's total weight. The word `transposition` after a move
-    /// means that the moves of the resulting position are written elsewhere, after another move that leads to this
-    /// position.
+    /// means that another move leads to the same position, and that the continuation is written only after that other
+    /// move.
     ///
     /// # Errors
     ///
@@ -58,7 +58,8 @@ impl<S: Source> Tree<'_, S> {
 }
 
 /// Formats a move as a line of the text output, indented by its depth in the tree. The line contains the move, its
-/// evaluation, its weight or results, and the word `transposition` if the moves that follow it are written elsewhere.
+/// evaluation, its weight or results, and the word `transposition` if its continuation is written only after another
+/// move that leads to the same position.
 fn line(branch: &Branch<'_>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
@@ -211,8 +212,8 @@ impl<S: Source> Tree<'_, S> {
     /// the output, which error messages name.
     ///
     /// After each move, a comment contains its weight or results, its percentage of the total weight, and its
-    /// evaluation if known. The word `transposition` in the comment means that the moves of the resulting position are
-    /// written elsewhere, after another move that leads to this position.
+    /// evaluation if known. The word `transposition` in the comment means that another move leads to the same position,
+    /// and that the continuation is written only after that other move.
     ///
     /// A game contains at most 2000 moves, and its variations are nested at most 16 deep. The rest of the tree follows
     /// in further games. Each of these begins with the moves that lead to its first new move. The returned number does
@@ -240,10 +241,10 @@ impl<S: Source> Tree<'_, S> {
     /// number of moves. `path` is the path of the output, which error messages name. `event` is the value of the
     /// `Event` tag.
     ///
-    /// `comment` returns the text with which the comment after a move begins, or `None` if the comment begins with the
-    /// weight or the results of the move. After this text, the comment states whether the move is a transposition, and
-    /// the evaluation of the move if known. If `is_sealed` is `true`, the first game gets a tag with a placeholder for
-    /// a checksum of the file.
+    /// `comment` returns the text with which the comment after a move begins. If it returns `None`, the comment begins
+    /// with the weight or the results of the move. Then the comment states whether the move is a transposition, and the
+    /// evaluation of the move if known. If `is_sealed` is `true`, the first game gets a tag with a placeholder for a
+    /// checksum of the file.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,

@@ -94,8 +94,8 @@ pub trait Source {
     }
 
     /// Returns an error if another program has changed the file of the source since it was opened. A walk calls this
-    /// function at its end, because some of its moves may come from before the change and others from after it. By
-    /// default, does nothing.
+    /// function at its end, because it may have read some moves before such a change and others after it. By default,
+    /// does nothing.
     ///
     /// # Errors
     ///
@@ -301,8 +301,9 @@ impl<S: Source> Source for UntilDone<'_, S> {
 }
 
 /// Returns the legal moves of `pos` after which `source` contains an answer, sorted for display. `known` contains the
-/// moves that `source` itself contains in `pos`. Those of them that have an answer come first, in descending order of
-/// their numbers of games. The other moves follow, in descending order of the total number of games of the answers.
+/// moves that `source` itself contains in `pos`. Moves in `known` that have an answer come first, in descending order
+/// of their numbers of games. The other moves follow, in descending order of the total number of games of their
+/// answers.
 fn replies_with_answers(
     source: &impl Source,
     pos: &Keyed<VariantPosition>,

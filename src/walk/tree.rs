@@ -321,7 +321,7 @@ impl<S: Source> TreeWalk<'_, S> {
     /// Visits the move `choice` in the position `node`. `nesting` is the number of variations that enclose the move.
     ///
     /// Returns the position after the move if the walk continues there. Returns `None` if a limit is reached, or if the
-    /// walk continues from that position elsewhere, after another move that leads to it.
+    /// move is a transposition: the walk then continues from the position only after another move that leads to it.
     fn visit(
         &mut self,
         node: &Rc<TreeNode>,

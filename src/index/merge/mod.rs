@@ -107,9 +107,10 @@ impl MergeIndexes {
     ///
     /// # Errors
     ///
-    /// Returns an error if there are no inputs, if an input cannot be read, if an input differs from the first one in
-    /// its kind, its variant or its options, if the inputs have more games than an index can contain, or if the output
-    /// cannot be written. Returns [`Error::Interrupted`](crate::Error::Interrupted) if the stop flag is set.
+    /// Returns an error if there are no inputs, or if they have more games than an index can contain. Also returns an
+    /// error if an input cannot be read, if an input differs from the first one in its kind, its variant or its
+    /// options, or if the output cannot be written. Returns [`Error::Interrupted`](crate::Error::Interrupted) if the
+    /// stop flag is set.
     pub fn run(&self, out: &Path) -> Result<MergedIndex> {
         task::caught(|| self.merge_into(out))
     }

@@ -93,9 +93,9 @@ impl<'a> MergePlan<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if `indexes` is empty, if an index has another kind, variant or options than the first one,
-    /// if it contains counts instead of games, if another program has written to it, or if all indexes together have
-    /// more games than an index can contain.
+    /// Returns an error if `indexes` is empty, or if all indexes together have more games than an index can contain.
+    /// Also returns an error if an index differs from the first one in its kind, its variant or its options, if it
+    /// contains counts instead of games, or if another program has written to it.
     pub(super) fn new(
         indexes: &'a [Index],
         out: &Path,

@@ -32,8 +32,9 @@ use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove}
 /// are stored in separate entries, one for each period (all time, a year or a month).
 pub const MAX_INLINE_ROWS: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
-/// A mark in a page (an entry with several positions) for a position whose results are not in the page, but in separate
-/// entries. It is stored instead of the number of moves of the position, which is always smaller.
+/// A mark in a page (an entry with several positions) for a position whose results are stored in separate entries. The
+/// page contains this number instead of the position's number of moves, which is always smaller for a position with its
+/// results in the page.
 const SEPARATE_MARK: u64 = MAX_INLINE_ROWS as u64 + 1;
 
 /// Returns the order of the exponential Golomb codes in which a page (an entry with several positions) stores the
@@ -135,8 +136,8 @@ pub fn find_counts(paging: Paging, page: &[u8], subject: ListKey) -> Option<Opti
 /// rows are stored in separate entries, `f` receives no rows, but the number of the position's games.
 ///
 /// `paging` is the rule that groups positions in pages: all keys of a page begin with the same bits. The page does not
-/// store these bits. They are taken from `page_member`, which is any key that belongs to the page by this rule, even if
-/// the page does not contain a position with this key. Returns `None` if the page is malformed.
+/// store these bits, so `page_member` supplies them. It is any key that belongs to the page by this rule; the page need
+/// not contain a position with this key. Returns `None` if the page is malformed.
 pub fn for_each_counted(
     paging: Paging,
     page: &[u8],

@@ -14,11 +14,12 @@ use crate::{
     storage::sort::{Fold, Record},
 };
 
-/// The value that the items in lists of players and of Lichess ids contain instead of a move. No move has this value.
+/// The value that an item contains instead of a move if it belongs to the list of a player or of a Lichess id. No move
+/// has this value.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value that the items in lists of name numbers contain instead of a move. A name number is the number that the
-/// index has assigned to a player or event name. No move has this value.
+/// The value that an item contains instead of a move if it belongs to a list of name numbers, which are the numbers
+/// that the index has assigned to player and event names. No move has this value.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
 /// Returns `true` if an item with the move `mv` comes from the list of a position. In such a list, `mv` is the move
@@ -78,9 +79,9 @@ impl ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }
 
-    /// Returns a copy of the record with `first_id` added to its game id. Before the addition, the id counts from the
-    /// first game of a batch or of one input of a merge. If `first_id` is the id of this first game in the new index,
-    /// the copy contains the id that the game of the record has in the new index.
+    /// Returns a copy of the record in which `first_id` is added to the game id. The games of a batch, or of one input
+    /// of a merge, are first numbered from 0. If `first_id` is the id that the first of them has in the new index, the
+    /// copy contains the id that the game of this record has in the new index.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> ListRecord {
         ListRecord(self.0 + (u128::from(first_id) << 32))

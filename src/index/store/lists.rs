@@ -257,8 +257,8 @@ pub fn find_list(paging: Paging, page: &[u8], subject: ListKey) -> Option<Option
 /// in the page.
 ///
 /// `paging` is the rule that groups lists in pages: all keys of a page begin with the same bits. The page does not
-/// store these bits. They are taken from `page_member`, which is any key that belongs to the page by this rule, even if
-/// the page does not contain a list with this key. Returns `None` if the page is malformed, or if `f` returns `None`.
+/// store these bits, so `page_member` supplies them. It is any key that belongs to the page by this rule; the page need
+/// not contain a list with this key. Returns `None` if the page is malformed, or if `f` returns `None`.
 pub fn for_each_list<'a>(
     paging: Paging,
     page: &'a [u8],

@@ -121,8 +121,8 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// Returns an error if `f` fails, if the entry cannot be read or is malformed, or if it does not contain exactly
-    /// the games that the number of games in the index implies.
+    /// Returns an error if `f` fails, or if the entry cannot be read, is malformed, or does not contain the expected
+    /// number of games.
     pub(in crate::index) fn for_each_details(
         &self,
         entry: u64,
