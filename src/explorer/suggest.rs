@@ -26,10 +26,11 @@ use crate::{
     task,
 };
 
-/// The maximum number of suggestions that a search returns.
+/// The maximum number of suggestions that a search returns, even if the caller requests more.
 const MAX_SUGGESTED: usize = 50;
 
-/// The maximum number of words of a search text that are looked up. Further words are ignored.
+/// The maximum number of words of a search text that are looked up, which limits how long a search takes. Further words
+/// are ignored.
 const MAX_WORDS: usize = 24;
 
 /// A suggested name of a player, an event or an opening. It comes with the number of its games, and the dates of its

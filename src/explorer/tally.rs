@@ -514,7 +514,8 @@ pub(super) fn count_games_of_players(
     })
 }
 
-/// The minimum number of games for a performance rating. Only games with a result and a rated opponent count.
+/// The minimum number of games for a performance rating, because the rating would say little with fewer games. Only
+/// games with a result and a rated opponent count.
 const MIN_PERFORMANCE_GAMES: u64 = 10;
 
 /// The rating differences in FIDE's rating regulations (B.02, section 8.1.1) for scores from 50 to 100 percent, indexed

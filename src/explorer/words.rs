@@ -11,12 +11,14 @@ use levenshtein_automata::{Distance, LevenshteinAutomatonBuilder};
 use rayon::prelude::*;
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// The maximum number of letters of a string that are indexed. Further letters are ignored.
+/// The maximum number of letters of a string that are indexed, which limits the memory for long strings. Further
+/// letters are ignored.
 const MAX_LETTERS: usize = 256;
 /// The maximum number of letters of a string after Unicode's compatibility decomposition. The decomposition can turn
 /// one letter into up to 18, so [`MAX_LETTERS`] alone does not limit the length enough.
 const MAX_DECOMPOSED_LETTERS: usize = 2 * MAX_LETTERS;
-/// The maximum number of letters of a word that are indexed. Further letters are ignored.
+/// The maximum number of letters of a word that are indexed, which limits the time to compare words. Further letters
+/// are ignored.
 const MAX_WORD_LETTERS: usize = 32;
 
 /// The number of words of a search that are looked up in parallel. It limits the memory, because each of these words

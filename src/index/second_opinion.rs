@@ -19,8 +19,8 @@ use crate::{
     storage::positioned::read_exact_at,
 };
 
-/// The maximum number of files that the crate `rusty-leveldb` may keep open. The crate reserves ten of them for files
-/// other than tables.
+/// The maximum number of files that the crate `rusty-leveldb` may keep open: 64 tables, and ten files that the crate
+/// reserves for other purposes.
 const OPEN_TABLES: usize = 74;
 
 /// A shared store for the first error that the operating system reports while `rusty-leveldb` reads files.

@@ -7,8 +7,8 @@ use crate::{
     storage::sort::{Record, SHARDS, Sealed},
 };
 
-/// The number of records that are read from a shard at a time. Sorted records are divided by key into parts, called
-/// shards.
+/// The number of records that are read from a shard at a time, which limits the memory for them. A shard is one of the
+/// parts into which sorted records are divided by key.
 const RECORDS_PER_READ: usize = 1 << 12;
 
 /// A range of sorted records within one shard, which one job turns into index entries. A shard is one of the parts into

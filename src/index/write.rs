@@ -47,7 +47,7 @@ use crate::{
 const RECORDS_PER_WRITE: usize = 1 << 16;
 
 /// The approximate number of bytes of entries that are written to the index at a time, if the entries contain game
-/// records, game rows or names.
+/// records, game rows or names. It limits the memory that these entries take.
 const BYTES_PER_WRITE: usize = 8 << 20;
 
 /// The number of rows of counts that take about as much space as one item in a list of games. Because of this factor,

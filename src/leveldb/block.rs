@@ -16,7 +16,8 @@ use super::{
 use crate::error::{Error, Result};
 
 /// The number of entries from one restart point of a block to the next. A restart point is an entry that stores its
-/// whole key. Other entries store only the part of the key that differs from the previous key.
+/// whole key, so that a lookup can begin there. Other entries store only the part of the key that differs from the
+/// previous key.
 const RESTART_INTERVAL: usize = 16;
 
 /// An encoder for the blocks of a LevelDB table, which contain sorted entries with prefix-compressed keys. It

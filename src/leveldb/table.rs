@@ -329,7 +329,8 @@ impl<W: Write> BlockWriter<W> {
 /// greater decompressed size is damaged.
 pub(super) const MAX_EXPANSION: usize = 64;
 
-/// The maximum size in bytes, after compression, of a block that is kept in the cache.
+/// The maximum size in bytes, after compression, of a block that is kept in the cache. Larger blocks are read from the
+/// file each time, which limits the memory of the cache.
 const MAX_CACHED_SIZE: u64 = 1 << 14;
 
 /// A cache of up to 16 recently read blocks, which all tables of a database share. It speeds up lookups of neighboring

@@ -386,8 +386,8 @@ impl<S: Source> LineSearch<'_, S> {
     }
 }
 
-/// The maximum number of paths that are stored for one position. If more paths lead to the position, only their weights
-/// are added to the weight of the position.
+/// The maximum number of paths that are stored for one position, which limits the memory and the time of the search. If
+/// more paths lead to the position, only their weights are added to the weight of the position.
 const MAX_PATHS: usize = 64;
 
 impl<S: Source> SourceSuite<'_, S> {

@@ -27,9 +27,9 @@ use super::{
 };
 use crate::{error::Result, index::entry_batches::EntryBatch, position::BookMove};
 
-/// The maximum number of rows of a position that is stored in a page (an entry with several positions). A row contains
-/// the results of one move in one class (speed and rating group) and month. If a position has more rows, its results
-/// are stored in separate entries, one for each period (all time, a year or a month).
+/// The maximum number of rows of a position that is stored in a page (an entry with several positions), so that pages
+/// stay short. A row contains the results of one move in one class (speed and rating group) and month. If a position
+/// has more rows, its results are stored in separate entries, one for each period (all time, a year or a month).
 pub const MAX_INLINE_ROWS: usize = if cfg!(test) { 32 } else { 1 << 10 };
 
 /// A mark in a page (an entry with several positions) for a position whose results are stored in separate entries. The

@@ -40,7 +40,8 @@ pub type ListItem = (u32, BookMove);
 pub(crate) struct ListRecord(u128);
 
 impl ListRecord {
-    /// The greatest half-move number that a record can hold. Half-moves are numbered from 1.
+    /// The greatest half-move number that a record can hold. Half-moves are numbered from 1. The half-moves of a longer
+    /// game cannot be numbered, so the caller adds only the last move that the game played in each position.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
     /// Creates a record which says that game `id` reached the position with the key `subject` and played the move `mv`

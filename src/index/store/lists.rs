@@ -44,8 +44,8 @@ use crate::{
     task,
 };
 
-/// The maximum number of items in a list that is stored in a page, an entry that contains several lists. A longer list
-/// is divided into chunks, and each chunk is stored in an entry of its own.
+/// The maximum number of items in a list that is stored in a page, an entry that contains several lists, so that pages
+/// stay short. A longer list is divided into chunks, and each chunk is stored in an entry of its own.
 pub const MAX_INLINE_ITEMS: usize = 256;
 
 /// The number of items in each chunk of a long list, except the last chunk, which may contain fewer. An item is a game

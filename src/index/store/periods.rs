@@ -46,7 +46,8 @@ use crate::{
 /// position with fewer games, each query adds up the results itself.
 pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 
-/// The number of highest-rated games that are stored for each class (speed and rating group) of a period.
+/// The number of highest-rated games that are stored for each class (speed and rating group) of a period. The explorer
+/// shows at most so many top games.
 pub const TOP_GAMES: usize = 15;
 
 /// The number of newest games that are stored for each class (speed and rating group) of a period. The explorer shows

@@ -243,7 +243,7 @@ pub fn games_of(rows: &[ResultRow]) -> u64 {
     rows.iter().map(ResultRow::total).sum()
 }
 
-/// The number of bits of an encoded month.
+/// The number of bits of an encoded month, which suffice for all months up to the year 9999.
 pub(super) const MONTH_BITS: u32 = 17;
 
 /// The range of months in the rows of one page, an entry that contains several positions. `first` is the first month. A
