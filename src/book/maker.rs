@@ -101,8 +101,8 @@ impl BookSummary {
 }
 
 impl<'a> BookMaker<'a> {
-    /// Creates a builder, and reads the counts once to determine which moves the book will contain. Uses all threads
-    /// of the current rayon pool.
+    /// Creates a builder for a book of the moves in `counts` that `filter` selects, with the weights that `weights`
+    /// computes. Reads the counts once to determine which moves these are. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///

@@ -51,7 +51,8 @@ pub(super) struct MinimaxFactors {
 
 impl MinimaxFactors {
     /// Computes the factors of all moves that are reached from the positions `starts` and were played in enough games.
-    /// Error messages name `path`, the path of the book.
+    /// `counts` contains the games, `filter` contains the required number of games, and `weights` is needed for the
+    /// statistics. Error messages name `path`, the path of the book.
     ///
     /// The factor is `1 - loss / percent`, or 0 if this number is negative. `loss` is the value of the position before
     /// the move minus the score of the move, in percent of a point, and `percent` is the value of the option

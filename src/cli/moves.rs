@@ -273,8 +273,8 @@ fn player_score(results: Wdl) -> Option<f64> {
     (results.games() > 0).then(|| (1000.0 * results.score()).round() / 10.0)
 }
 
-/// Returns the score of the player whom the query names, in percent, over all games that reached the position. Returns
-/// `None` if the query names no player or if no game is finished.
+/// Returns the score of the player whom the query names, in percent, over all games in `answer`, the games that reached
+/// the position. Returns `None` if the query names no player or if no game is finished.
 fn total_score(answer: &Answer) -> Option<f64> {
     let player = answer.player.as_ref()?;
     player_score(Wdl {

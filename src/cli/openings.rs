@@ -136,7 +136,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sorts the rows of a table of openings. Within each row, also sorts the variations of the opening.
+/// Sorts the rows of a table of openings by the value that `order` names. Within each row, also sorts the variations of
+/// the opening.
 fn sort(rows: &mut [OpeningRow], order: OpeningOrder) {
     rows.sort_by(|a, b| compare(a, b, order));
     for row in rows {

@@ -189,8 +189,8 @@ fn percent(score: Option<f64>) -> String {
     score.map_or("-".to_owned(), |score| format!("{:.1}%", 100.0 * score))
 }
 
-/// Formats the preparation for an opponent as text. The text contains the results of both players, the moves in the
-/// position `pos`, and the lines to study first.
+/// Formats `prepared`, the preparation for an opponent, as text. The text contains the results of both players, the
+/// moves in the position `pos`, and the lines to study first.
 fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> String {
     let mut text = String::new();
     let color = names.color;
@@ -244,7 +244,8 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
     text
 }
 
-/// Appends a table of the opponent's moves to `text`. `color` is the color of the user, who prepares for this opponent.
+/// Appends a table of the opponent's moves in `prepared` to `text`. `color` is the color of the user, who prepares for
+/// this opponent.
 fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     let since = prepared.recent_since;
     let since = since.map_or("recent".to_owned(), |year| format!("since {year}"));
@@ -273,7 +274,7 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     }
 }
 
-/// Appends a table of the user's own moves to `text`. `color` is the color of the user.
+/// Appends a table of the user's own moves in `prepared` to `text`. `color` is the color of the user.
 fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
     *text += &format!(
         "{:<9} {:>10}  {:>6}  {:>11}  {:>6}  {:<10}  opening\n",

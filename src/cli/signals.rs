@@ -124,8 +124,8 @@ pub fn wait_if_ending() {
     }
 }
 
-/// Sets the function that is called when a signal ends the program, before unfinished files are removed. The function
-/// must return within a few seconds.
+/// Sets the function `farewell`, which is called when a signal ends the program, before unfinished files are removed.
+/// The function must return within a few seconds.
 #[cfg(any(feature = "serve", test))]
 pub fn before_end(farewell: impl FnOnce() + Send + 'static) {
     *self::farewell() = Some(Box::new(farewell));

@@ -85,8 +85,9 @@ pub struct SuiteArgs {
     opcodes: bool,
 }
 
-/// Returns the text that states the length of a suite's lines in a summary, such as ` of 8 half-moves` for lines or `
-/// after 8 half-moves` for positions. It follows the number of lines or positions. `plies` is the length in half-moves.
+/// Returns the end of a phrase such as "100 lines of 8 half-moves" or "100 positions after 8 half-moves", which
+/// describes a suite. `plies` is the number of half-moves. The result begins with " of" for a suite of lines (PGN), and
+/// with " after" for a suite of positions (EPD).
 pub fn length_suffix(format: SuiteFormat, plies: usize) -> String {
     let plies = counted(plies as u64, "half-move");
     match format {

@@ -114,9 +114,9 @@ impl Budget {
     }
 }
 
-/// Plans how to merge counts that are already sorted, in at most `share` bytes of memory. `ordered` is the size of
-/// these counts. Returns three numbers: the memory for the whole merge, the number of key ranges, and the memory for
-/// the merged counts. Both amounts of memory are in bytes.
+/// Plans how `threads` threads merge counts that are already sorted, in at most `share` bytes of memory. `ordered` is
+/// the size of these counts. Returns three numbers: the memory for the whole merge, the number of key ranges, and the
+/// memory for the merged counts. Both amounts of memory are in bytes.
 ///
 /// Returns `None` if the counts must be sorted after all, because the memory is too small or too many files would be
 /// open.
@@ -132,9 +132,9 @@ fn merging(share: usize, ordered: &OrderedSize, threads: usize) -> Option<(usize
     Some((bytes, ranges, bytes - at_once * ordered.memory))
 }
 
-/// Divides the keys of `rows` rows of sorted counts into ranges, which are merged in parallel. Returns the number of
-/// ranges, and how many of them are merged at the same time (at most `max_at_once`). Returns `None` if fewer than two
-/// ranges are possible.
+/// Divides the keys of `rows` rows of sorted counts into ranges, which `threads` threads merge in parallel. Returns the
+/// number of ranges, and how many of them are merged at the same time (at most `max_at_once`). Returns `None` if fewer
+/// than two ranges are possible.
 ///
 /// At least two ranges are necessary: rows are sorted by key as a signed number, but shards are sorted by key as an
 /// unsigned number, and the two orders agree only within each half of the keys.

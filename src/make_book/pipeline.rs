@@ -290,8 +290,8 @@ impl MakeBook {
         Ok((counted.games.report, finished, sealed))
     }
 
-    /// Checks that at least one game was counted. Otherwise, returns [`Error::Empty`] with the reasons, unless the
-    /// options allow empty outputs.
+    /// Checks that at least one game was counted, according to `report`. Otherwise, returns [`Error::Empty`] with the
+    /// reasons, unless the options allow empty outputs.
     fn refuse_without_games(&self, report: &Report) -> Result<()> {
         if !report.counts_nothing() || self.allow_empty {
             return Ok(());

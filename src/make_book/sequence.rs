@@ -170,7 +170,8 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the error message for `input`, which contains text, but no game that can be played.
+    /// Returns the error message for `input`, which contains text, but no game that can be played. `state` contains the
+    /// data that were collected from this input.
     fn why_no_game(&self, state: &InputState, input: &Input) -> String {
         let mut rejected = self.report.rejected.iter();
         let first = rejected.clone().find(|it| it.file == input.path());

@@ -456,7 +456,7 @@ pub(super) struct RowCollector<'a> {
 }
 
 impl RowCollector<'_> {
-    /// Adds a row for the new database to the collected rows. The row contains the results `stats` of the move `mv` (in
+    /// Adds a row to the collected rows of the new database. The row contains the results `stats` of the move `mv` (in
     /// UCI notation) in the position `epd`. `active` is the value of the column `Active`, which is 1 if a program that
     /// uses the database may play the move. Rows are inserted in the order in which they are added.
     ///

@@ -294,7 +294,7 @@ impl<'a> GameReader<'a> {
 
     /// Reads the tag pairs of a game. A line may contain several of them. Skips blank lines, comments and lines that
     /// begin with the escape character `%` between them. Also skips lines that begin with a bracket but are not tag
-    /// pairs, and [stray text](GameReader::is_stray_text).
+    /// pairs, and [other text between tags](GameReader::is_text_between_tags).
     fn read_tags(&mut self) {
         let mut blank_line = false;
         loop {
@@ -326,7 +326,7 @@ impl<'a> GameReader<'a> {
                         blank_line |= breaks > 1;
                         self.at += 1;
                     }
-                    Some(_) if !blank_line && self.is_stray_text(is_line) => {
+                    Some(_) if !blank_line && self.is_text_between_tags(is_line) => {
                         self.bad_tag.get_or_insert(self.at);
                         let line = &self.text[self.at..line_end(self.text, self.at)];
                         self.at += first_tag(line).unwrap_or(line.len());
@@ -354,16 +354,17 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the rest of the current line is stray text. Stray text is text between tags that is neither
-    /// a tag nor a comment. `is_line` is `true` if the text begins its line, and `false` if it follows a tag.
+    /// Returns `true` if the rest of the current line is text between the tags of a game that is neither a tag nor a
+    /// comment, so that it must be skipped. Returns `false` if the tags may end before this text. `is_line` is `true`
+    /// if the text begins its line, and `false` if it follows a tag.
     ///
-    /// | text | is stray text if |
-    /// |---|---|
-    /// | after a tag, looks like moves | never |
-    /// | after a tag, other text | a tag of this game follows on one of the next lines, or a blank line and then moves follow |
-    /// | a line that looks like moves or opens a comment | the next tag certainly belongs to this game |
-    /// | another line | a tag of this game follows on one of the next lines, before a blank line |
-    fn is_stray_text(&self, is_line: bool) -> bool {
+    /// The text is recognized as follows:
+    ///
+    /// - Text after a tag must not look like moves. In addition, a tag of this game must follow on one of the next
+    ///   lines, or moves must follow after a blank line.
+    /// - If a line looks like moves or opens a comment, the next tag must certainly belong to this game.
+    /// - Any other line must be followed by a tag of this game on one of the next lines, before a blank line.
+    fn is_text_between_tags(&self, is_line: bool) -> bool {
         let text = &self.text[self.at..];
         let line = &text[..line_end(text, 0)];
         let may_end_tags = match line.first() {

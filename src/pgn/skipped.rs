@@ -64,8 +64,8 @@ pub(crate) struct UnknownVariants {
 }
 
 impl UnknownVariants {
-    /// Returns the name of the game's variant if the variant is unknown, shortened to 40 characters. Returns `None`
-    /// if the variant is supported.
+    /// Returns the name in the `Variant` tag of a game if polybook does not know the variant, otherwise `None`. The
+    /// name is shortened to 40 characters.
     pub fn name(tags: &Tags<'_>) -> Option<String> {
         let is_unknown = tags.named_variant().is_err();
         is_unknown.then(|| {

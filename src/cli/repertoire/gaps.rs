@@ -296,9 +296,9 @@ fn added_text(found: &Gaps, has_results: bool) -> String {
     text
 }
 
-/// Formats the report on the gaps of a repertoire. A gap is an opponent's move that the repertoire does not answer. The
-/// first part of the report states the share of games that are still in the repertoire after each half-move. It leaves
-/// out half-moves after which this share is the same as before. The second part lists the gaps.
+/// Formats `found`, the gaps of a repertoire, as a report. A gap is an opponent's move that the repertoire does not
+/// answer. The first part of the report states the share of games that are still in the repertoire after each
+/// half-move. It leaves out half-moves after which this share is the same as before. The second part lists the gaps.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
     let mut last = None;

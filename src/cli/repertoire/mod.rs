@@ -166,7 +166,8 @@ impl Opener {
         Opener::with_resources((None, untagged), Memory::default(), 0, context)
     }
 
-    /// Opens a repertoire for the side `color`. Prints a warning if the repertoire seems to be for the other side.
+    /// Opens the repertoire for the side `color` at the path `argument`. Prints a warning if the repertoire seems to be
+    /// for the other side.
     pub fn repertoire(&self, argument: &Path, color: Color) -> anyhow::Result<MoveSource> {
         let known = self.open(argument, None, MoveSource::repertoire)?;
         if let Some(warning) = known.color_warning(color)? {
@@ -199,7 +200,7 @@ impl Opener {
         }
     }
 
-    /// Opens a file or directory as a source of moves. `filter` selects the games whose moves are used.
+    /// Opens the file or directory `argument` as a source of moves. `filter` selects the games whose moves are used.
     pub fn source(
         &self,
         argument: &Path,

@@ -192,8 +192,8 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Formats the first new move of a game as one line. A move is new if the position after it does not occur in the
-/// reference, the games with which the game is compared.
+/// Formats `found`, the first new move of a game, as one line. A move is new if the position after it does not occur in
+/// the reference, the games with which the game is compared.
 fn new_line(found: &NewMove) -> String {
     let NewMove {
         game, white, black, ..

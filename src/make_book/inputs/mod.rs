@@ -450,7 +450,7 @@ pub(super) trait RunInput: Send + Sync {
         None
     }
 
-    /// Reads the input, and passes its games or rows to the threads of the run.
+    /// Reads the input, and passes its games or rows to the threads of the run, to which `batches` gives access.
     ///
     /// # Errors
     ///
@@ -558,7 +558,7 @@ impl RunInput for GamesInput<'_> {
     }
 }
 
-/// Cuts the next batch of whole games from an input. Returns `None` at the end of the input.
+/// Returns the next batch of whole games that `cutter` cuts from `input`, or `None` at the end of the input.
 fn next_batch(cutter: &mut Cutter<Stream>, input: &Input) -> Result<Option<Batch>> {
     task::fault("cut");
     cutter.next_batch().map_err(|err| input.error(err))

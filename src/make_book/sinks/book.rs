@@ -92,7 +92,8 @@ impl BookSink<'_> {
         Ok(Some(book))
     }
 
-    /// Returns the text of the header of `book`, or `None` if the options request a book without a header.
+    /// Returns the text of the header of `book`, or `None` if the options request a book without a header. The header
+    /// names the variants and the provenance in `counted`.
     fn header(&self, counted: &CollectedData<'_>, book: &BookMaker<'_>) -> Result<Option<String>> {
         if !self.options.header {
             return Ok(None);

@@ -348,8 +348,8 @@ impl LaterPositions {
         }
     }
 
-    /// Returns the location of a position's bit in the Bloom filter: the index of the word that contains the bit, and a
-    /// mask of the bit.
+    /// Returns the location of the bit of the position with the identity `identity` in the Bloom filter: the index of
+    /// the word that contains the bit, and a mask of the bit.
     fn bit(identity: u64) -> (usize, u64) {
         ((identity >> 6) as usize % 16, 1 << (identity % 64))
     }

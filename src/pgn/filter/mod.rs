@@ -230,8 +230,8 @@ impl GameFilter {
         self.since.is_some() || self.until.is_some()
     }
 
-    /// Returns `true` if the game meets the filter's condition on the date only because the year of the game is
-    /// unknown. Returns `false` if the filter has no condition on the date.
+    /// Returns `true` if a game with the tags `tags` meets the filter's condition on the date only because the year of
+    /// the game is unknown. Returns `false` if the filter has no condition on the date.
     pub(crate) fn passes_undated(&self, tags: &Tags<'_>) -> bool {
         self.filters_dates() && Date::of_tags(tags).year.is_none()
     }
