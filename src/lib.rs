@@ -104,12 +104,12 @@ pub use self::{
     kind::FileKind,
 };
 
-/// The commands of the program, which the tests of the library include so that a test can make any part of them
-/// panic.
+/// The commands of the program. The library contains them only in its own tests, so that a test can make any part of a
+/// command panic.
 #[cfg(all(test, feature = "cli"))]
 mod cli;
 
-/// The name by which the commands refer to this crate.
+/// The name that the commands use for this crate.
 #[cfg(all(test, feature = "cli"))]
 extern crate self as polybook;
 

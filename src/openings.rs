@@ -277,8 +277,8 @@ fn plain_names() -> &'static [String] {
     })
 }
 
-/// Normalizes a string so that spellings can be compared: converts it to lower case, removes accents, and leaves single
-/// blanks between words.
+/// Normalizes a string so that spellings can be compared: converts it to lower case, removes accents, and separates
+/// words by single spaces.
 fn plain(text: &str) -> String {
     let letters = text.nfkd().filter(|letter| !is_combining_mark(*letter));
     let letters: String = letters.flat_map(char::to_lowercase).collect();

@@ -21,7 +21,7 @@ pub(crate) const INPUT_SEPARATOR: &str = ", ";
 pub struct Provenance {
     /// The names of the inputs, without their directories.
     pub inputs: Vec<String>,
-    /// The numbers of games in all inputs together; `None` if they are not known.
+    /// The total numbers of games in all inputs, or `None` if they are not known.
     pub games: Option<GameCounts>,
     /// The options that decided what was counted and that differ from the defaults, written as on the command line.
     /// Book headers and databases store this text, so it is part of their formats.
@@ -86,7 +86,7 @@ impl Provenance {
     }
 }
 
-/// Joins options, such as `--max-ply 30`, with blanks, as on a command line. Elements that are `None` are skipped.
+/// Joins options, such as `--max-ply 30`, with spaces, as on a command line. Elements that are `None` are skipped.
 pub(crate) fn option_text(options: impl IntoIterator<Item = Option<String>>) -> String {
     Vec::from_iter(options.into_iter().flatten()).join(" ")
 }

@@ -167,9 +167,9 @@ pub(crate) fn start_in<'scope, T: Send + 'scope>(
 }
 
 /// Runs `act` on this thread. Meanwhile, another thread named `name` calls `repeated` again and again, with pauses of
-/// the length `pause`, and a last time after `act` has ended. If `repeated` fails or panics, its error is recorded in
-/// `failure` at once, so `act` should check `failure` to stop early. Returns the error of `repeated` if there is one,
-/// otherwise the result of `act`.
+/// the length `pause`, and a last time after `act` has ended. If `repeated` fails or panics, its error is immediately
+/// recorded in `failure`. `act` should therefore check `failure` and stop early. Returns the error of `repeated` if
+/// there is one, otherwise the result of `act`.
 pub(crate) fn while_repeating<T>(
     name: &str,
     pause: Duration,

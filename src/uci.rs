@@ -84,8 +84,8 @@ pub(crate) struct EngineOutput {
 }
 
 impl EngineOutput {
-    /// Calls `take` with each line that the engine writes. Blanks around a line are removed. Returns when the output
-    /// ends or a line is too long.
+    /// Calls `take` with each line that the engine writes. White space around a line is removed. Returns when the
+    /// output ends or a line is too long.
     ///
     /// # Errors
     ///
@@ -203,8 +203,8 @@ impl EngineProcess {
     }
 }
 
-/// Calls `take` with each line of `output`. Blanks around a line are removed. Stops at the end of the output, at a line
-/// of more than [`LONGEST_LINE`] bytes, or when `take` fails. Returns the reason for stopping.
+/// Calls `take` with each line of `output`. White space around a line is removed. Stops at the end of the output, at a
+/// line of more than [`LONGEST_LINE`] bytes, or when `take` fails. Returns the reason for stopping.
 ///
 /// # Errors
 ///

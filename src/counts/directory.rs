@@ -301,7 +301,7 @@ impl Part {
     }
 
     /// Calls `f` with the rows of the file, in batches of up to a few thousand rows. Skips rows without a move, which
-    /// count games that ended in a position. Returns the number of half-moves that the rows count.
+    /// count games that ended in a position. Returns the number of half-moves counted in the rows.
     ///
     /// # Errors
     ///
@@ -311,9 +311,9 @@ impl Part {
         self.read_rows(Grouping::default(), ColumnBatch::row, |row| *row, false, f)
     }
 
-    /// Calls `f` with the rows of the file and their classes, in batches of up to a few thousand rows. A class
-    /// consists of speed, rating group and month. Reads only the properties in `by` and sets the others to 0. Returns
-    /// the number of half-moves that the rows count.
+    /// Calls `f` with the rows of the file and their classes, in batches of up to a few thousand rows. A class consists
+    /// of speed, rating group and month. Reads only the properties in `by` and sets the others to 0. Returns the number
+    /// of half-moves counted in the rows.
     ///
     /// # Errors
     ///
@@ -332,7 +332,7 @@ impl Part {
     /// in the batch. `row_of` extracts the position, the move and the results from a decoded row, without the class.
     ///
     /// If `with_ends` is `false`, skips rows without a move, which count games that ended in a position. Returns the
-    /// number of half-moves that the rows count.
+    /// number of half-moves counted in the rows.
     fn read_rows<R>(
         &self,
         by: Grouping,

@@ -130,8 +130,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the number of half-moves that the row counts. If the row has a move, this is the number of games in
-    /// which the move was played. A row without a move counts games that ended in the position, so the result is 0.
+    /// Returns the number of half-moves counted in the row. If the row has a move, this is the number of games in which
+    /// the move was played. A row without a move counts games that ended in the position, so the result is 0.
     pub fn plies(&self) -> u64 {
         match self.mv {
             BookMove::NONE => 0,

@@ -264,8 +264,8 @@ impl OrderedParts {
         parts.map(|part| part.part.check_bytes()).collect()
     }
 
-    /// Checks that each row of each file was read exactly once since the last call of this function. Returns the
-    /// number of half-moves that the rows count.
+    /// Checks that each row of each file was read exactly once since the last call of this function. Returns the number
+    /// of half-moves counted in the rows.
     ///
     /// # Errors
     ///
@@ -364,7 +364,7 @@ impl<'a> OrderedRows<'a> {
 
     /// Reads batches of rows until a batch contains rows in this reader's range of position keys. Calls `take` for each
     /// batch, with the indices of the batch's rows in the range, which may be none. `take` must return the number of
-    /// half-moves that these rows count. Returns the path of the file, and the numbers of games and bytes in the last
+    /// half-moves counted in these rows. Returns the path of the file, and the numbers of games and bytes in the last
     /// batch. Returns `None` at the end of the range.
     fn next_with(
         &mut self,
@@ -406,8 +406,8 @@ impl<'a> OrderedRows<'a> {
 
     /// Reads a batch of rows from the open row group, and checks that the rows are in order. Calls `take` with the
     /// batch and the indices of its rows in this reader's range of position keys. `take` must return the number of
-    /// half-moves that these rows count. Returns the number of rows in the range, and the number of half-moves that
-    /// they count.
+    /// half-moves counted in these rows. Returns the number of rows in the range, and the number of half-moves counted
+    /// in these rows.
     fn read(
         &mut self,
         take: &mut impl FnMut(&ColumnBatch, Range<usize>) -> Result<u64, CountsError>,

@@ -436,8 +436,8 @@ pub(super) fn write_starts(
     listed.at(target, "read").map(Some)
 }
 
-/// Calls `f` with the positions in which games started, a few positions at a time. Returns the number of rows in
-/// `file` and the total number of games that the rows count.
+/// Calls `f` with the positions in which games started, a few positions at a time. Returns the number of rows in `file`
+/// and the total number of games counted in the rows.
 ///
 /// # Errors
 ///

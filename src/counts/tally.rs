@@ -298,7 +298,7 @@ pub(crate) type OrderedCounts<'a> =
     Box<dyn FnMut(&mut CountBatch) -> Result<Option<&'a Path>> + 'a>;
 
 /// Converts `counts`, a sorted source of counts, to a source of records for a merge. Results that are too large for
-/// records are added to `large`. `has_large` is set to `true` before the first of them is added.
+/// records are added to `large`. `has_large` is set to `true` before the first of these results is added.
 fn records<'a: 'b, 'b>(
     mut counts: OrderedCounts<'a>,
     large: &'b Mutex<LargeCounts>,

@@ -501,8 +501,8 @@ impl Pruner {
     }
 
     /// Passes the next row to the filter. Rows must arrive sorted by position key. The filter buffers the rows of a
-    /// position until they count enough half-moves. Then it calls `out` with the buffered rows and with all further
-    /// rows of the position.
+    /// position until these rows contain enough half-moves. Then it calls `out` with the buffered rows and with all
+    /// further rows of the position.
     ///
     /// # Errors
     ///

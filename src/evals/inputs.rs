@@ -21,7 +21,7 @@ use crate::{
     progress::Meter,
 };
 
-/// The approximate size of a batch in bytes. A batch is the amount of text that a thread reads at once.
+/// The approximate size of a batch in bytes. A batch is the part of a text that one thread reads as one task.
 const BATCH_SIZE: usize = 1 << 19;
 
 /// The number of bytes at the start of a text input that are examined to detect its format.

@@ -57,7 +57,8 @@ pub(super) struct Journal {
     file: File,
     /// `true` if the journal contains no evaluation. The file is then removed when the value is dropped.
     is_empty: bool,
-    /// If the journal contains no evaluation, a mark by which the file is removed when a signal ends the process.
+    /// A marker for removing the file when a signal ends the process. It exists only while the journal contains no
+    /// evaluation.
     removed_at_end: Option<RemovedAtEnd>,
     /// The offset at which the last whole entry ends.
     end: u64,

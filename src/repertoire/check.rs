@@ -31,7 +31,7 @@ pub struct Check<'a> {
     pub with_text: bool,
 }
 
-/// The half-move by which a game left a repertoire, and the moves that the repertoire contains instead.
+/// The half-move with which a game left a repertoire, and the moves that the repertoire contains instead.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Departure {
     /// The FEN of the position before the half-move, or `None` if `mv` is `None`.
@@ -66,14 +66,14 @@ pub struct CheckedGame {
     pub result: &'static str,
     /// The side that left the repertoire for good, or `None` if the game did not leave it.
     pub left_by: Option<Side>,
-    /// The number of the half-move by which the game left, from 1: the player's move that is not in the repertoire,
+    /// The number of the half-move with which the game left, from 1: the player's move that is not in the repertoire,
     /// or the opponent's move after which the repertoire contains no move. 0 if the repertoire contains no move at
     /// the start; `None` if the game did not leave the repertoire.
     pub ply: Option<usize>,
-    /// The half-move by which the game left.
+    /// The half-move with which the game left.
     #[serde(flatten)]
     pub departure: Departure,
-    /// The number of the player's moves that the repertoire contains, up to the half-move by which the game left for
+    /// The number of the player's moves that the repertoire contains, up to the half-move with which the game left for
     /// good.
     pub stayed: usize,
     /// Whether the game never reached a position of the repertoire, for example because it has another opening.
@@ -127,7 +127,7 @@ impl Results {
     }
 }
 
-/// A half-move by which one or more games left a repertoire, and the results of these games.
+/// A half-move with which one or more games left a repertoire, and the results of these games.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Deviation {
     /// The side of the repertoire.
@@ -135,7 +135,7 @@ pub struct Deviation {
     pub color: Color,
     /// The side that left the repertoire.
     pub left_by: Side,
-    /// The moves before the half-move, in SAN with move numbers. If several games left by the half-move, these are
+    /// The moves before the half-move, in SAN with move numbers. If several games left with the half-move, these are
     /// the moves of the first game.
     pub line: String,
     /// The half-move.
@@ -146,7 +146,7 @@ pub struct Deviation {
     pub results: Results,
 }
 
-/// The summary of checking games against repertoires: the total numbers of games, and the half-moves by which games
+/// The summary of checking games against repertoires: the total numbers of games, and the half-moves with which games
 /// left the repertoires.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct CheckSummary {
@@ -249,7 +249,7 @@ enum Checked {
     OtherPlayers(Vec<String>),
 }
 
-/// The last half-move by which a game left a repertoire without returning to it later, and the side that played it.
+/// The last half-move with which a game left a repertoire without returning to it later, and the side that played it.
 #[derive(Copy, Clone)]
 struct LastDeparture {
     by: Side,

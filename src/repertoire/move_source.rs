@@ -55,8 +55,8 @@ pub struct OpenOptions<'a> {
     pub counting: &'a dyn Fn(Arc<Progress>) -> Box<dyn Any>,
 }
 
-/// A source that returns the known moves of any position. It is usually a file or directory: a PGN, an index, a counts
-/// directory, an OOBS database or a book.
+/// A source of moves: it returns the moves that it contains in any given position. It is usually a file or directory: a
+/// PGN, an index, a counts directory, an OOBS database or a book.
 #[derive(Debug)]
 pub struct MoveSource {
     kind: Kind,

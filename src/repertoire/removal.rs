@@ -147,8 +147,8 @@ impl ReadGame {
 
 /// A main line or a variation whose moves have been read.
 struct ReadLine {
-    /// The text of the line, without the parentheses of a variation, and without the result of a game and the blanks
-    /// before it.
+    /// The text of the line, without the parentheses of a variation, and without the result of a game and the white
+    /// space before the result.
     content: Range<usize>,
     moves: Vec<ReadLineMove>,
 }

@@ -255,7 +255,8 @@ impl AppState {
     ///
     /// # Errors
     ///
-    /// Returns an error response that lists the known names if no repertoire for this color has this name.
+    /// Returns an error response if no repertoire for this color has this name. The response lists the names of all
+    /// repertoires for this color.
     pub(super) fn served_repertoire(
         &self,
         parameters: &Parameters,

@@ -399,8 +399,8 @@ fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, R
     Ok(filters)
 }
 
-/// Returns `true` if the parameter `duplicates` says that duplicates of a game count as one game, and `false` if it says
-/// that all of them count. Returns `None` if the parameter is not given.
+/// Returns `true` if the parameter `duplicates` says that duplicates of a game count as one game, and `false` if it
+/// says that each duplicate counts. Returns `None` if the parameter is not given.
 pub(super) fn folds_duplicates(parameters: &Parameters) -> Result<Option<bool>, Refusal> {
     parameters.choice("duplicates", "once or all", |name| match name {
         "once" => Some(true),

@@ -8,8 +8,8 @@ use std::{borrow::Cow, io};
 
 use crate::storage::positioned::StoredFile;
 
-/// The number of consecutive records that a search reads from the file at once. Records of a book have 16 bytes each,
-/// so the search reads 4 KiB of a book at once. This is the page size of most disks and of the page cache.
+/// The number of consecutive records that a search reads from the file in one read. Records of a book have 16 bytes
+/// each, so one read of a book has 4 KiB. This is the page size of most disks and of the page cache.
 const RECORDS_PER_READ: u64 = 256;
 
 /// The maximum number of interpolation steps of a search. After these steps, the search continues with bisection.

@@ -12,7 +12,7 @@ pub(crate) type SortedRecords<'a, R> = Box<dyn Iterator<Item = Result<R>> + 'a>;
 /// end of the sequence, and after an error, it appends nothing.
 pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 
-/// The maximum number of items that a merge reads from each sequence at once.
+/// The maximum number of items that a merge reads from a sequence as one batch.
 pub(super) const MAX_BATCH_ITEMS: usize = 1 << 8;
 
 /// The number of bytes of heap memory at which a batch of items is complete. It bounds the memory that a batch of long

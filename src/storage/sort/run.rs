@@ -30,7 +30,7 @@ const RECORD_SIZE: usize = size_of::<u128>();
 pub(super) const BLOCK_SIZE: usize = 1 << 12;
 const CHECKSUM_SIZE: usize = size_of::<u32>();
 
-/// The number of bytes that are read from or written to a temporary file at once.
+/// The number of bytes that one operation reads from or writes to a temporary file.
 pub(super) const BUFFER_SIZE: usize = 4 * BLOCK_SIZE;
 
 /// Returns the number of bytes that `bytes` bytes of data take in a temporary file, which contains a checksum after

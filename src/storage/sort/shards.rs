@@ -30,7 +30,7 @@ const MIN_QUOTA: usize = 64;
 /// open files low.
 const SHARDS_PER_FILE: usize = 8;
 
-/// The maximum number of sorted runs (sequences of records in temporary files) that are merged at once. If there are
+/// The maximum number of sorted runs (sequences of records in temporary files) that one merge combines. If there are
 /// more runs, they are merged in several rounds.
 const FAN_IN: usize = 64;
 

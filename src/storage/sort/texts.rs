@@ -12,7 +12,7 @@ use crate::error::Result;
 /// The number of bytes of memory that a sorter of byte strings may always use, even if its memory budget is smaller.
 const MIN_BYTES: usize = if cfg!(test) { 1 << 12 } else { 1 << 18 };
 
-/// The number of sorted runs (sequences of byte strings in temporary files) that are merged at once. Runs are grouped
+/// The number of sorted runs (sequences of byte strings in temporary files) that one merge combines. Runs are grouped
 /// into levels. When a level contains this many runs, they are merged into one run of the next level.
 const FAN_IN: usize = if cfg!(test) { 4 } else { 128 };
 
