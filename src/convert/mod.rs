@@ -302,8 +302,8 @@ impl Convert {
         })
     }
 
-    /// Returns a filter that keeps a move only if two other filters both keep the move: the filter of this conversion
-    /// (or `default` if `self.move_filter` is `None`), and the filter with which the database was made.
+    /// Returns a filter that keeps only the moves that two filters both keep: the filter of this conversion (or
+    /// `default` if `self.move_filter` is `None`), and the filter with which the database was made.
     fn combined_filter(&self, default: MoveFilter) -> MoveFilter {
         let mut filter = self.move_filter.clone().unwrap_or(default);
         filter.narrow(&self.obs.info().move_filter);

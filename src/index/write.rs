@@ -316,8 +316,8 @@ fn record_count<R: Record>(records: &Sealed<R>) -> u64 {
     (0..SHARDS).map(|shard| records.shard_len(shard)).sum()
 }
 
-/// Returns the maximum number of sorted records that one job converts to entries. It is so small that each thread gets
-/// several jobs.
+/// Returns the maximum number of sorted records that one job converts to entries. The number is small enough that each
+/// thread gets several jobs.
 fn range_size() -> usize {
     RECORDS_PER_WRITE / (4 * rayon::current_num_threads()).clamp(8, 128)
 }

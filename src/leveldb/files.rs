@@ -229,8 +229,8 @@ pub(super) fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T
     })
 }
 
-/// The identity, the size in bytes and the modification time of a file. At least one of them changes if the file is
-/// changed or replaced.
+/// The identity of a file in the file system, its size in bytes, and the time of its last change. At least one of them
+/// changes if the file is changed or replaced.
 pub(super) type Stamp = (FileId, u64, Option<SystemTime>);
 
 /// Returns the stamp of an open file: its identity in the file system, its size, and the time of its last change. If a

@@ -326,10 +326,10 @@ impl SuiteFile {
         game
     }
 
-    /// Writes a copy of the suite without its one-sided entries to `file`, and commits the file. Returns the number of
-    /// entries that were written. An entry is one-sided if `report` contains at least [`ReportOptions::min_pairs`]
-    /// pairs of games that were played from the last position of the entry, and if one color won all games from this
-    /// position.
+    /// Writes a copy of the suite without its one-sided entries to `file`, and commits the file, which means that it is
+    /// renamed to its target. Returns the number of entries that were written. An entry is one-sided if `report`
+    /// contains at least [`ReportOptions::min_pairs`] pairs of games that were played from the last position of the
+    /// entry, and if one color won all games from this position.
     ///
     /// The function [`begin_suite`](super::begin_suite) creates `file`.
     ///

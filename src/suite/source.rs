@@ -56,7 +56,8 @@ pub(crate) struct SourceSuite<'a, S> {
 }
 
 impl<S: Source> SourceSuite<'_, S> {
-    /// Writes the suite to `file` in the format `format`, and commits the file.
+    /// Writes the suite to `file` in the format `format`, and commits the file, which means that it is renamed to its
+    /// target.
     ///
     /// # Errors
     ///

@@ -121,7 +121,7 @@ struct TextMove {
     unfinished: Option<u64>,
     /// Whether the source contains the move; see [`TreeMove::is_in_source`](crate::walk::TreeMove::is_in_source).
     known: bool,
-    /// Whether the position after the move is continued elsewhere in the tree.
+    /// Whether the tree continues from the position after the move only after another move that leads to it.
     transposition: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     eval: Option<Eval>,
@@ -237,9 +237,9 @@ impl<S: Source> Tree<'_, S> {
         self.write_commented_pgn(out, path, EVENT, &|_| None, true)
     }
 
-    /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), but with other comments, and returns the
-    /// number of moves. `path` is the path of the output, which error messages name. `event` is the value of the
-    /// `Event` tag.
+    /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), but with comments that the caller chooses,
+    /// and returns the number of moves. `path` is the path of the output, which error messages name. `event` is the
+    /// value of the `Event` tag.
     ///
     /// `comment` returns the text with which the comment after a move begins. If it returns `None`, the comment begins
     /// with the weight or the results of the move. Then the comment states whether the move is a transposition, and the

@@ -439,7 +439,7 @@ pub(crate) fn walk_breadth_first(
 pub(super) enum AfterMove {
     /// The tree continues the position after the move.
     Expanded,
-    /// The tree continues the position after the move elsewhere, after another move that leads to it.
+    /// The tree continues from the position after the move only after another move that leads to this position.
     Transposition,
     /// The line ends, because it has reached its maximum length.
     End,
@@ -486,8 +486,9 @@ impl Expansion {
     }
 
     /// Decides how a walk continues after the move `mv`, which leads from the position `before` to the position
-    /// `after`. The move is a transposition if the walk continues from `after` elsewhere, after another move. `source`
-    /// defines which positions are equal. `ply` is the number of half-moves from the start of the tree to `after`.
+    /// `after`. The move is a transposition if another move leads to `after`, and the walk continues from there only
+    /// after that other move. `source` defines which positions are equal. `ply` is the number of half-moves from the
+    /// start of the tree to `after`.
     pub(super) fn after(
         &mut self,
         source: &impl Source,

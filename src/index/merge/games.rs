@@ -27,8 +27,7 @@ const MAX_ID_DIGITS: usize = 10;
 /// names that are equal after normalization, for example names that differ only in case.
 const NAME_RECORDS_PER_SORT: usize = 1 << 16;
 
-/// Reads the game records of all indexes in `plan`, and returns them in the order of the game ids that they get in the
-/// merged index.
+/// Reads the game records of all indexes in `plan`, and returns them in the order of the game ids in the merged index.
 ///
 /// # Errors
 ///
@@ -133,9 +132,9 @@ impl MergedGames {
         })
     }
 
-    /// Returns the list records of new names, which are names that the base index does not contain. The base index is
-    /// the first index with games. A list record adds the number of a name to the list of all names that are equal
-    /// after normalization.
+    /// Returns a list record for each new name. A new name is a name that the base index (the first index with games)
+    /// does not contain. The record adds the number of the name to the list of all names that are equal after
+    /// normalization.
     ///
     /// Returns only records whose list keys are at least `from` and less than `until`. If `until` is `None`, there is
     /// no upper limit.

@@ -29,7 +29,8 @@ pub(super) struct MergePlan<'a> {
     pub variant: VariantChoice,
     /// The index in `inputs` of the base input: the one with the first games, which keep their ids.
     pub base: usize,
-    /// The descriptions of the inputs if they are explorer's indexes, or `None` for indexes of the fork.
+    /// The descriptions of the inputs if these are explorer's indexes, or `None` if they were made by `make-book
+    /// --leveldb`.
     pub contents: Option<Vec<Contents>>,
     /// The directory to which values are spilled that are too long to be held in memory.
     pub temp_dir: &'a Path,
