@@ -140,7 +140,8 @@ fn shares_names(variant: Variant) -> bool {
 ///   after it to select the opening without its variations;
 /// - a part of a name, such as `najdorf`: all openings whose names contain it.
 ///
-/// Case and accents do not matter. The opening of a game is determined by its moves, not by its tags.
+/// If a string has several of these meanings, the first one applies. Case and accents do not matter. The opening of a
+/// game is determined by its moves, not by its tags.
 ///
 /// ```
 /// use polybook::openings::OpeningFilter;

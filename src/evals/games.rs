@@ -121,7 +121,7 @@ fn start_of(tags: &Tags<'_>) -> Result<Chess, LineError> {
 /// missing, it is 0. The outer `Option` is `None` if the comment contains no evaluation. The inner one is `None` if the
 /// evaluation cannot be read.
 ///
-/// A score in pawns must have a decimal point, because a score without one may be in pawns or in centipawns.
+/// A score without a decimal point cannot be read, because it may be in pawns or in centipawns.
 pub(crate) fn evaluation(comment: &[u8]) -> Option<Option<(Score, u8)>> {
     // Comments are short, so building a substring searcher would take longer than the search itself.
     let mut brackets = memchr::memchr_iter(EVAL[0], comment);

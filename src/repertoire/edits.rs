@@ -23,7 +23,7 @@ impl Edits {
     /// Parses edits of a repertoire for the side `color`, separated by semicolons. Each edit is a line of moves in
     /// UCI notation from the starting position of `variant`, such as `e2e4,c7c5,g1f3`.
     ///
-    /// - A line without a sign adds its moves of the side `color`.
+    /// - A line without a sign adds the moves that the side `color` plays in this line.
     /// - A line after a minus sign removes its last move, which must be a move of this side. The move is removed from
     ///   the file and from lines that earlier edits added.
     ///

@@ -197,8 +197,8 @@ impl Writing<'_> {
 /// Writes a changed copy of the repertoire `pgn` to `out`. The copy begins with a new game for each line of `added`.
 /// The text of `pgn` follows, without the moves in `removed` and the moves after them.
 ///
-/// The new games come first, because an unterminated comment at the end of the old text would swallow them. The output
-/// contains text of the user, so it gets no checksum, and polybook will not replace it without `force`.
+/// The new games come first, because they would become part of an unterminated comment at the end of the old text. The
+/// output contains text of the user, so it gets no checksum, and polybook will not replace it without `force`.
 ///
 /// `start` is the position in which the lines of `added` begin. `reading` contains the memory budget, and the flag that
 /// cancels the reading.
@@ -330,8 +330,8 @@ pub fn add_to_book(
     edit_book(book, &edits, variant, out, memory, meter)
 }
 
-/// Writes lines that a player should prepare to a PGN file. Each line becomes a game without a result, which ends with
-/// a comment that says how likely the line is, and how the player scores after it.
+/// Writes a PGN file with the lines that a player should prepare. Each line becomes a game without a result, which ends
+/// with a comment that says how likely the line is, and how the player scores after it.
 ///
 /// `event` becomes the `Event` tag of each game. `start` is the position in which the lines begin. `path` is the path
 /// of the output for error messages.

@@ -249,8 +249,8 @@ impl CachedIndex {
     /// Removes the indexes of earlier versions of the PGN file, including unfinished indexes that killed processes have
     /// left. Ignores errors, and keeps damaged indexes. A server that has such an index open can continue to use it.
     ///
-    /// Removes nothing if the PGN file cannot be examined or has changed since this value was created. Another process
-    /// may already have built an index of the new content.
+    /// Removes nothing if the PGN file cannot be examined or has changed since this value was created, because another
+    /// process may already have built an index of the new content.
     pub fn remove_older(&self) {
         let directory = self.path.parent().unwrap_or(&self.path);
         let current = CachedIndex::in_directory(directory, &self.pgn, self.untagged);

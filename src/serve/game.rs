@@ -73,9 +73,8 @@ impl AppState {
     }
 }
 
-/// Returns the index of the game's novelty. This is the move with which the game finally leaves the positions of all
-/// other games: the position after the novelty and all later positions occur in no other game. Returns `None` if there
-/// is no such move.
+/// Returns the index of the game's novelty: the first move after which no position of the game occurs in another game.
+/// Returns `None` if there is no such move.
 ///
 /// For each move, `reached` contains the number of games that reach the position after it, including the game itself.
 /// An element is `None` if the number is unknown. This element and all later ones are then ignored.

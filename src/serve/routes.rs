@@ -402,8 +402,8 @@ impl AppState {
 
     /// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that
     /// would pass if the filter had only this value and all other filters were unchanged. `key` contains the path and
-    /// the query string of the request. If no game passes the filters, the response also names a player or event in the
-    /// filters that occurs in no game; setting `stop` cancels the search for such a name.
+    /// the query string of the request. If no game passes the filters, the response also contains a name in the filters
+    /// that occurs in no game; setting `stop` cancels the search for such a name.
     pub(super) fn facets(
         &self,
         key: &CacheKey,

@@ -206,8 +206,8 @@ impl Target {
     /// a shared directory such as `/tmp`, and an append-only file.
     ///
     /// The function tries to remove the target with the system call that removes empty directories. Linux first checks
-    /// whether the user may remove the file, and then refuses because it is not a directory. Other systems may report
-    /// the problem only when the output is renamed.
+    /// whether the user may remove the file, and then refuses because the file is not a directory. Other systems may
+    /// report the problem only when the output is renamed.
     pub(super) fn refuse_fixed_file(&self) -> Result<()> {
         match fs::remove_dir(&self.path) {
             Err(err) if cfg!(unix) && err.kind() == io::ErrorKind::PermissionDenied => {

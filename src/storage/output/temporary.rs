@@ -72,10 +72,9 @@ fn live() -> MutexGuard<'static, Live> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all unfinished outputs and temporary directories of this process, and the journals of engine analyses that
-/// are still empty. Call this function before the program exits early, for example because of a signal. After this
-/// call, the process can no longer create temporary files or rename outputs to their targets, so it can exit at any
-/// time.
+/// Removes all unfinished outputs and temporary directories of this process, and empty journals of engine analyses.
+/// Call this function before the program exits early, for example because of a signal. After this call, the process can
+/// no longer create temporary files or rename outputs to their targets, so it can exit at any time.
 ///
 /// If [`commit_all`](super::commit_all) is running on another thread, waits until it returns.
 pub fn discard_all() {
