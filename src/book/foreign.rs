@@ -102,9 +102,9 @@ fn are_records(bytes: &[u8]) -> bool {
         && entries.map(|entry| entry.key).is_sorted()
 }
 
-/// Recognizes the format of a file that is not a book by `start`, the first bytes of the file, and by the extension of
-/// `path`. Returns the format, and a phrase for an error message that names the format and may contain advice. Returns
-/// `None` if the file may be a book.
+/// Recognizes the format of a file that is not a book. Examines `start`, the first bytes of the file, and the extension
+/// of `path`. Returns the format, and a phrase for an error message that names the format and may contain advice.
+/// Returns `None` if the file may be a book.
 fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
     if let Some((format, name)) = text_format(start) {
         return Some((format, name.to_owned()));

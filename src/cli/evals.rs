@@ -220,8 +220,9 @@ impl MaxLossArgs {
     }
 }
 
-/// Returns the lines of a summary that describe the moves that `--max-loss` removed, and the moves that it kept because
-/// they have no evaluation. If the option was not given, `losses` is `None` and the result is an empty string.
+/// Returns the part of a summary that describes the effect of `--max-loss`: the moves that were removed, and the moves
+/// that were kept because they have no evaluation. If the option was not given, `losses` is `None` and the result is an
+/// empty string.
 pub fn losses(losses: Option<&LossSummary>) -> String {
     let Some(losses) = losses else {
         return String::new();

@@ -40,7 +40,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Returns the Polyglot key of a position as 16 hexadecimal digits. Returns an error for a Chess960 position in which
-/// castling is allowed with a rook that is not the outermost one, because a book cannot represent such a position.
+/// castling is allowed with an inner rook (a rook that is not the outermost one), because a book cannot represent such
+/// a position.
 pub fn book_key(pos: &VariantPosition) -> anyhow::Result<String> {
     anyhow::ensure!(
         pos.castles().mode().is_standard() || !has_inner_castling_rook(pos),

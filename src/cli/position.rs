@@ -204,9 +204,9 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
 }
 
 /// Returns an error if a look-up of positions of the variant `asked` in `index` could find positions of another
-/// variant. The index was made with `make-book --leveldb`. If it contains several variants, only positions of variants
-/// to which the Polyglot format assigns a [number](Variant::number) other than 0 can be looked up: the number is a part
-/// of their keys, which makes these keys differ from those of all other variants.
+/// variant. The index was made with `make-book --leveldb`. If it contains several variants, only some of them can be
+/// looked up: those to which the Polyglot format assigns a [number](Variant::number) other than 0. This number is a
+/// part of the keys of their positions, so these keys differ from the keys of other variants.
 pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
     match index.variant().only() {
         Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),

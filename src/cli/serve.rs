@@ -243,8 +243,8 @@ fn warn_of_unknown_names(
     Ok(())
 }
 
-/// Prints a warning for each PGN file whose games an index in `sources` contains, but which no longer exists at the
-/// path from which it was indexed. The server can count the games of such a file, but cannot return their texts.
+/// Prints a warning for each PGN file that was indexed for one of the `sources`, but no longer exists at its old path.
+/// The server can count the games of such a file, but cannot return their texts.
 fn warn_of_missing_files(sources: &[ServedSource<'_>], explorer: &Explorer, context: Context) {
     for source in sources {
         let of_source = Filters {

@@ -136,8 +136,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Opens the book, database, index or repertoire from which the tree is built. Returns the source of moves, the variant
-/// by whose rules moves are played, and the variant that the source states, which an error message for an invalid
-/// position mentions. The last value is `None` if the source does not state exactly one variant.
+/// by whose rules moves are played, and the variant that the source states. The last value is `None` if the source does
+/// not state exactly one variant. It is used in the error message for an invalid position.
 fn opened(
     args: &Args,
     path: &Path,
@@ -211,7 +211,7 @@ fn repertoire(
 
 /// Writes the tree of moves of a source to `out`, and returns the number of moves in the tree. The second argument is
 /// the result of [`opened`]: the source, the variant by whose rules the moves are played, and the variant that the
-/// source states, or `None` if it does not state exactly one.
+/// source states, if it states exactly one.
 fn write(
     args: &Args,
     (source, variant, only): (Box<dyn Source>, Variant, Option<Variant>),

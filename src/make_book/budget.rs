@@ -56,9 +56,9 @@ pub(super) struct OrderedSize {
 }
 
 impl Budget {
-    /// Divides the memory budget of `run` among its stores. First sets memory aside for decompression, for the
-    /// detection of duplicates, and for the metadata of input counts (`metadata` bytes). Then divides the rest into
-    /// `shares` equal parts for the outputs and for the tallies (the stores that add up the results of moves).
+    /// Divides the memory budget of `run` among its stores. First reserves memory for decompression, for the detection
+    /// of duplicates, and for the metadata of input counts (`metadata` bytes). Then divides the rest into `shares`
+    /// equal parts for the outputs and for the tallies (the stores that add up the results of moves).
     ///
     /// `ordered` is the size of the input counts that are already sorted, or `None` if no counts can be merged without
     /// sorting. `threads` is the number of threads of the run.

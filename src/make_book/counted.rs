@@ -75,7 +75,7 @@ pub(super) struct OrderedResults {
 }
 
 /// The data from which the outputs of a run of `make-book` are written: the counts of moves, the weights, the
-/// provenance and the report.
+/// provenance (from which inputs and with which options the counts were made) and the report of the run.
 pub(super) struct CollectedData<'a> {
     pub counts: &'a SealedCounts,
     /// The moves that a book keeps, if an output [needs weights](Needs::weights).

@@ -13,9 +13,9 @@ use crate::{
     position::{BookMove, Keyed, PieceLetters, Rules},
 };
 
-/// The moves of a game that the run does not count: those after the maximum number of half-moves, and those from a null
-/// move or an unplayable move on. They are collected because two games are duplicates only if these moves are equal,
-/// too.
+/// The moves of a game that the run does not count: the moves after the maximum number of half-moves, or a null move or
+/// unplayable move and the moves after it. They are collected because two games are duplicates only if these moves are
+/// equal, too.
 pub(super) struct UncountedMoves<P> {
     /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,

@@ -345,8 +345,8 @@ impl MakeBook {
     }
 
     /// Returns the options that select the games of an explorer's index, as command-line options. Leaves out the
-    /// options that do not affect the index, and the variant and the maximum number of half-moves, which the index
-    /// stores separately.
+    /// options that do not affect the index. Also leaves out the variant and the maximum number of half-moves, because
+    /// the index stores them separately.
     pub(super) fn option_text_of_games(&self) -> String {
         let mut of_games = self.clone();
         of_games.inputs.clear();

@@ -415,8 +415,8 @@ impl<'a> Replayer<'a> {
     }
 
     /// Creates an entry for the current game in the list of possible duplicates. Returns `None` if the run does not
-    /// drop duplicates. Must be called before the game is counted. `start` is the identity of the starting position,
-    /// and `number` is the number of the game in the batch.
+    /// drop duplicates. Must be called before the game is counted. `start` is the identity (a hash) of the starting
+    /// position, and `number` is the number of the game in the batch.
     ///
     /// While the game is counted, the entry keeps the totals of the other games of the batch, and the totals of the
     /// batch begin at zero, so that they count only this game. [`end_candidate`](Replayer::end_candidate) exchanges

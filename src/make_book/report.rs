@@ -62,8 +62,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Returns warnings about games of which only a part was counted, and about games that passed a filter although
-    /// they lack the tag that the filter checks.
+    /// Returns warnings about two kinds of games: games of which only a part was counted, and games that passed a
+    /// filter although they lack the tag that the filter examines.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         [
             (

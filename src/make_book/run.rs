@@ -228,8 +228,7 @@ impl<'run> BatchDispatcher<'_, '_, 'run> {
     }
 }
 
-/// The number of bytes after which the free disk space is checked again: a check follows whenever about this many more
-/// bytes have been written to temporary files.
+/// The approximate number of bytes that may be written to temporary files between two checks of the free disk space.
 const BYTES_BETWEEN_SPACE_CHECKS: u64 = 64 << 20;
 
 /// The minimum fraction of the input that must have been read for an estimate of the final size of the temporary files.

@@ -36,8 +36,8 @@ pub(super) struct Plan<'a> {
 type Begin<'a> = Box<dyn FnOnce(&Budget) -> Result<Box<dyn Sink + 'a>> + 'a>;
 
 impl<'a> Plan<'a> {
-    /// Creates a plan for an output that is made only from the counts of moves, which add up all games, and not from
-    /// data about each game. `path` is the path of the output, and `begin` opens the output.
+    /// Creates a plan for an output that needs only the counts of moves, which add up all games, and no data about
+    /// individual games. `path` is the path of the output, and `begin` opens the output.
     pub(super) fn of_counts<S: Sink + 'a>(
         path: &'a Path,
         begin: impl FnOnce() -> Result<S> + 'a,

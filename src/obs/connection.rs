@@ -176,8 +176,8 @@ fn states_of(path: &Path) -> Result<[Option<FileState>; 2]> {
 }
 
 /// Opens a database read-only, without locks and without creating files next to it. The caller must make sure that no
-/// other program has the database open, because this program would not notice changes that another program makes while
-/// it reads.
+/// other program has the database open: without locks, this program would not notice if the other program changed the
+/// database during a read.
 #[cfg(unix)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -186,8 +186,8 @@ pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri_without_locks(path), flags)
 }
 
-/// Opens a database read-only and without locks. The caller must make sure that no other program has the database open,
-/// because this program would not notice changes that another program makes while it reads.
+/// Opens a database read-only and without locks. The caller must make sure that no other program has the database open:
+/// without locks, this program would not notice if the other program changed the database during a read.
 #[cfg(windows)]
 pub(super) fn open_unshared(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -52,9 +52,9 @@ pub(super) struct LegalCount {
 /// each position that it reaches. Calls `visit` once for each position, in arbitrary order. Uses all threads of the
 /// current rayon pool.
 ///
-/// Returns the number of counted positions that the walk did not reach, plus the number of counted moves that are
-/// illegal in the position that it reached. If `starts` contains the starting positions of all games, this number is 0
-/// unless two positions have the same hash key.
+/// Returns the number of lost entries: counted positions that the walk did not reach, plus counted moves that are
+/// illegal in the reached position with their key. If `starts` contains the starting positions of all games, this
+/// number is 0 unless two positions have the same hash key.
 ///
 /// # Errors
 ///

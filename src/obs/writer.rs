@@ -579,7 +579,8 @@ impl PositionSorters {
     }
 }
 
-/// Encoded positions in several sorted sequences. The sequences are merged while the positions are read.
+/// A collection of encoded positions, in several sorted sequences. The sequences are merged while the positions are
+/// read.
 #[derive(Debug)]
 pub(super) struct SortedRows(Vec<TextSorter>);
 

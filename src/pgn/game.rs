@@ -395,9 +395,8 @@ impl<'a> GameReader<'a> {
     }
 }
 
-/// The maximum distance in bytes between a line in a comment that looks like the start of a game and the brace that
-/// closes the comment. If this brace is farther away, the comment counts as unclosed, and the line as the start of a
-/// game.
+/// The maximum distance in bytes between the closing brace of a comment and a line in the comment that looks like the
+/// start of a game. If this brace is farther away, the comment counts as unclosed, and the line as the start of a game.
 pub(super) const MAX_COMMENT_DISTANCE: usize = 1 << 20;
 
 /// The offset at which a comment ends: after its closing brace or, if the comment is not closed, at the start of the

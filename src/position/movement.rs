@@ -121,8 +121,8 @@ impl BookMove {
 
     /// Converts the book move to a legal move of `pos`. Returns `None` if no legal move of `pos` corresponds to it.
     ///
-    /// Castling is accepted in two forms: as a king's move to the square of the rook, which the format requires, and as
-    /// a king's move to its own target square, which some programs write.
+    /// Castling is accepted in two forms. The format requires a king's move to the square of the rook, but some
+    /// programs write a king's move to the target square of the king.
     pub fn to_move<P: Position>(self, pos: &P) -> Option<Move> {
         let (from, to) = (self.from_square(), self.to_square());
         if let Some(role) = self.dropped() {

@@ -34,9 +34,9 @@ use crate::{
 /// were made with different options, this text contains several sets of options, with the separator between them.
 const BETWEEN_OPTIONS: &str = " | ";
 
-/// Returns the values of `--max-ply` (the maximum number of half-moves that are counted in each game) in `options`, the
-/// text that lists the options with which counts were made. The text of merged counts may contain several sets of
-/// options. The iterator yields one value for each set: the default value if the set lacks the option.
+/// Returns the values of the option `--max-ply`, which limits how many half-moves are counted in each game. `options`
+/// is the text that lists the options with which counts were made. The text of merged counts may contain several sets
+/// of options. The iterator yields one value for each set: the default value if the set lacks the option.
 pub(super) fn max_ply_values(options: &str) -> impl Iterator<Item = usize> + Clone {
     let max_ply = |options: &str| {
         let number = options.strip_prefix("--max-ply ")?;

@@ -348,8 +348,8 @@ impl LaterPositions {
         }
     }
 
-    /// Returns the location of the bit of the position with the identity `identity` in the Bloom filter: the index of
-    /// the word that contains the bit, and a mask of the bit.
+    /// Returns the location of a bit in the Bloom filter, namely the bit of the position with the identity (a hash)
+    /// `identity`. The location consists of the index of the word that contains the bit, and a mask of the bit.
     fn bit(identity: u64) -> (usize, u64) {
         ((identity >> 6) as usize % 16, 1 << (identity % 64))
     }
@@ -362,8 +362,8 @@ impl LaterPositions {
         }
     }
 
-    /// Returns `true` if the position with the identity `identity` has been added to the set. `added` must contain the
-    /// identities of all added positions. They are needed for a short game, because its set contains only a Bloom
+    /// Returns `true` if the position with the identity (a hash) `identity` has been added to the set. `added` must
+    /// contain the identities of all added positions. They are needed for a short game: its set consists of a Bloom
     /// filter, which may wrongly report that a position was added.
     fn has(&self, identity: u64, added: &[u64]) -> bool {
         let (word, bit) = LaterPositions::bit(identity);

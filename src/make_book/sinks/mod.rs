@@ -18,8 +18,8 @@ use super::{budget::Needs, inputs::Inputs, options::MakeBook, sink::Plan};
 /// the data that the output needs to the [`Needs`]. Otherwise, it returns `None`.
 type Planned = for<'a> fn(&'a MakeBook, &'a Inputs<'_>, &mut Needs) -> Option<Plan<'a>>;
 
-/// Returns the plans for all outputs that the options request, in the order in which they are written, and the data
-/// that these outputs need.
+/// Returns the plans for all requested outputs, in the order in which the outputs are written. Also returns the kinds
+/// of data that these outputs need.
 pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<Plan<'a>>, Needs) {
     let all: &[Planned] = &[
         suite::plan,

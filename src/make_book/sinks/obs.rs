@@ -119,8 +119,8 @@ impl Sink for ObsSink<'_> {
     }
 }
 
-/// Returns an iterator over the starting positions in `starts`, each with its key. Skips items that are `None`, because
-/// their EPD could not be parsed.
+/// Returns an iterator over the starting positions in `starts`, each with its key. Skips items that are `None`, which
+/// come from EPDs that could not be parsed.
 fn positions<P: Rules>(
     starts: impl Iterator<Item = Result<Option<P>>>,
 ) -> impl Iterator<Item = Result<Keyed<P>>> {

@@ -135,9 +135,9 @@ impl SuiteSink<'_> {
     }
 
     /// Returns the lines of a game that belong in the suite. If the suite has start positions (`Suite::starts`),
-    /// returns a line for each of them that the game reaches, which begins where the game first reaches the position.
-    /// Otherwise, returns at most one line, from the start of the game. Leaves out a line if the game ends before the
-    /// line has its full length.
+    /// returns one line for each start position that the game reaches. The line begins where the game first reaches
+    /// this position. Otherwise, returns at most one line, from the start of the game. Leaves out a line if the game
+    /// ends before the line has its full length.
     fn lines(&self, game: &CountedGame<'_>) -> Vec<GameLine> {
         let length = self.output.suite.plies;
         let line_from = |start: &str, ply: usize| {

@@ -471,8 +471,8 @@ impl Sender {
         }
     }
 
-    /// Replaces an error by which the zstd decoder rejects a window that is too large with an error that contains
-    /// advice for the user. Returns any other error unchanged.
+    /// Replaces an error of the zstd decoder about a window that is too large with an error that contains advice for
+    /// the user. Returns any other error unchanged.
     fn with_advice(&self, err: io::Error) -> io::Error {
         if !err.to_string().contains("requires too much memory") {
             return err;
