@@ -560,9 +560,9 @@ impl<W: Write> Session<W> {
         }
     }
 
-    /// Writes the `info` line for the move `mv`. `number` is the number of the move among the moves shown, counted from
-    /// 1. `line` is a variation that begins with the move. `sum` is the total weight of all moves of the position, from
-    /// which a percentage is calculated.
+    /// Writes the `info` line for the move `mv`. `number` is the number of the move among the moves shown; the first
+    /// one has number 1. `line` is a variation that begins with the move. `sum` is the total weight of all moves of the
+    /// position, from which a percentage is calculated.
     fn say_move(&mut self, mv: &TreeMove, number: usize, line: &[String], sum: u64) -> Result<()> {
         let mut info = format!("info depth 1 seldepth {} multipv {number}", line.len());
         // Moves without results have no score.

@@ -35,9 +35,9 @@ pub(super) struct TraitValues {
 
 /// The traits of a game (properties with few values), packed into 16 bits.
 ///
-/// Bits 0-1 are the result, 2-4 the speed, 5 the mode (rated or casual), 6-9 the rating group or [`UNRATED`], and 10
-/// whether the positions of the game are indexed. Bits 11-14 are the index of the variant plus one, or 0 if the variant
-/// is unknown. Bit 15 says whether the date is the day on which the event began.
+/// Bits 0-1 contain the result, 2-4 the speed, 5 the mode (rated or casual), and 6-9 the rating group or [`UNRATED`].
+/// Bit 10 says whether the positions of the game are indexed. Bits 11-14 contain the index of the variant plus one, or
+/// 0 if the variant is unknown. Bit 15 says whether the date is the day on which the event began.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Traits(u16);
 

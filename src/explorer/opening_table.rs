@@ -369,8 +369,7 @@ impl OpeningRows<'_> {
         &self.tallies[number.number()]
     }
 
-    /// Returns the opening in `numbers` that has the most games. If several openings have equally many games, returns
-    /// the first of them.
+    /// Returns the opening in `numbers` that has the most games. In case of a tie, returns the first of these openings.
     fn most_played(&self, numbers: &[OpeningNumber]) -> OpeningNumber {
         let games = |number: &&OpeningNumber| self.tally(**number).results.games();
         let most = numbers.iter().rev().max_by_key(games);

@@ -60,9 +60,8 @@ impl Posting {
         Posting(aligned << 55 | u128::from(low))
     }
 
-    /// Returns a copy of this posting in which `first_id` is added to the game id. The games of a batch are first
-    /// numbered from 0. If `first_id` is the id that the first game of the batch has in the index, the copy contains
-    /// the id that the game of this posting has in the index.
+    /// Returns a copy of this posting with the final game id. The games of each batch are first numbered from 0.
+    /// `first_id`, the id that the first game of the batch gets in the index, is added to the number.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> Posting {
         Posting(self.0 + (u128::from(first_id) << 18))

@@ -416,7 +416,8 @@ impl Index {
         file.ok_or_else(|| self.malformed(layout::FILE_NAME))
     }
 
-    /// Returns the id that follows the last game of an input file. `first` is the id of the first game in this file.
+    /// Returns the end (exclusive) of the range of game ids of an input file. `first` is the id of the first game in
+    /// this file.
     pub(super) fn end_of_file(&self, first: u64) -> u64 {
         let mut firsts = self.files().map(|(first, _)| first);
         firsts.find(|next| *next > first).unwrap_or(self.games)

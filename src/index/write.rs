@@ -93,8 +93,8 @@ pub(crate) struct CountedSource<'a> {
     pub about: CountsSources,
 }
 
-/// A function that produces rows of counts. It receives a closure, and calls the closure once for each row, with the
-/// key of the row's position and the row.
+/// A function that produces rows of counts. It receives a callback, and passes each row to the callback, together with
+/// the key of the row's position.
 pub(crate) type RowsOfCounts<'a> =
     Box<dyn FnOnce(&mut dyn FnMut(ListKey, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
 

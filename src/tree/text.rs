@@ -305,8 +305,8 @@ fn lead<W: Write>(
 }
 
 /// Formats a move as movetext: the move number, the move and a comment. The comment begins with the text `comment` or,
-/// if it is `None`, with the weight or the results of the move. It ends with the word `transposition` and the
-/// evaluation of the move, if they apply.
+/// if it is `None`, with the weight or the results of the move. It ends with the word `transposition` if the move is a
+/// transposition, and with the evaluation of the move if known.
 fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);

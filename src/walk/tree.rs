@@ -46,8 +46,8 @@ pub struct Branch<'a> {
     pub mv: &'a TreeMove,
     /// The share of the move in the total weight of the moves of its position, in percent.
     pub share: f64,
-    /// Whether the move is a transposition: the tree continues the position after it elsewhere, after another move
-    /// that leads to the same position.
+    /// Whether the move is a transposition: another move leads to the same position, and the tree continues from this
+    /// position only after that other move.
     pub is_transposition: bool,
 }
 

@@ -329,8 +329,8 @@ impl<'p> ListStream<'p> {
     /// Calls `f` with each record in `list`, which is a whole list or one chunk of a long list. `subject` is the key of
     /// the list. The game ids in the records are those of the merged index.
     ///
-    /// `least` is the smallest id that `list` may contain. The function replaces it by the smallest id that the next
-    /// chunk may contain, because the ids of a list must be ascending.
+    /// `least` is the smallest id that `list` may contain, because the ids must ascend from chunk to chunk. The
+    /// function changes it to the smallest id that the next chunk may contain.
     fn pass_records(
         &self,
         subject: ListKey,

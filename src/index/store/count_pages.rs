@@ -88,7 +88,7 @@ impl CountedPage {
 
     /// Encodes the page and empties it. Returns the key under which the page must be stored, and the encoded page.
     /// Returns `None` if the page has no positions. The key is the greatest list key that can belong to the page by the
-    /// rule `paging`. A search for any position of the page can therefore compute this key.
+    /// rule `paging`. It follows from the key of any position in the page, so a search can compute it.
     pub fn take(&mut self, paging: Paging) -> Option<(ListKey, Vec<u8>)> {
         let first = self.positions.first()?.0;
         let mut out = BitWriter::default();

@@ -80,9 +80,9 @@ impl ListRecord {
         ListRecord::new(subject, number, 0, false, NAMED)
     }
 
-    /// Returns a copy of the record in which `first_id` is added to the game id. The games of a batch, or of one input
-    /// of a merge, are first numbered from 0. If `first_id` is the id that the first of them has in the new index, the
-    /// copy contains the id that the game of this record has in the new index.
+    /// Returns a copy of the record with the final game id. The games of each batch, or of each input of a merge, are
+    /// first numbered from 0. `first_id`, the id that the first of these games gets in the new index, is added to the
+    /// number.
     #[inline]
     pub(crate) fn shifted_by(self, first_id: u32) -> ListRecord {
         ListRecord(self.0 + (u128::from(first_id) << 32))

@@ -68,7 +68,7 @@ impl NameReader {
     ///
     /// # Errors
     ///
-    /// Returns the error of `read`.
+    /// Fails if `read` fails.
     pub(crate) fn name(
         &self,
         number: u32,

@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// The number of games above which an index stores the results of a position by period, already added up. For a
-/// position with fewer games, each query adds up the results itself.
+/// position with fewer games, each query adds up the results, which takes little time.
 pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 
 /// The number of highest-rated games that are stored for each class (speed and rating group) of a period. The explorer
@@ -208,12 +208,12 @@ pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<Yea
 }
 
 /// The maximum number of sums for one position, which limits the memory. There is one sum for each combination of a
-/// move, a month and a class (speed and rating group). If a position has more sums, the index stores no results by
-/// period for it, and each query adds up its results itself.
+/// move, a month and a class (speed and rating group). If a position has more sums, the index does not store the
+/// results of this position by period, and each query adds them up again.
 const MAX_MOVE_SUMS: usize = 7 << 15;
 /// The maximum number of pairs of a month and a class (speed and rating group) for one position, which limits the
-/// memory. If a position has more pairs, the index stores no results by period for it, and each query adds up its
-/// results itself.
+/// memory. If a position has more pairs, the index does not store the results of this position by period, and each
+/// query adds them up again.
 const MAX_MONTH_CLASSES: usize = 1 << 15;
 
 /// The results of the games in one list by period (all time, years and months), while the list is being built. Results
