@@ -96,7 +96,7 @@ impl CountsWriter {
         })
     }
 
-    /// Writes the rows of `source`, the starting positions in `counts`, and `counts.json` to the temporary directory.
+    /// Writes the rows of `source`, the starting positions in `content`, and `counts.json` to the temporary directory.
     /// Then call [`Finished::commit`] on the returned output to rename the directory to its target.
     ///
     /// Uses all threads of the current rayon pool. `meter` advances by one for each of the 256 shards.
@@ -108,17 +108,17 @@ impl CountsWriter {
     pub(crate) fn write(
         self,
         source: &RowSource<'_>,
-        counts: CountsContent<impl Iterator<Item = Result<Start>>>,
+        content: CountsContent<impl Iterator<Item = Result<Start>>>,
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(CountsSummary, Finished)> {
-        let parts = part_count(counts.size);
+        let parts = part_count(content.size);
         let has_identities = source.has_identities();
         let write_part = |number: usize| {
             let mut part = self.create_part(number, has_identities, Grouping::default(), stop)?;
-            let mut pruner = Pruner::new(counts.min_game, has_identities, self.directory.target());
+            let mut pruner = Pruner::new(content.min_game, has_identities, self.directory.target());
             for shard in shards_of_part(number, parts) {
-                if counts.min_game == 0 {
+                if content.min_game == 0 {
                     source.for_each_row(shard, |row| part.push(row))?;
                 } else {
                     let mut push = |row: &ClassRow| part.push(row.row);
@@ -131,16 +131,16 @@ impl CountsWriter {
         };
         let parts = (0..parts).into_par_iter().map(write_part);
         let parts = parts.collect::<Result<_>>()?;
-        self.finish(parts, counts)
+        self.finish(parts, content)
     }
 
     /// Writes counts by class (speed, rating group and month) to the temporary directory. Merges the counts of the
     /// input directories, `classed`, with `own`, the counts of games that were read in the same run of `make-book`.
     /// Rows with the same position, move and class are added up.
     ///
-    /// `counts` contains the starting positions and a description. If `has_identities` is `true`, as for variants,
-    /// the files get a column of identities. At most `at_once` files are written at the same time, which bounds the
-    /// memory.
+    /// `content` contains the starting positions and a description of the counts. If `has_identities` is `true`, as for
+    /// variants, the files get a column of identities. At most `at_once` files are written at the same time, which
+    /// bounds the memory.
     ///
     /// # Errors
     ///
@@ -151,15 +151,15 @@ impl CountsWriter {
         (classed, own): (&ClassedCounts, &ClassCounts),
         has_identities: bool,
         at_once: usize,
-        counts: CountsContent<impl Iterator<Item = Result<Start>>>,
+        content: CountsContent<impl Iterator<Item = Result<Start>>>,
         stop: &AtomicBool,
         meter: &Meter,
     ) -> Result<(CountsSummary, Finished)> {
-        let parts = part_count(counts.size);
-        let by = counts.about.by;
+        let parts = part_count(content.size);
+        let by = content.about.by;
         let write_part = |number: usize| {
             let mut part = self.create_part(number, has_identities, by, stop)?;
-            let mut pruner = Pruner::new(counts.min_game, has_identities, self.directory.target());
+            let mut pruner = Pruner::new(content.min_game, has_identities, self.directory.target());
             let mut push = |row: &ClassRow| part.push_classed(row);
             for shards in ranges_of_part(number, parts) {
                 classed.for_each_row(shards.clone(), Some(own), |row| {
@@ -179,7 +179,7 @@ impl CountsWriter {
             written.extend(numbers.collect::<Result<Vec<_>>>()?);
         }
         classed.check_read()?;
-        self.finish(written, counts)
+        self.finish(written, content)
     }
 
     /// Creates the Parquet file with the number `number` in the writer's temporary directory. `has_identities` adds a
@@ -204,9 +204,9 @@ impl CountsWriter {
     fn finish(
         self,
         parts: Vec<(ListedFile, Pruner)>,
-        counts: CountsContent<impl Iterator<Item = Result<Start>>>,
+        content: CountsContent<impl Iterator<Item = Result<Start>>>,
     ) -> Result<(CountsSummary, Finished)> {
-        let mut about = counts.about;
+        let mut about = content.about;
         let mut written = CountsSummary {
             parts: parts.len(),
             ..CountsSummary::default()
@@ -217,7 +217,7 @@ impl CountsWriter {
             written.plies += part.plies + pruner.pruned.plies;
             written.positions += pruner.positions;
             written.pairs += pruner.pairs;
-            if counts.min_game > 0 {
+            if content.min_game > 0 {
                 about.pruned.get_or_insert_default().add(pruner.pruned);
             }
             listed.push(part);
@@ -228,7 +228,7 @@ impl CountsWriter {
         if about.plies > MAX_TOTAL_GAMES {
             return Err(Error::format(target, CountsError::Overflow));
         }
-        let starts = write_starts(self.directory.path(), target, counts.starts)?;
+        let starts = write_starts(self.directory.path(), target, content.starts)?;
         Sidecar::new(about, listed, starts).write(self.directory.path(), target)?;
         Ok((written, self.directory.finish()?))
     }

@@ -82,18 +82,19 @@ impl Analyst<'_> {
         })
     }
 
-    /// Evaluates `positions` on several threads. Returns the evaluations, and the journal that contains them. `before`
-    /// is the old store at the path of the output, if there is one. Skips a position if the journal contains an
-    /// evaluation of it, or if `before` contains one that is thorough enough. `meter` shows the progress.
+    /// Evaluates `positions` on several threads. Returns the evaluations, and the journal that contains them.
+    /// `old_store` is the store that already exists at the path of the output, if any. Skips a position if the journal
+    /// contains an evaluation of it, or if `old_store` contains one that is thorough enough. Also skips duplicates, and
+    /// positions in which the game is over. `meter` shows the progress.
     ///
     /// # Errors
     ///
-    /// Returns an error if `before` cannot be read or the journal cannot be written. A failure of the engine is not an
-    /// error, but is counted in the report.
+    /// Returns an error if `old_store` cannot be read or the journal cannot be written. A failure of the engine is not
+    /// an error, but is counted in the report.
     pub(super) fn evaluate(
         self,
         positions: &[Chess],
-        before: Option<&Evals>,
+        old_store: Option<&Evals>,
         meter: &Meter,
     ) -> Result<(Analysis, Journal)> {
         let Analyst {
@@ -126,7 +127,7 @@ impl Analyst<'_> {
             if pos.is_game_over() || !seen.insert(key) {
                 continue;
             }
-            if let Some(evals) = before
+            if let Some(evals) = old_store
                 && let Some(eval) = evals.find(key)?
                 && is_enough(evals, eval)
             {

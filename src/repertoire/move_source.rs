@@ -795,16 +795,16 @@ impl Source for MoveSource {
     }
 }
 
-/// Returns the legal moves that `counts` contains for the position `pos`, sorted by weight in descending order. `known`
-/// is a function that creates the [`TreeMove`] from a move and its results.
+/// Returns the legal moves that `counts` contains for the position `pos`, sorted by weight in descending order.
+/// `to_tree_move` creates the [`TreeMove`] from a move and its results.
 fn moves_of(
     counts: &FindableCounts,
     pos: &Keyed<VariantPosition>,
-    known: impl Fn(Move, Wdl) -> TreeMove,
+    to_tree_move: impl Fn(Move, Wdl) -> TreeMove,
 ) -> Result<Vec<TreeMove>> {
     let counted = counts.moves(pos)?.into_iter();
     let legal = counted.filter_map(|count| Some((count.mv.to_move(pos.position())?, count.stats)));
-    let mut moves: Vec<TreeMove> = legal.map(|(mv, stats)| known(mv, stats)).collect();
+    let mut moves: Vec<TreeMove> = legal.map(|(mv, stats)| to_tree_move(mv, stats)).collect();
     // The sort is stable, so moves of equal weight stay in the order of `counts`.
     moves.sort_by_key(|mv| std::cmp::Reverse(mv.weight));
     Ok(moves)
