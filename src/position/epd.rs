@@ -149,8 +149,8 @@ static FILE_MASKS: [u64; 256] = {
     bytes
 };
 
-/// A template for the text of one rank of the board in an EPD: one sign for each piece, and one sign for each run of
-/// empty squares. In the template, the sign of a piece contains its file, but not yet its kind.
+/// A template for the text of one rank of the board in an EPD: one sign (a character) for each piece, and one sign for
+/// each run of empty squares. In the template, the sign of a piece contains its file, but not yet its kind.
 #[derive(Copy, Clone)]
 struct RankSigns {
     length: u8,

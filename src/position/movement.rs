@@ -19,8 +19,8 @@ use shakmaty::{
 ///
 /// Castling is stored as the king capturing its own rook: `e1h1`, not `e1g1`. The number 0 is not a move.
 ///
-/// Pawns promote to kings only in suicide and giveaway chess. In crazyhouse, a drop contains the letter of the piece
-/// instead of the square of origin, as its distance from `@`: P 16, N 14, B 2, R 18, Q 17.
+/// Pawns promote to kings only in suicide and giveaway chess. In crazyhouse, a drop stores the dropped piece in the
+/// bits of the square of origin: the distance of its letter from `@` in ASCII (P 16, N 14, B 2, R 18, Q 17).
 ///
 /// ```
 /// use polybook::position::BookMove;
