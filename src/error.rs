@@ -83,8 +83,8 @@ pub enum Error {
         /// The violation, in the error type of the format.
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// A game cannot be replayed, and the operation is set to fail in this case instead of skipping the game. The
-    /// inner error is a [`Rejection`](crate::make_book::Rejection).
+    /// A game cannot be replayed, and the operation is configured to fail in this case instead of skipping the game.
+    /// The inner error is a [`Rejection`](crate::make_book::Rejection).
     #[error(transparent)]
     Rejected(Box<dyn StdError + Send + Sync>),
     /// The operation was interrupted, for example because its stop flag was set.
@@ -111,7 +111,7 @@ pub enum ErrorKind {
     Damaged,
     /// Another program changed or replaced a file, or has it open.
     Changed,
-    /// The data exceed a limit of a file format, of the memory budget or of polybook.
+    /// The data exceeds a limit of a file format, of the memory budget or of polybook.
     TooLarge,
     /// A file or an option cannot be used for this operation, or two options contradict each other.
     Unsuitable,
@@ -121,7 +121,7 @@ pub enum ErrorKind {
     Busy,
     /// The outputs would be empty.
     Empty,
-    /// A game cannot be replayed, and the operation is set to fail in this case.
+    /// A game cannot be replayed, and the operation is configured to fail in this case.
     Rejected,
     /// The operation was interrupted, for example because its stop flag was set.
     Interrupted,
@@ -200,7 +200,7 @@ impl Error {
         Error::of_file(ErrorKind::Changed, path, problem)
     }
 
-    /// Creates an error of the kind [`ErrorKind::TooLarge`], for data that exceed a limit. `problem` names the limit.
+    /// Creates an error of the kind [`ErrorKind::TooLarge`], for data that exceeds a limit. `problem` names the limit.
     pub fn too_large(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
         Error::of_file(ErrorKind::TooLarge, path, problem)
     }

@@ -28,13 +28,13 @@ const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Calls `operation` and returns its result. If `operation` panics, returns [`Error::Panicked`] instead.
 ///
-/// A panic may leave the data of the operation inconsistent, so the caller must not use them afterwards.
+/// A panic may leave the data of the operation inconsistent, so the caller must not use this data afterwards.
 pub(crate) fn caught<T>(operation: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
 }
 
 /// Locks a mutex, even if it is poisoned. This is safe because the panic that poisoned the mutex makes the whole
-/// operation fail. Inconsistent data are therefore never used.
+/// operation fail. Inconsistent data is therefore never used.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -181,7 +181,7 @@ impl CountsDirectory {
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read, or if its metadata are too large.
+    /// Returns an error if a file cannot be read, or if its metadata is too large.
     pub(crate) fn metadata_memory(&self) -> Result<u64> {
         let of_part = |part: &Part| part.named(metadata_memory(&part.open_file()?, part.size));
         let mut parts = self.parts.iter().chain(&self.starts).map(of_part);

@@ -32,7 +32,7 @@ pub enum CountsError {
         "the metadata of this Parquet file have {bytes} bytes, but at most {most} bytes are allowed: write the file \
          with larger row groups"
     )]
-    /// The metadata of a Parquet file are so large that parsing them would take too much memory.
+    /// The metadata of a Parquet file is so large that parsing it would take too much memory.
     Metadata {
         /// The size of the metadata in bytes.
         bytes: u64,

@@ -1,7 +1,7 @@
 //! Reads the sorted Parquet files of a counts directory by ranges of position keys.
 //!
-//! The metadata of a file that polybook wrote state that its rows are sorted, and the first and the last key of
-//! each row group. Only row groups that overlap the requested range are read. The order of all rows is checked.
+//! The metadata of a file that polybook wrote states that its rows are sorted, and the first and the last key of each
+//! row group. Only row groups that overlap the requested range are read. The order of all rows is checked.
 
 use std::{
     collections::VecDeque,
@@ -55,7 +55,7 @@ struct Group {
 impl CountsDirectory {
     /// Returns the Parquet files of the directory in ascending order of keys, which makes it possible to read only the
     /// rows in a range of keys. Returns `None` if the keys of two files overlap, or if a file cannot be read by ranges
-    /// of keys, for example because its metadata do not state that its rows are sorted.
+    /// of keys, for example because its metadata does not state that its rows are sorted.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl CountsDirectory {
 
 impl OrderedPart {
     /// Opens a file of counts whose rows are sorted. Returns `None` if the file cannot be read by ranges of keys. This
-    /// is the case if its metadata do not describe sorted rows, if its keys are unsigned, or if it has a column of
+    /// is the case if its metadata does not describe sorted rows, if its keys are unsigned, or if it has a column of
     /// identities, as counts of variants do.
     fn open(part: &Part) -> Result<Option<OrderedPart>> {
         let file = part.open()?;
@@ -105,7 +105,7 @@ impl OrderedPart {
     }
 
     /// Opens a file of counts by class (speed, rating group and month). Its rows must be sorted. If the metadata of a
-    /// row group do not state its first and last key, assumes that the row group may contain any key.
+    /// row group does not state its first and last key, assumes that the row group may contain any key.
     fn open_classed(part: &Part) -> Result<OrderedPart> {
         let file = part.open()?;
         let groups = part.named(caught(|| {
@@ -167,7 +167,7 @@ impl Group {
     /// Returns the range of keys and the number of rows of a row group, according to its metadata. Returns `None` if
     /// the row group cannot be read by ranges of keys.
     ///
-    /// A row group can be read by ranges of keys if its metadata state its first and last key, and that its rows are
+    /// A row group can be read by ranges of keys if its metadata states its first and last key, and that its rows are
     /// sorted by key and move. It must have at least one row and at most [`MAX_ROWS_PER_GROUP`].
     fn find(group: &RowGroupMetaData, columns: &PartColumns) -> Option<Group> {
         let rows = u64::try_from(group.num_rows()).ok()?;
@@ -182,7 +182,7 @@ impl Group {
         (in_order && (1..=MAX_ROWS_PER_GROUP).contains(&rows)).then_some(Group { keys, rows })
     }
 
-    /// Returns the first and the last position key of a row group, or `None` if its metadata do not state them. `key`
+    /// Returns the first and the last position key of a row group, or `None` if its metadata does not state them. `key`
     /// is the index of the column of keys.
     fn keys(group: &RowGroupMetaData, key: usize) -> Option<RangeInclusive<i64>> {
         let Some(Statistics::Int64(keys)) = group.column(key).statistics() else {

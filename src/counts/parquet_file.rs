@@ -34,8 +34,8 @@ use crate::{
 /// usually make pages of about 1 MiB.
 const MAX_PAGE_SIZE: u64 = 4 << 20;
 
-/// The maximum size of the metadata of a Parquet file, in bytes. The metadata of a file that polybook writes take about
-/// 10 KiB for a million rows.
+/// The maximum size of the metadata of a Parquet file, in bytes. The metadata of a file that polybook writes takes
+/// about 10 KiB for a million rows.
 const MAX_METADATA_SIZE: u64 = 16 << 20;
 
 /// The size of the footer of a Parquet file in bytes. The footer consists of the length of the metadata and the magic
@@ -81,7 +81,7 @@ pub(super) fn file_size(path: &Path) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// Returns an error if the file cannot be read, or if its metadata are larger than [`MAX_METADATA_SIZE`].
+/// Returns an error if the file cannot be read, or if its metadata is larger than [`MAX_METADATA_SIZE`].
 pub(super) fn metadata_memory(file: &File, size: u64) -> Result<u64, CountsError> {
     let Some(footer) = size.checked_sub(FOOTER_SIZE) else {
         return Ok(0);
@@ -114,8 +114,8 @@ impl ParquetFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if the metadata are damaged or too large, or if a column is compressed with a method that is
-    /// not supported.
+    /// Returns an error if the metadata is damaged or too large, or if a column is compressed with a method that is not
+    /// supported.
     pub(super) fn open(file: File) -> Result<ParquetFile, CountsError> {
         let size = file.metadata()?.len();
         metadata_memory(&file, size)?;
@@ -170,7 +170,7 @@ impl ParquetFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if the metadata of the column are damaged.
+    /// Returns an error if the metadata of the column is damaged.
     pub(super) fn column(&self, group: usize, index: usize) -> Result<ColumnReader, CountsError> {
         let bytes = PageBytes {
             file: Arc::clone(&self.file),
@@ -392,7 +392,7 @@ impl Column {
     ///
     /// # Errors
     ///
-    /// Returns an error if the metadata of the column are damaged.
+    /// Returns an error if the metadata of the column is damaged.
     pub(super) fn open(&self, file: &ParquetFile, group: usize) -> Result<Values, CountsError> {
         Ok(Values {
             column: self.name,

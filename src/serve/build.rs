@@ -312,8 +312,8 @@ pub(super) fn side(parameters: &Parameters) -> Result<Color, Refusal> {
     color.ok_or_else(|| Refusal::bad("the parameter side is missing: use white or black"))
 }
 
-/// Returns the memory budget for one request, with `directory` as the directory for temporary files. Data that exceed
-/// the budget are written there.
+/// Returns the memory budget for one request, with `directory` as the directory for temporary files. Data that exceeds
+/// the budget is written there.
 fn memory(directory: &Path) -> Memory {
     Memory {
         bytes: MEMORY_BUDGET,

@@ -107,7 +107,7 @@ pub fn is_regular_file(path: &Path) -> Result<bool> {
     has_metadata(path, Metadata::is_file)
 }
 
-/// Returns `true` if something exists at `path` and its metadata satisfy `predicate`. Always returns `false` for a
+/// Returns `true` if something exists at `path` and its metadata satisfies `predicate`. Always returns `false` for a
 /// device on Windows.
 fn has_metadata(path: &Path, predicate: fn(&Metadata) -> bool) -> Result<bool> {
     // Reading the metadata of a device fails on Windows.

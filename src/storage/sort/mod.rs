@@ -43,8 +43,8 @@ pub(crate) use self::{
     texts::TextSorter,
 };
 
-/// The memory budget of a store that sorts data, and the directory for its temporary files. Data that exceed the budget
-/// are spilled to these files.
+/// The memory budget of a store that sorts data, and the directory for its temporary files. Data that exceeds the
+/// budget is spilled to these files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Memory {
     /// The number of bytes that the data may take before it is spilled to temporary files. Default: 1 GiB.
