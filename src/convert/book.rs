@@ -86,8 +86,9 @@ impl<'a> ConvertBook<'a> {
     ///
     /// The conversion plays the moves of the book from the positions `starts`, or from the starting position if
     /// `starts` is empty. It writes the positions in the order in which it reaches them. The moves of a position are
-    /// sorted by weight, in descending order. A castling move that the book contains in two forms is written once.
-    /// Records of positions that are not reached follow at the end, without FEN and SAN.
+    /// sorted by weight, in descending order. If the book contains a castling move both as the king's move and as the
+    /// king capturing its own rook, the move is written once. Records of positions that are not reached follow at the
+    /// end, without FEN and SAN.
     ///
     /// # Errors
     ///

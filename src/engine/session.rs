@@ -20,9 +20,9 @@ use crate::{
     walk::{Source, TreeMove},
 };
 
-/// Returns a line of the second engine's answer to the command `uci` as polybook's engine repeats it. Inserts
-/// `polybook: ` before the name in an `id name` line, so that chess programs can distinguish polybook's engine from the
-/// second engine. Returns any other line unchanged.
+/// Returns a line of the second engine's answer to the command `uci` in the form in which polybook passes it on to the
+/// user interface. Inserts `polybook: ` before the name in an `id name` line, so that chess programs can distinguish
+/// polybook's engine from the second engine. Returns any other line unchanged.
 fn renamed(line: &str) -> String {
     match line.strip_prefix("id name ") {
         Some(name) => format!("id name polybook: {name}"),

@@ -141,7 +141,7 @@ trait OptionValue {
     fn set_from_text(&mut self, text: &str) -> Result<(), String>;
 
     /// Returns the possible values in the form of a UCI option declaration, for example `var best var uniform`. Returns
-    /// an empty string if the values cannot be listed.
+    /// an empty string if the option has no fixed set of values, for example if it is a number.
     fn values(&self) -> String {
         String::new()
     }

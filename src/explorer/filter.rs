@@ -565,8 +565,8 @@ fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
 /// the filters name only an opponent, returns the ids of the opponent's games instead. The ids are read from the lists
 /// that the index stores for each player.
 ///
-/// Returns `None` if the filters name neither a player nor an opponent. Also returns `None` if a name needs to match
-/// only in part, because the index has lists only for whole names.
+/// Returns `None` if the filters name neither a player nor an opponent. Also returns `None` if the filters compare only
+/// a part of a name, because the index has lists only for whole names.
 fn games_of_named_player(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
     if filters.names == NameMatch::Part {
         return Ok(None);

@@ -149,8 +149,8 @@ pub struct PreparedMove {
     pub answer: Option<PreparedAnswer>,
 }
 
-/// The results of the opponent's games with a move, and how many of these games are recent. A game is recent if it was
-/// played at most two years before the opponent's last game.
+/// The results of the opponent's games in which a move was played, and how many of these games are recent. A game is
+/// recent if it was played at most two years before the opponent's last game.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct TheirGames {
     /// The results.
@@ -160,8 +160,9 @@ pub struct TheirGames {
     pub recent: u64,
 }
 
-/// The player's answer to a move of the opponent. It is the repertoire's move in the position. If the repertoire has
-/// none, the answer is the move that the player played most often, in at least five games.
+/// The player's answer to a move of the opponent. If the player's repertoire contains a move in the position after the
+/// opponent's move, this is the answer. Otherwise, the answer is the move that the player played most often in this
+/// position, in at least five games.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PreparedAnswer {
     /// The move in UCI notation, with castling as king takes rook.

@@ -449,8 +449,8 @@ impl Collector for GameCount {
     }
 }
 
-/// Returns the number of games that reached the last position of `line` and pass the filters. Includes games that end
-/// there.
+/// Returns the number of games that reached the last position of `line` and pass the filters. Games that end in this
+/// position are included.
 ///
 /// Returns `None` if a source (an index of the explorer) contains incomplete counts, because the number is then
 /// unknown. Counts are incomplete if rare positions were removed from them, or if another program left out the games

@@ -453,7 +453,7 @@ impl<'a> ResultAdder<'a> {
 type BestOfPeriods = BTreeMap<(Period, Class), BestGames>;
 
 /// Merges the best games of each period into those of the next longer period, separately for each class (speed and
-/// rating group). The next longer period of a month is its year, and that of a year is all time.
+/// rating group). The next longer period is the year for a month, and all time for a year.
 fn of_longer_periods(games: &BestOfPeriods) -> BestOfPeriods {
     let mut longer = BestOfPeriods::new();
     for ((period, class), best) in games {

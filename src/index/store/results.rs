@@ -26,8 +26,8 @@ use crate::{
 pub const MAX_GAMES: u64 = 1 << 40;
 
 /// The greatest number of rows in one position or in one page, which contains several positions. A row contains the
-/// results of one move in one class (speed and rating group) and month. This limits the memory for creating and reading
-/// an index.
+/// results of one move in one class (speed and rating group) and month. The limit bounds the memory for creating and
+/// reading an index.
 pub const MAX_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
 /// The highest rating that a player can have. A higher mean rating shows that the data are damaged.
