@@ -84,7 +84,7 @@ impl MoveDifference {
 #[derive(Debug)]
 pub struct LargestFirst {
     texts: TextSorter,
-    /// The number of texts that were added.
+    /// The number of descriptions that were added.
     added: u64,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Budget {
     pub starts: Memory,
     /// The budget for the fingerprints of games, which is 0 unless duplicates are dropped.
     pub duplicates: Memory,
-    /// The plan for merging ordered counts, or `None` if the tallies sort them.
+    /// The plan for merging counts that are already sorted, or `None` if the tallies sort them again.
     pub merging: Option<Merging>,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct MainLine {
     pub not_for_books: u64,
     /// The identities of the positions before these half-moves, if an output needs them.
     pub identities: Vec<u64>,
-    /// The exact identities of the same positions.
+    /// The exact identities of the positions before these half-moves, if an output needs identities.
     pub exact_identities: Vec<u64>,
     /// The half-moves of variations, if the run counts them.
     pub variations: Variations,

@@ -425,8 +425,8 @@ impl Comments {
     /// because the last search is cached.
     ///
     /// If `text` is only a part of a file, [`CommentEnd::Unclosed`] may be wrong, because a closing brace may follow in
-    /// the rest of the file. It is certain if `text` ends at the end of the file or at the start of a later game. It is
-    /// also certain if at least [`MAX_COMMENT_DISTANCE`] bytes follow the offset that it contains.
+    /// the rest of the file. This result is certain if `text` ends at the end of the file or at the start of a later
+    /// game, or if at least [`MAX_COMMENT_DISTANCE`] bytes of `text` follow the offset in the result.
     #[inline]
     pub(super) fn end_of(&mut self, text: &[u8], open: usize) -> CommentEnd {
         let close = self.closing_brace(text, open);

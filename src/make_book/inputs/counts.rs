@@ -31,7 +31,7 @@ pub(super) struct CountsInput {
     directory: CountsDirectory,
     /// The parts in the order of their keys, if the directory is ordered.
     ordered: Option<OrderedParts>,
-    /// The provenance and the variant, if the directory has a sidecar.
+    /// The provenance and the variant, if the directory contains the file `counts.json`.
     origin: Option<(Provenance, VariantChoice)>,
     by: Grouping,
     /// The approximate number of bytes of memory that the metadata of a part takes beyond [`FREE_METADATA_BYTES`].
