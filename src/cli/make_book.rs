@@ -311,7 +311,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     if let Some(comment) = args.header.comment {
         run = run.comment(comment);
     }
-    // The files of these options may be pipes, whose data are lost if the run fails.
+    // The files of these options may be pipes, whose data is lost if the run fails.
     if evals.is_some() || !args.in_suite.inputs().is_empty() {
         run.check_outputs()?;
     }

@@ -148,8 +148,8 @@ fn ranges(rows: u64, threads: usize, max_at_once: usize) -> Option<(usize, usize
     (ranges >= 2).then_some((ranges, ranges))
 }
 
-/// The kinds of data that the outputs of a run of `make-book` need. A run collects only these data and the total
-/// numbers of games and half-moves.
+/// The kinds of data that the outputs of a run of `make-book` need. A run collects only this data and the total numbers
+/// of games and half-moves.
 #[derive(Default, Debug)]
 pub(super) struct Needs {
     /// Counts by position key.
@@ -179,8 +179,8 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Adds the data that are needed to find all counted positions again, by playing the counted moves: the results of
-    /// the moves, and the starting positions of the games. Counts directories and OOBS databases need them. If the
+    /// Adds the data that is needed to find all counted positions again, by playing the counted moves: the results of
+    /// the moves, and the starting positions of the games. Counts directories and OOBS databases need this data. If the
     /// options allow variants, results are counted by identity (a hash that distinguishes positions with equal keys),
     /// otherwise by position key.
     pub(super) fn add_all_positions(&mut self, options: &MakeBook) {

@@ -64,7 +64,7 @@ impl SealedCounts {
     }
 }
 
-/// The data of a run of `make-book` that depend on the order of its games: the report of the run, the number of the
+/// The data of a run of `make-book` that depends on the order of its games: the report of the run, the number of the
 /// first game of each input, and the positions in which games started.
 pub(super) struct OrderedResults {
     pub report: Report,
@@ -86,7 +86,7 @@ pub(super) struct CollectedData<'a> {
     pub options: &'a str,
     /// The numbers of positions, rows and half-moves that were pruned from the inputs, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
-    /// The report, and the other data that depend on the order of the games.
+    /// The report, and the other data that depends on the order of the games.
     pub games: OrderedResults,
     /// The approximate memory, in bytes, that the outputs still to be written occupy.
     pub held_bytes: usize,

@@ -55,7 +55,7 @@ pub(super) struct Problem {
     pub reason: String,
 }
 
-/// The data of a game that are known after its main line has been played: its length, its result, and the problem that
+/// The data of a game that is known after its main line has been played: its length, its result, and the problem that
 /// ended it early, if there was one.
 pub(super) struct MainLineEnd {
     /// The result that the termination marker gives.

@@ -315,7 +315,7 @@ impl MakeBook {
         self
     }
 
-    /// Sets the memory budget in bytes. Data that exceed it are spilled to temporary files. Default: 1 GiB.
+    /// Sets the memory budget in bytes. Data that exceeds it is spilled to temporary files. Default: 1 GiB.
     pub fn memory(mut self, bytes: usize) -> MakeBook {
         self.memory.bytes = bytes;
         self

@@ -46,7 +46,7 @@ impl MakeBook {
     }
 
     /// Checks that all outputs can be written, by creating them as [`run`](MakeBook::run) does and removing them again.
-    /// Call this function before you read data such as evaluations from a pipe: if the run failed later, these data
+    /// Call this function before you read data such as evaluations from a pipe: if the run failed later, this data
     /// would be lost. Outputs that are pipes or devices are not opened.
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl MakeBook {
     }
 
     /// Reads all inputs on the threads of `pool`, and counts their games. `run` is the state that the threads share.
-    /// Returns the sorted counts, and the data that depend on the order of the games, such as the report and the
+    /// Returns the sorted counts, and the data that depends on the order of the games, such as the report and the
     /// starting positions.
     fn collect(
         &self,
@@ -246,9 +246,9 @@ impl MakeBook {
     }
 
     /// Writes the outputs `sinks` from the collected data. Does not rename the finished outputs, which have temporary
-    /// names, to their targets. `sealed` contains the counts of moves, and `games` contains the data that depend on the
-    /// order of the games. `needs` says which kinds of data the outputs use. Returns the report, the finished outputs
-    /// and `sealed`, so that the caller can choose when to free its memory.
+    /// names, to their targets. `sealed` contains the counts of moves, and `games` contains the data that depends on
+    /// the order of the games. `needs` says which kinds of data the outputs use. Returns the report, the finished
+    /// outputs and `sealed`, so that the caller can choose when to free its memory.
     fn write_outputs(
         &self,
         inputs: &Inputs<'_>,

@@ -152,9 +152,9 @@ impl<'a> Run<'a> {
     }
 
     /// Replays the games of `batch`, and adds the results of their moves to the counts. Submits the other data to the
-    /// sequencer as the data of the batch `id`, because they must be processed in the order of the inputs. If
-    /// duplicates are dropped, does not add the results to the counts, but submits them too: the sequencer removes the
-    /// results of duplicates. Does nothing if the run has failed.
+    /// sequencer as the data of the batch `id`, because it must be processed in the order of the inputs. If duplicates
+    /// are dropped, does not add the results to the counts, but submits them too: the sequencer removes the results of
+    /// duplicates. Does nothing if the run has failed.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());
@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
     }
 
     /// Completes the counts of the run after all batches have been processed. Returns the sorted counts, and the data
-    /// that depend on the order of the games, such as the report of the run. Uses all threads of the current rayon
+    /// that depends on the order of the games, such as the report of the run. Uses all threads of the current rayon
     /// pool.
     pub(super) fn finish(self) -> Result<(SealedCounts, OrderedResults)> {
         self.options.refuse_if_stopped()?;
@@ -221,7 +221,7 @@ impl<'run> BatchDispatcher<'_, '_, 'run> {
     }
 
     /// Submits `outcome` to the [sequencer](Sequencer) as the data of the next batch of the current input. This
-    /// function is used for data that do not come from replayed games, such as those of a counts directory.
+    /// function is used for data that does not come from replayed games, such as the data of a counts directory.
     pub(super) fn submit(&mut self, outcome: Outcome<'run>) -> Result<()> {
         let id = self.next_id();
         self.run.submit(id, outcome)

@@ -31,7 +31,7 @@ pub(super) struct BatchId {
 }
 
 /// A queue that restores the order of batches. Threads replay batches in any order, and submit the collected data to
-/// the sequencer. The sequencer processes these data in the order in which the batches follow each other in the inputs.
+/// the sequencer. The sequencer processes this data in the order in which the batches follow each other in the inputs.
 pub(super) struct Sequencer<'a> {
     options: &'a MakeBook,
     sinks: &'a [Box<dyn Sink + 'a>],
@@ -51,7 +51,7 @@ pub(super) struct Sequencer<'a> {
 /// The maximum number of rejected games that an error message lists if an input contains no playable game.
 const MAX_LISTED_GAMES: usize = 3;
 
-/// The state of one input: data from those batches of the input that have been processed so far.
+/// The state of one input: data from all batches of this input that have been processed so far.
 #[derive(Clone, Default)]
 struct InputState {
     games: u64,
@@ -171,7 +171,7 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Returns the error message for `input`, which contains text, but no game that can be played. `state` contains the
-    /// data that were collected from this input.
+    /// data that was collected from this input.
     fn why_no_game(&self, state: &InputState, input: &Input) -> String {
         let mut rejected = self.report.rejected.iter();
         let first = rejected.clone().find(|it| it.file == input.path());
@@ -204,7 +204,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the report and the other data that depend on the order of games. Must be called after the last batch.
+    /// Returns the report and the other data that depends on the order of games. Must be called after the last batch.
     ///
     /// # Errors
     ///

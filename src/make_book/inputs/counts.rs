@@ -22,8 +22,8 @@ use crate::{
     task,
 };
 
-/// The size in bytes up to which the metadata of a Parquet file do not count against the memory budget. The metadata of
-/// a usual file, which has up to about sixty row groups, are smaller.
+/// The size in bytes up to which the metadata of a Parquet file does not count against the memory budget. The metadata
+/// of a usual file, which has up to about sixty row groups, is smaller.
 const FREE_METADATA_BYTES: usize = 1 << 20;
 
 /// A counts directory (Parquet files with the results of moves) that is an input of a run of `make-book`.

@@ -480,8 +480,8 @@ pub(super) trait OrderedInput: Sync {
     ///
     /// # Errors
     ///
-    /// Returns an error if fewer or more rows were read than the metadata of the Parquet files announce. A file is then
-    /// damaged.
+    /// Returns an error if fewer or more rows were read than the metadata of the Parquet files announces. A file is
+    /// then damaged.
     fn check_read(&self) -> Result<u64>;
 }
 
