@@ -309,8 +309,8 @@ pub(crate) fn reason(err: &io::Error) -> String {
 }
 
 /// Converts an error of the crate `tempfile` to the error of the operating system that it wraps. This removes the path
-/// of the temporary file, which means nothing to users, from the message. Returns other errors unchanged. The error
-/// code is parsed from the message, because `tempfile` does not provide it in any other way.
+/// of the temporary file from the message, because the path means nothing to users. Returns other errors unchanged. The
+/// error code is parsed from the message, because `tempfile` does not provide it in any other way.
 fn without_path(err: io::Error) -> io::Error {
     let code = err.get_ref().and_then(|inner| {
         let text = inner.to_string();

@@ -354,9 +354,9 @@ impl FileKind {
     }
 
     /// Returns the name of a file's format, and advice on what to do with such a file. Commands that need a different
-    /// format show this text in their error messages. Returns `None` if the format is not known. `start` contains the
-    /// first bytes of the file, which is not opened. The extension of `path` is used only if `start` is binary data
-    /// without a known signature.
+    /// format show this text in their error messages. Returns `None` if the format is not known. The file is not
+    /// opened: `start` contains its first bytes. The extension of `path` is used only if `start` is binary data without
+    /// a known signature.
     ///
     /// ```
     /// use polybook::FileKind;

@@ -309,8 +309,8 @@ impl ClassTally {
 }
 
 impl ClassCounts {
-    /// Calls `f` with each record of one position, in ascending order. `identity` is a hash of the position, which
-    /// distinguishes it from other positions with the same key.
+    /// Calls `f` with each record of one position, in ascending order. `identity` is a hash that distinguishes the
+    /// position from other positions with the same key.
     ///
     /// # Errors
     ///

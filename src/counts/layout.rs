@@ -164,7 +164,7 @@ impl From<Row> for ClassRow {
 }
 
 impl ClassRow {
-    /// Adds the results and ratings of other games with the same move and class to the row.
+    /// Adds to the row the results and ratings of other games that have the same position, move and class.
     pub(super) fn add(&mut self, stats: Wdl, ratings: Ratings) {
         self.row.stats += stats;
         self.ratings += ratings;

@@ -276,8 +276,8 @@ fn check_page(bytes: u64) -> io::Result<()> {
     }))
 }
 
-/// Returns the decompressed size of a page in bytes, which the header of the page states. `header` contains the first
-/// bytes of the header, in Thrift's compact encoding. The size is the second field. Returns `None` if the header does
+/// Returns the decompressed size in bytes that the header of a page states. `header` contains the first bytes of the
+/// header, in Thrift's compact encoding. The size is the second field of the header. Returns `None` if the header does
 /// not begin with two non-negative 32-bit integers.
 fn unpacked_size(header: &[u8]) -> Option<u64> {
     /// The byte that precedes a 32-bit integer field in Thrift's compact encoding. It means that the id of the field

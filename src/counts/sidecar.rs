@@ -115,7 +115,7 @@ pub(super) struct ListedFile {
 }
 
 impl ListedFile {
-    /// Creates the entry of `counts.json` for a file in `directory`. `file` is the name of the file, which must be
+    /// Creates the entry of `counts.json` for a file in `directory`. `file` is the name of the file. The file must be
     /// completely written. `rows` and `plies` are the numbers of its rows and half-moves. The size and the checksum are
     /// read from the file.
     ///

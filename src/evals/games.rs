@@ -15,8 +15,8 @@ use crate::{
 /// The text with which an evaluation in a comment of a game begins.
 const EVAL: &[u8] = b"[%eval";
 
-/// Reads the evaluations in the comments of `text`, a batch of games in PGN. Stores `origin`, the number of their
-/// source, in the evaluations. The moves of games without evaluations are not played.
+/// Reads the evaluations in the comments of `text`, a batch of games in PGN. Stores `origin`, the number of the source
+/// of evaluations, in each of them. The moves of games without evaluations are not played.
 pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let finder = memmem::Finder::new(EVAL);
@@ -40,7 +40,7 @@ pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
 }
 
 /// Reads the evaluations in the comments of one game, `text`, and adds them to `read`. Stores `origin`, the number of
-/// their source, in the evaluations.
+/// the source of evaluations, in each of them.
 ///
 /// # Errors
 ///

@@ -189,8 +189,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends an entry with the content `bytes` to the journal. First removes an incomplete entry at the end of the
-    /// file, which a killed process or a full disk may have left.
+    /// Appends an entry with the content `bytes` to the journal. If the file ends with an incomplete entry, which a
+    /// killed process or a full disk can leave, removes this entry first.
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let entry = entry_of(bytes);
         let cut = self.file.set_len(self.end);

@@ -105,9 +105,9 @@ pub struct Eval {
 }
 
 impl Eval {
-    /// Returns a key for comparing searches, which is greater for a more thorough search. A store keeps the evaluation
-    /// with the greatest key. The key consists of the effective depth, the number of nodes and the depth. The effective
-    /// depth is the greater of the depth and the base-2 logarithm of the number of nodes.
+    /// Returns a key for comparing searches: the more thorough a search is, the greater is its key. A store keeps the
+    /// evaluation with the greatest key. The key consists of the effective depth, the number of nodes and the depth.
+    /// The effective depth is the greater of the depth and the base-2 logarithm of the number of nodes.
     pub(super) fn thoroughness(depth: u8, nodes: u64) -> (u8, u64, u8) {
         (depth.max(nodes.max(1).ilog2() as u8), nodes, depth)
     }

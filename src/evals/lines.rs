@@ -43,8 +43,8 @@ impl LineFormat {
     }
 }
 
-/// Reads the evaluations in `text`, a batch of lines in the format `format`. Stores `origin`, the number of their
-/// source, in the evaluations. Skips empty lines and comments, which begin with `#`.
+/// Reads the evaluations in `text`, a batch of lines in the format `format`. Stores `origin`, the number of the source
+/// of evaluations, in each of them. Skips empty lines and comments, which begin with `#`.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;

@@ -474,8 +474,8 @@ const SHARDS: usize = 16;
 /// The size of a position key in bytes.
 const KEY_SIZE: usize = 8;
 
-/// A sorter of evaluations by position, which keeps only the deepest evaluation of each position. Evaluations
-/// that exceed the memory budget are written to temporary files.
+/// A sorter of evaluations by position. It keeps only the deepest evaluation of each position. Evaluations that exceed
+/// the memory budget are written to temporary files.
 pub(super) struct EvalSorter {
     shards: Vec<Mutex<TextSorter>>,
 }

@@ -34,8 +34,8 @@ pub struct Cache {
     _temporary: Option<TemporaryDir>,
 }
 
-/// The index of a PGN file in a [`Cache`], which may not have been built yet. Its path depends on the size and the
-/// modification time of the file, so a changed file gets a new index.
+/// The index of a PGN file in a [`Cache`]. The index may not have been built yet. Its path depends on the size and the
+/// modification time of the PGN file, so a changed file gets a new index.
 #[derive(Clone, Debug)]
 pub struct CachedIndex {
     pgn: PathBuf,
@@ -86,8 +86,9 @@ impl Cache {
         &self.directory
     }
 
-    /// Returns the index of a PGN file, which may not have been built yet. Its path depends on the path, the size and
-    /// the modification time of the file, and on `untagged`, the variant of games without a `Variant` tag.
+    /// Returns the index of a PGN file. The index may not have been built yet. The path of the index depends on the
+    /// path, the size and the modification time of the PGN file, and on `untagged`, the variant of games without a
+    /// `Variant` tag.
     ///
     /// # Errors
     ///

@@ -38,7 +38,7 @@ const SMALL: usize = 64 << 10;
 /// progress.
 const SEND_BUFFER: u32 = 128 << 10;
 
-/// A resource of the server, such as connections. The server limits how much of it clients may use.
+/// A resource of the server, such as connections. The server limits how much of each resource clients may use.
 #[derive(Copy, Clone)]
 enum Share {
     /// Connections. When the limit of the server is reached, further connections wait to be accepted.
@@ -133,9 +133,9 @@ impl Clients {
         permit.expect("nobody closes the semaphore")
     }
 
-    /// Registers the client of an accepted connection. `permit` is the server's semaphore permit for the connection,
-    /// which the client holds from now on. Returns the client and its stream. The stream can be moved to the runtime of
-    /// another thread.
+    /// Registers the client of an accepted connection. `permit` is the server's semaphore permit for the connection.
+    /// The client holds this permit from now on. Returns the client and its stream. The stream can be moved to the
+    /// runtime of another thread.
     ///
     /// Returns `None` if the address has too many connections, or if the operating system cannot open another file.
     pub(super) fn enter(

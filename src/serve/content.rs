@@ -99,8 +99,8 @@ impl Content {
         self.body.len()
     }
 
-    /// Returns a validator (`ETag`) of the content, which is a hash of its bytes. A client sends the validator with
-    /// later requests, to find out whether the content has changed.
+    /// Returns a validator (`ETag`) of the content: a hash of its bytes. A client sends the validator with later
+    /// requests, to find out whether the content has changed.
     pub(super) fn etag(&self) -> HeaderValue {
         etag_of(&(self.media_type, &self.body))
     }

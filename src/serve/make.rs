@@ -71,7 +71,8 @@ const MAKING: Duration = Duration::from_secs(60);
 const OTHER_GAMES: &str =
     "the files contain more or fewer games than the index: make the index again";
 
-/// The end of the error message for a filter that `make-book`, which makes the book, cannot apply.
+/// The end of the error message for a filter with which no book can be made, because `make-book` has no equivalent
+/// option.
 const NO_OPTION: &str = "a book cannot be made with this filter: remove the parameter";
 
 /// The speeds that `make-book --time-control` can select exactly. Each element contains a speed and the range of

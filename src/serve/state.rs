@@ -592,9 +592,9 @@ impl AppState {
         self.cached(key, content)
     }
 
-    /// Converts `answer` to a JSON response with keys in camel case, which is not stored in the cache. `has_games` says
-    /// whether at least one game passes `filters`. If none passes because of a name that occurs in no game, the
-    /// response also contains this name and similar names. Setting `stop` cancels the search for these names.
+    /// Converts `answer` to a JSON response with keys in camel case. Does not store the response in the cache.
+    /// `has_games` says whether at least one game passes `filters`. If none passes because of a name that occurs in no
+    /// game, the response also contains this name and similar names. Setting `stop` cancels the search for these names.
     pub(super) fn with_unknown_name(
         &self,
         (filters, has_games): (&Filters, bool),

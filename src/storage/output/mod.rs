@@ -354,8 +354,8 @@ fn attributes_of(target: &Target) -> Result<Option<Attributes>> {
 pub struct AtomicDir {
     target: Target,
     temporary: Temporary,
-    /// The attributes of the first file of the old directory, which every new file inherits. `None` if the old
-    /// directory has no files or does not exist.
+    /// The attributes of the first file of the old directory. Every new file inherits these attributes. `None` if the
+    /// old directory has no files or does not exist.
     attributes: Option<Attributes>,
 }
 

@@ -81,9 +81,9 @@ impl Finished {
     }
 
     /// Prepares the rename to the target: checks that no other program has changed the target, and opens the target's
-    /// parent directory. Returns the path and the handle of this directory, which the caller must flush after the
-    /// rename. The handle is `None` if the system cannot open directories. Returns `None` for a device or pipe, which
-    /// is not renamed.
+    /// parent directory. Returns the path and the handle of this directory. The caller must flush the directory after
+    /// the rename. The handle is `None` if the system cannot open directories. Returns `None` for a device or pipe,
+    /// which is not renamed.
     fn prepare(&self) -> io::Result<Option<(PathBuf, Option<File>)>> {
         if self.temporary.is_none() {
             return Ok(None);
@@ -225,7 +225,7 @@ fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
 
 /// Flushes directories to disk, so that renames in these directories are durable. `directories` maps the path of each
 /// directory to its open handle, or to `None` if it could not be opened. `placed` contains the paths of the renamed
-/// outputs, which an error message lists.
+/// outputs, for an error message.
 fn sync(directories: &BTreeMap<PathBuf, Option<File>>, placed: &[PathBuf]) -> Result<()> {
     for (path, directory) in directories {
         sync_directory(directory.as_ref()).map_err(|err| {

@@ -99,8 +99,8 @@ impl Target {
         self.files.keys().map(OsString::as_os_str)
     }
 
-    /// Records the states of the files with the given names, which belong to the old output directory. A later check
-    /// compares the states to detect changes by other programs. Names of missing files are ignored.
+    /// Records the states of the files with the given names. These files belong to the old output directory. A later
+    /// check compares the states to detect changes by other programs. Names of missing files are ignored.
     pub(super) fn enter_files(&mut self, names: Vec<OsString>) -> Result<()> {
         for name in names {
             let state = FileState::of(&self.path.join(&name)).at(&self.name, "read")?;
