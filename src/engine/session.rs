@@ -365,8 +365,8 @@ impl<W: Write> Session<W> {
     }
 
     /// Handles the command `word`, which is `stop` or `ponderhit`. If the second engine is searching, passes the
-    /// command on to it. Otherwise, sends the result of the search. Only after `ponderhit` in an infinite search, which
-    /// must run until `stop`, is the result not sent yet.
+    /// command on to it. Otherwise, sends the result of the search. The exception is `ponderhit` in an infinite search,
+    /// whose result must wait for `stop`.
     fn end_wait(&mut self, word: &str) -> Result<()> {
         let Some(search) = &mut self.search else {
             return Ok(());

@@ -108,8 +108,8 @@ impl<'a> SourceFilters<'a> {
         &games[..kept]
     }
 
-    /// Returns the number of duplicates of game `number` that pass the filters, without the game itself. Returns 0 if
-    /// the query counts every duplicate.
+    /// Returns the number of duplicates of game `number` that pass the filters. The game itself is not counted. Returns
+    /// 0 if the query counts every duplicate.
     pub(super) fn copies_of(&self, number: u64) -> usize {
         let others = self
             .duplicates
@@ -306,8 +306,8 @@ impl<'a> SourceFilter<'a> {
             && self.admits_others(id)
     }
 
-    /// Returns `true` if game `id` passes all filters except one: the bit set `player_games` is not tested, because the
-    /// caller has already tested it.
+    /// Returns `true` if game `id` passes all filters, but does not test whether the bit set `player_games` (the games
+    /// of the player) contains the game, because the caller has already tested this.
     #[inline]
     fn admits_others(&self, id: usize) -> bool {
         let games = self.games;

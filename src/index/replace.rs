@@ -97,8 +97,8 @@ fn content(path: &Path) -> Result<TargetContent> {
 }
 
 /// Returns `true` if `name` has the form of the name of a LevelDB file. When a new index replaces an old one, this
-/// function recognizes the files of the old index, which are then removed. `_directory` is not used. It is a parameter
-/// because the same function of another format needs the directory of the file.
+/// function recognizes the files of the old index, which are then removed. `_directory` is not used. The parameter
+/// exists because the corresponding function for another file format needs the directory of the file.
 pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
     is_file_of_database(name)
 }

@@ -55,7 +55,7 @@ const BYTES_PER_WRITE: usize = 8 << 20;
 const ROWS_PER_ITEM: u64 = 2;
 
 /// A writer of an index. It writes the index to a temporary directory next to the target. This directory is renamed to
-/// the target when all outputs of the run are complete.
+/// the target when the index and all other outputs of the same operation are complete.
 #[derive(Debug)]
 pub(crate) struct IndexWriter {
     directory: AtomicDir,

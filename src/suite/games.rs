@@ -94,8 +94,8 @@ impl GameLines {
         task::lock(&self.sorter).spilled_bytes()
     }
 
-    /// Makes a suite from the collected lines, and writes it to `file`. A suite of lines contains the lines that at
-    /// least `min_game` games played. A suite of positions ([`SuiteFormat::Epd`]) contains the last positions of lines
+    /// Makes a suite from the collected lines, and writes it to `file`. A suite of lines contains each line that at
+    /// least `min_game` games played. A suite of positions ([`SuiteFormat::Epd`]) contains each last position of a line
     /// that at least `min_game` games reached. The options in `suite` may exclude further entries. Returns the file,
     /// which the caller must commit, and statistics about the lines.
     ///

@@ -131,8 +131,9 @@ impl<'a> Ranking<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if a temporary file cannot be written, or if all candidates become entries of the suite and
-    /// there are now more than [`MAX_ENTRIES`] candidates.
+    /// Returns an error if a temporary file cannot be written. If every candidate becomes an entry of the suite, also
+    /// returns an error if there are more than [`MAX_ENTRIES`] candidates, because the suite would then have too many
+    /// entries.
     pub(super) fn add(&mut self, candidate: &Candidate<'_>) -> Result<()> {
         let rank = self.rank(candidate).to_be_bytes();
         let text = candidate.text.as_bytes();

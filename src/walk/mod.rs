@@ -461,8 +461,8 @@ pub struct Limits {
     pub memory: Memory,
 }
 
-/// A move that the limits of a tree allow. The two shares are its share in the total weight of its position, and the
-/// estimated share of the whole tree that follows it.
+/// A move that the limits of a tree allow, with two shares: the share of the move in the total weight of its position,
+/// and the estimated share of the whole tree that follows the move.
 #[derive(Clone, Debug)]
 struct KeptMove {
     pub mv: TreeMove,

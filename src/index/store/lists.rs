@@ -98,7 +98,7 @@ pub struct ChunkedList {
 }
 
 impl ChunkedList {
-    /// Encodes the description of a long list and appends it to `out`, a page, which contains the description instead
+    /// Encodes the description of a long list and appends it to the page `out`, which contains the description instead
     /// of the list. `white_to_move` says whether White is to move in the position to which the list belongs.
     pub fn write(self, white_to_move: bool, out: &mut Vec<u8>) {
         put_varint(out, u64::from(white_to_move));
