@@ -29,7 +29,7 @@ use crate::{error::Result, storage::sort::SHARDS};
 const MAX_ROWS_PER_GROUP: u64 = 1 << 17;
 
 /// The Parquet files of a counts directory, in ascending order of position keys. The rows of each file are sorted, and
-/// the ranges of keys of the files do not overlap.
+/// no two files contain overlapping ranges of keys.
 #[derive(Debug)]
 pub(crate) struct OrderedParts(Vec<OrderedPart>);
 

@@ -467,8 +467,8 @@ impl EvalsReport {
     }
 }
 
-/// The number of shards of a sorter of evaluations. The first bits of a position key select the shard that stores a
-/// record. Each shard has its own lock, so that threads rarely wait for each other.
+/// The number of shards into which an [`EvalSorter`] divides its records. The first bits of a position key select the
+/// shard that stores a record. Each shard has its own lock, so that threads rarely wait for each other.
 const SHARDS: usize = 16;
 
 /// The size of a position key in bytes.

@@ -167,8 +167,9 @@ const ALMOST_ONE: f64 = 1.0 - 1e-9;
 ///
 /// # Errors
 ///
-/// Returns an error if a source cannot be read, if it contains no move in the first position, or if the positions need
-/// more than `build.memory`. Also returns an error if moves are chosen by results but the source contains only weights.
+/// Returns an error if a source cannot be read, if the source contains no move in the first position, or if the
+/// positions need more than `build.memory`. Also returns an error if moves are chosen by results but the source
+/// contains only weights.
 pub fn build(build: &Build<'_>) -> Result<Built> {
     let walk = Walk {
         start: build.start,

@@ -413,14 +413,15 @@ impl Check<'_> {
     }
 }
 
-/// Returns the name of the player of `color` from the tags of a game, or `?` if the tags do not contain it.
+/// Returns the name of White or Black, as `color` requests, from the tags of a game. Returns `?` if the tags do not
+/// contain the name.
 fn name_of(tags: &Tags<'_>, color: Color) -> String {
     let tag: &[u8] = color.fold_wb(b"White", b"Black");
     tag_text(tags.get(tag).unwrap_or(b"?")).into_owned()
 }
 
-/// Returns `true` if one of `names` matches the name of the player of `color` in `tags`, the tags of a game. `how` says
-/// how names are compared. Also returns `true` if `names` is empty.
+/// Returns `true` if one of `names` matches the name of White or Black, as `color` requests, in the tags of a game.
+/// `how` says how names are compared. Also returns `true` if `names` is empty.
 pub(super) fn has_name(tags: &Tags<'_>, color: Color, names: &[String], how: NameMatch) -> bool {
     names.is_empty() || how.matches_any(name_of(tags, color).as_bytes(), names)
 }

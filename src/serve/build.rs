@@ -290,7 +290,7 @@ impl AppState {
 /// answer.
 #[derive(Serialize)]
 struct FoundGaps {
-    /// The number of all gaps. The response lists only the likeliest of them.
+    /// The number of all gaps. The response lists only the likeliest gaps.
     total: usize,
     #[serde(flatten)]
     found: Gaps,

@@ -26,7 +26,8 @@ const GENERATION: u32 = 12;
 const STATE: &str = "state";
 
 /// A directory of indexes that were built from PGN files. The name of an index contains a hash of the path of its PGN
-/// file, and a hash of the state of this file, such as its size.
+/// file, and a hash of everything that requires a new index when it changes, such as the size of the PGN file and the
+/// version of polybook.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
@@ -34,8 +35,8 @@ pub struct Cache {
     _temporary: Option<TemporaryDir>,
 }
 
-/// The index of a PGN file in a [`Cache`]. The index may not have been built yet. Its path depends on the size and the
-/// modification time of the PGN file, so a changed file gets a new index.
+/// The index of a PGN file in a [`Cache`]. The index may not have been built yet. The path of the index depends on the
+/// size and the modification time of the PGN file, so a changed file gets a new index.
 #[derive(Clone, Debug)]
 pub struct CachedIndex {
     pgn: PathBuf,
@@ -238,9 +239,9 @@ impl CachedIndex {
             .explorer(&self.path)
     }
 
-    /// Returns INDEX if `name` has the form `.INDEX.RANDOM.ENDING` and INDEX is the name of an index of an earlier
-    /// version of the PGN file. Otherwise, returns `None`. A directory with such a name contains an unfinished index
-    /// that would have got the name INDEX.
+    /// Returns INDEX if `name` has the form `.INDEX.RANDOM.ENDING` and INDEX is the name of an index that was built
+    /// from an earlier version of the PGN file. Otherwise, returns `None`. A directory with such a name contains an
+    /// unfinished index that would have got the name INDEX.
     fn older_unfinished<'n>(&self, name: &'n str) -> Option<&'n str> {
         let (older, _) = name.strip_prefix('.')?.split_once('.')?;
         let is_older = older.starts_with(&self.prefix) && self.path.file_name()? != older;

@@ -65,8 +65,8 @@ const FILTER_PARAMETERS: [&str; 17] = [
     "duplicates",
 ];
 
-/// The names of the parameters of a request for a list of games. Such a request also accepts the parameters for a
-/// position and for filters, which are not in this list.
+/// The names of the parameters that a request for a list of games accepts in addition to the parameters for a position
+/// and for filters.
 const LIST_PARAMETERS: [&str; 4] = ["skip", "limit", "sort", "fold"];
 
 /// The names of the parameters that exist only for the routes of Lichess's API.
@@ -81,12 +81,11 @@ const LICHESS_PARAMETERS: [&str; 8] = [
     "legal",
 ];
 
-/// The names of the parameters of a request for a book. Such a request also accepts the parameters for filters, which
-/// are not in this list.
+/// The names of the parameters that a request for a book accepts in addition to the parameters for filters.
 const BOOK_PARAMETERS: [&str; 5] = ["side", "depth", "minGame", "weights", "count"];
 
-/// The names of the parameters of a request for building a repertoire. Such a request also accepts the parameters for
-/// filters, which are not in this list.
+/// The names of the parameters that a request for building a repertoire accepts in addition to the parameters for
+/// filters.
 const REPERTOIRE_PARAMETERS: [&str; 7] = [
     "side",
     "depth",
@@ -97,16 +96,16 @@ const REPERTOIRE_PARAMETERS: [&str; 7] = [
     "edits",
 ];
 
-/// The names of the parameters of a request for the gaps of a repertoire. Such a request also accepts the parameters
-/// for filters, which are not in this list.
+/// The names of the parameters that a request for the gaps of a repertoire accepts in addition to the parameters for
+/// filters. A gap is an opponent's move that the repertoire does not answer.
 const GAP_PARAMETERS: [&str; 5] = ["repertoire", "side", "depth", "limit", "edits"];
 
-/// The names of the parameters of a request for reports on repertoires. Such a request also accepts the parameters for
-/// a position and for filters, which are not in this list.
+/// The names of the parameters that a request for reports on repertoires accepts in addition to the parameters for a
+/// position and for filters.
 const REPORT_PARAMETERS: [&str; 3] = ["repertoire", "side", "edits"];
 
-/// The names of the parameters of a request for preparing for an opponent. Such a request also accepts the parameters
-/// for a position and for filters, which are not in this list.
+/// The names of the parameters that a request for preparing for an opponent accepts in addition to the parameters for a
+/// position and for filters.
 const PREPARATION_PARAMETERS: [&str; 4] = ["me", "lines", "repertoire", "edits"];
 
 /// A route of the server whose parameters determine a position or filter games.

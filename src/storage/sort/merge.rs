@@ -15,7 +15,7 @@ pub(crate) type Refill<'a, T> = Box<dyn FnMut(&mut Vec<T>) -> Result<()> + 'a>;
 /// The maximum number of items that a merge reads from a sequence as one batch.
 pub(super) const MAX_BATCH_ITEMS: usize = 1 << 8;
 
-/// The number of bytes of heap memory at which a batch of items is complete. It bounds the memory that a batch of long
+/// The size, in bytes of heap memory, at which a batch of items is complete. It bounds the memory that a batch of long
 /// items takes. The size of a batch of short items is limited by [`MAX_BATCH_ITEMS`].
 const MAX_BATCH_BYTES: usize = 1 << 13;
 
