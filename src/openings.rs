@@ -55,6 +55,21 @@ impl Opening {
     pub fn family(&self) -> &'static str {
         family(self.name)
     }
+
+    /// Returns the name without the names of variations within a variation: the part of the name before the first comma
+    /// after the family.
+    ///
+    /// ```
+    /// use polybook::openings::Opening;
+    /// let name = "Sicilian Defense: Najdorf Variation, English Attack";
+    /// let opening = Opening { eco: "B90", name };
+    /// assert_eq!(opening.variation(), "Sicilian Defense: Najdorf Variation");
+    /// ```
+    pub fn variation(&self) -> &'static str {
+        let family = self.family().len();
+        let comma = self.name[family..].find(',');
+        comma.map_or(self.name, |at| &self.name[..family + at])
+    }
 }
 
 /// The number of a named opening position in the built-in table, counted from 1. A position without a name has the
@@ -138,6 +153,8 @@ fn shares_names(variant: Variant) -> bool {
 /// - the name of a family, such as `Sicilian Defense`: all openings of the family;
 /// - the whole name of an opening: only this opening. If the name is also the name of a family, write a colon
 ///   after it to select the opening without its variations;
+/// - the name of a variation and a comma, such as `Sicilian Defense: Najdorf Variation,`: the variation and all
+///   variations within it;
 /// - a part of a name, such as `najdorf`: all openings whose names contain it.
 ///
 /// If a string has several of these meanings, the first one applies. Case and accents do not matter. The opening of a
@@ -215,10 +232,16 @@ impl FromStr for OpeningFilter {
         let alone = wanted.strip_suffix(':').unwrap_or(&wanted);
         // The interpretations go from the narrowest to the widest. The first one that matches an opening applies.
         let code = |at: usize| names().openings[at].eco.as_bytes();
-        let meanings: [&dyn Fn(usize) -> bool; 4] = [
+        let within = wanted.strip_suffix(',').unwrap_or(&wanted);
+        let meanings: [&dyn Fn(usize) -> bool; 5] = [
             &|at| of_codes.as_ref().is_some_and(|of| of.contains(code(at))),
             &|at| family(&plain_names()[at]) == wanted,
             &|at| plain_names()[at] == alone,
+            &|at| {
+                let rest = plain_names()[at].strip_prefix(within);
+                wanted.ends_with(',')
+                    && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
+            },
             &|at| plain_names()[at].contains(&wanted),
         ];
         let mut passing = Box::new([0; OpeningNumber::COUNT / 64]);

@@ -8,7 +8,9 @@ use std::{
 use polybook::book::Book;
 use serde_json::{Value, json};
 
-use crate::common::{corpus, fails, ok, ok_json, python, run, run_python, sample, temp};
+use crate::common::{
+    corpus, fails, ok, ok_json, python, run, run_python, sample, served::Served, temp,
+};
 
 /// Makes an index for the explorer, `idx`, of PGN files.
 fn index(dir: &Path, games: &[PathBuf]) {
@@ -163,6 +165,7 @@ fn filters_by_opening_depend_on_moves_alone() {
         ("Sicilian Defense", 1),
         ("Sicilian Defense:", 0),
         ("najdorf", 1),
+        ("sicilian defense: najdorf variation,", 1),
         ("defense", 1),
         ("Queen's Gambit", 1),
     ] {
@@ -296,5 +299,57 @@ fn tables_of_openings() {
             status,
         );
         assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn variations_are_folded_with_the_variations_within_them() {
+    let dir = temp();
+    let games = [sample("famous.pgn"), sample("selfplay.pgn")];
+    let served = Served::start(dir.path(), args!["-q", &games[0], &games[1]]);
+    let rows = |table: &Value| -> Vec<Value> {
+        let families = table["families"].as_array().unwrap().iter();
+        let rows = families.flat_map(|family| family["variations"].as_array().unwrap().clone());
+        rows.collect()
+    };
+    for player in ["", "&player=Morphy,+Paul"] {
+        let path = format!("/openings?duplicates=once{player}");
+        let (all, folded) = (
+            served.json(&path),
+            served.json(&format!("{path}&fold=variation")),
+        );
+        let (names, variations) = (rows(&all), rows(&folded));
+        assert!(
+            !player.is_empty() || variations.len() < names.len(),
+            "{}",
+            names.len()
+        );
+        let mut folded_rows = 0;
+        for variation in &variations {
+            let name = variation["name"].as_str().unwrap();
+            let within: Vec<&Value> = names
+                .iter()
+                .filter(|row| {
+                    let rest = row["name"].as_str().unwrap().strip_prefix(name);
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
+                })
+                .collect();
+            folded_rows += within.len();
+            for field in ["games", "white", "draws", "black", "wins", "losses"] {
+                let sum: u64 = within.iter().map(|row| row[field].as_u64().unwrap()).sum();
+                assert_eq!(variation[field], sum, "{name}: {field}");
+            }
+            if let [only] = within[..] {
+                assert_eq!(only["performance"], variation["performance"], "{name}");
+                assert_eq!(only["scoreRange"], variation["scoreRange"], "{name}");
+            }
+            // A comma after the name selects these games.
+            let filter = format!("{name},").replace(' ', "+").replace('\'', "%27");
+            let listed = served.json(&format!(
+                "/games?limit=0&duplicates=once{player}&opening={filter}"
+            ));
+            assert_eq!(listed["total"], variation["games"], "{name}");
+        }
+        assert_eq!(folded_rows, names.len());
     }
 }

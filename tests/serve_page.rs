@@ -305,14 +305,17 @@ fn openings_are_grouped_in_families_with_the_scores_of_a_player() {
         assert_eq!(sicilian[field], expected, "{field}");
     }
     assert_eq!(served.json("/openings?duplicates=once")["games"], 4);
-    let refused = served.get("/openings?limit=3");
-    assert_eq!(refused.status, 400);
-    assert!(
-        refused
-            .text()
-            .contains("unknown parameter limit: this address accepts"),
-        "{refused:?}"
-    );
+    for (query, part) in [
+        ("limit=3", "unknown parameter limit: this address accepts"),
+        (
+            "fold=match",
+            "the parameter fold has the unknown value \"match\": use variation",
+        ),
+    ] {
+        let refused = served.get(&format!("/openings?{query}"));
+        assert_eq!(refused.status, 400);
+        assert!(refused.text().contains(part), "{refused:?}");
+    }
 }
 
 #[test]

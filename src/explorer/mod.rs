@@ -498,7 +498,17 @@ impl Explorer {
     /// Returns an error if an index is damaged, if the selected source does not exist, or if a selected source contains
     /// only counts.
     pub fn openings(&self, line: &Line, filters: &Filters) -> Result<OpeningTable> {
-        task::caught(|| opening_table(&self.sources, line, filters))
+        task::caught(|| opening_table(&self.sources, line, filters, |opening| opening.name))
+    }
+
+    /// Like [`openings`](Explorer::openings), but a variation and the variations within it have one row together. Its
+    /// name is the [variation](Opening::variation) of their names.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`openings`](Explorer::openings).
+    pub fn openings_by_variation(&self, line: &Line, filters: &Filters) -> Result<OpeningTable> {
+        task::caught(|| opening_table(&self.sources, line, filters, |opening| opening.variation()))
     }
 
     /// Prepares a player for an opponent. Returns the moves that were played in the position of `query`, with the

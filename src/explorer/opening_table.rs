@@ -17,7 +17,10 @@ use super::{
     sources::Sources,
     tally::{GameResults, PlayerTally, RatingSum, ResultSum, count_games, is_zero},
 };
-use crate::{error::Result, openings::OpeningNumber};
+use crate::{
+    error::Result,
+    openings::{Opening, OpeningNumber},
+};
 
 /// The 90 % quantile of the standard normal distribution. It gives the limits of an 80 % confidence interval, which
 /// leaves out 10 % of the values on each side.
@@ -263,12 +266,14 @@ fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
     }
 }
 
-/// Returns the openings of the games that reached a position. Implements
-/// [`Explorer::openings`](super::Explorer::openings).
+/// Returns the openings of the games that reached a position. Openings for which `row_name` returns the same name have
+/// one row together. Implements [`Explorer::openings`](super::Explorer::openings) and
+/// [`Explorer::openings_by_variation`](super::Explorer::openings_by_variation).
 pub(super) fn opening_table(
     sources: &Sources,
     line: &Line,
     asked: &Filters,
+    row_name: fn(&Opening) -> &'static str,
 ) -> Result<OpeningTable> {
     let filters = sources.filters_of_all_games(asked, "a table of openings")?;
     // Every list below is filtered, so filtering all games once in advance saves time.
@@ -288,7 +293,7 @@ pub(super) fn opening_table(
         average,
         of_player,
     };
-    let families = rows.families()?;
+    let families = rows.families(row_name)?;
     let named: u64 = families.iter().map(|family| family.games).sum();
     let finished: u64 = average.finished.iter().sum();
     let points = average.expected(average.finished);
@@ -327,13 +332,14 @@ struct OpeningRows<'a> {
 }
 
 impl OpeningRows<'_> {
-    /// Returns a row for each family of openings that has games. Such a row contains a row for each variation.
-    fn families(&self) -> Result<Vec<OpeningRow>> {
+    /// Returns a row for each family of openings that has games. Such a row contains a row for each name that `row_name`
+    /// returns for openings of the family.
+    fn families(&self, row_name: fn(&Opening) -> &'static str) -> Result<Vec<OpeningRow>> {
         let mut families: BTreeMap<&str, BTreeMap<&str, Vec<OpeningNumber>>> = BTreeMap::new();
         for (number, opening) in OpeningNumber::all() {
             if self.tally(number).results.games() > 0 {
                 let family = families.entry(opening.family()).or_default();
-                family.entry(opening.name).or_default().push(number);
+                family.entry(row_name(&opening)).or_default().push(number);
             }
         }
         let families: Vec<_> = families.into_iter().collect();
@@ -351,7 +357,13 @@ impl OpeningRows<'_> {
         variations: &BTreeMap<&'static str, Vec<OpeningNumber>>,
     ) -> Result<OpeningRow> {
         let rows = variations.par_iter();
-        let rows = rows.map(|(name, numbers)| self.row(name, numbers, self.most_played(numbers)));
+        let rows = rows.map(|(name, numbers)| {
+            let is_bare =
+                |number: &&OpeningNumber| number.opening().is_some_and(|one| one.name == *name);
+            let bare: Vec<OpeningNumber> = numbers.iter().filter(is_bare).copied().collect();
+            let examples = if bare.is_empty() { numbers } else { &bare };
+            self.row(name, numbers, self.most_played(examples))
+        });
         let mut rows = rows.collect::<Result<Vec<_>>>()?;
         self.sort(&mut rows);
         let numbers: Vec<OpeningNumber> = variations.values().flatten().copied().collect();

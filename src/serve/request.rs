@@ -148,7 +148,8 @@ impl Route {
         let groups: &[&[&str]] = match self {
             Route::Lichess | Route::Masters | Route::Player => return None,
             Route::Games => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &LIST_PARAMETERS],
-            Route::Facets | Route::Openings => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS],
+            Route::Facets => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS],
+            Route::Openings => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &["fold"]],
             Route::Scores => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &["by"]],
             Route::Prepare => {
                 // The route has parameters of its own for the names of the two players.

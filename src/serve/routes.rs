@@ -25,7 +25,7 @@ use tower_http::{
 };
 
 use super::{
-    Parameters, Refusal, Route,
+    Parameters, Refusal, Request as ParsedRequest, Route,
     client::{Client, StopAtEnd, in_time, while_connected, while_wanted},
     content::{CacheKey, Content, JSON, PGN, not_modified},
     form::{form_as_query, query_of},
@@ -438,8 +438,18 @@ impl AppState {
         key: &CacheKey,
         stop: &Arc<AtomicBool>,
     ) -> Result<Content, Refusal> {
-        let query = self.request(key, Route::Openings)?.query;
-        let openings = self.explorer.openings(&query.line, &query.filters)?;
+        let ParsedRequest {
+            query, parameters, ..
+        } = self.request(key, Route::Openings)?;
+        let fold = parameters.choice("fold", "variation", |name| {
+            (name == "variation").then_some(())
+        })?;
+        let openings = match fold {
+            None => self.explorer.openings(&query.line, &query.filters)?,
+            Some(()) => self
+                .explorer
+                .openings_by_variation(&query.line, &query.filters)?,
+        };
         let has_games = openings.results.games > 0;
         self.answered(key, (&query.filters, has_games), &openings, stop)
     }

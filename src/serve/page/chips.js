@@ -95,7 +95,7 @@ export function filterWords(filters, variant) {
     ...(speeds !== undefined ? [chip("speeds", speedWords.join(", ") || "no speed")] : []),
     ...(event ? [chip("event", event)] : []),
     ...(eco ? [chip("eco", eco)] : []),
-    ...(opening ? [chip("eco", opening.replace(/:$/, ""), ["opening"])] : []),
+    ...(opening ? [chip("eco", opening.replace(/[:,]$/, ""), ["opening"])] : []),
     ...(minPly ? [chip("minPly", `at least ${counted(Math.ceil(Number(minPly) / 2), "move")}`)] : []),
     ...(duplicates ? [chip("duplicates", "duplicates once")] : []),
   ];
