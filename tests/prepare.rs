@@ -295,6 +295,18 @@ fn lines_to_look_at_are_written_as_games() {
         "{games}"
     );
     ok(dir.path(), "verify tonight.pgn");
+    // The server answers with the same games, without the line of the checksum.
+    let served = Served::start(dir.path(), "-q idx");
+    let pgn = "Accept: application/x-chess-pgn\r\n";
+    for parameters in ["", "&lines=7"] {
+        let path = format!("/prepare?player=them&color=white&me=me{parameters}");
+        let reply = served.ask("GET", &path, pgn);
+        assert_eq!(
+            reply.header("content-type"),
+            Some("application/x-chess-pgn")
+        );
+        assert_eq!(reply.text(), games.split_once('\n').unwrap().1, "{path}");
+    }
     // polybook replaces its own file, and no other.
     ok(dir.path(), command);
     fs::write(&tonight, games.replace("1. e4", "1. d4")).unwrap();

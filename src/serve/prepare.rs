@@ -1,27 +1,35 @@
 //! Answers requests for preparations: what an opponent plays, and how the user can answer.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use shakmaty::variant::VariantPosition;
 
 use super::{
     Refusal, Request,
-    content::{CacheKey, Content},
+    content::{CacheKey, Content, JSON, PGN},
     request::{Route, names},
     state::AppState,
 };
 use crate::{
     explorer::{Filters, PrepareQuery},
     position::Keyed,
+    repertoire::write_prepared,
 };
 
 /// The maximum value of the parameter `lines`, which is the number of lines to prepare that a response contains.
 const MAX_LINES: u32 = 50;
 
+/// The number of lines to prepare in a response in PGN if the request does not contain the parameter `lines`.
+const DEFAULT_PGN_LINES: u32 = 7;
+
 impl AppState {
     /// Answers `/prepare`, which helps a player to prepare for an opponent. Returns the opponent's moves in a position
     /// and, for each of them, the player's results after the move and the player's answer to it. The parameter `player`
-    /// names the opponent, `color` is the opponent's color, and `me` names the player. Setting `stop` cancels the work.
+    /// names the opponent, `color` is the opponent's color, and `me` names the player. If the client prefers PGN, returns
+    /// only the lines to prepare, as games. Setting `stop` cancels the work.
     pub(super) fn prepare(
         &self,
         key: &CacheKey,
@@ -63,13 +71,24 @@ impl AppState {
             opponents: query.filters.players,
             ..query.filters
         };
+        let is_pgn = key.prefers(PGN, JSON);
+        let default_lines = if is_pgn { DEFAULT_PGN_LINES } else { 0 };
+        let lines = parameters.number("lines", 0..=MAX_LINES)?;
+        let start = query.line.position().clone();
         let prepared = self.explorer.prepare(&PrepareQuery {
             line: query.line,
             filters: filters.clone(),
             color,
             repertoire: repertoire.as_ref().map(|_| &moves as _),
-            lines: parameters.number("lines", 0..=MAX_LINES)?.unwrap_or(0) as usize,
+            lines: lines.unwrap_or(default_lines) as usize,
         })?;
+        if is_pgn {
+            let event = format!("Preparation for {}", filters.opponents.join(" or "));
+            let lines = prepared.lines.as_deref().unwrap_or_default();
+            let mut games = Vec::new();
+            write_prepared(&event, &start, lines, &mut games, Path::new("prepare"))?;
+            return self.cached(key, Content::pgn(games));
+        }
         let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
         self.answered(key, (&filters, has_games), &prepared, stop)
     }

@@ -27,7 +27,7 @@ const tests = {
     await page.click("#views >> text=Openings");
     await addressed(page, "view=openings");
     await followed(page);
-    const { families } = await api("/openings");
+    const { families } = await api("/openings?fold=variation");
     const shown = families.filter((one) => games(one) >= 5);
     assert.ok(shown.length > 3);
     assert.deepEqual(await names(page), shown.map(({ name }) => name));
@@ -44,6 +44,16 @@ const tests = {
     await page.keyboard.press("Enter");
     await reaches(page, shown[1].line.join(","));
     assert.ok(await page.locator("#moves").isVisible());
+    await page.goBack();
+    await addressed(page, "view=openings");
+    await followed(page);
+    // The games have no place below the openings. A key lists those of an opening.
+    assert.equal(await page.locator("#side:visible").count(), 0);
+    await page.locator("#openings .name button[tabindex='0']").focus();
+    await page.keyboard.press("g");
+    await addressed(page, `opening=${shown[0].name}`);
+    await followed(page);
+    assert.ok(await page.evaluate(() => document.activeElement.matches("#games .game")));
     await page.goBack();
     await addressed(page, "view=openings");
     await followed(page);

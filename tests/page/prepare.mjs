@@ -2,6 +2,7 @@
 // The server has 500 games of Ann, Anna B., Carl, Carlo and Dora. It was started with --me Ann and a repertoire for Black.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 
 import { accessible, addressed, followed, launch, open, reaches, run, settled } from "./browser.mjs";
 
@@ -86,6 +87,11 @@ const tests = {
     const evidence = expected.lines.map(({ opening, theirs }) => `${opening ? `${opening.name} · ` : ""}${theirs.games} game${theirs.games === 1 ? "" : "s"} of theirs, ${theirs.recent} since ${expected.recentSince}`);
     assert.deepEqual(await texts(page, "#moves .look li button > span:first-child small"), evidence);
     await accessible(page, "a preparation");
+    // The lines are downloaded as PGN, with the answers of the repertoire.
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click("#moves .look >> text=Download PGN")]);
+    assert.equal(download.suggestedFilename(), "prepare-carl.pgn");
+    const file = await fetch(new URL("/prepare?player=Carl&color=white&me=Ann&repertoire=mine&lines=7", url), { headers: { accept: "application/x-chess-pgn" } });
+    assert.equal(readFileSync(await download.path(), "utf8"), await file.text());
     await lines.nth(0).locator("button").click();
     await reaches(page, expected.lines[0].play.join(","));
     assert.equal(await page.locator("#moves .head .san").textContent(), "You play");
@@ -115,6 +121,26 @@ const tests = {
     await page.click("[aria-label='End the preparation']");
     await settled(page);
     assert.equal(search(page).get("view"), null);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "with the keyboard alone, the focus stays in the preparation"() {
+    const { page, context, faults } = await open(browser, url, "/");
+    const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.dataset.focus);
+    await page.keyboard.press("/");
+    await page.keyboard.type("carl");
+    await page.locator("#search [role=option]").first().waitFor();
+    await page.keyboard.press("Enter");
+    await addressed(page, "player=");
+    assert.equal(await focused(), "moves");
+    assert.notEqual(await page.locator("#moves").evaluate((moves) => getComputedStyle(moves).outlineStyle), "none");
+    await page.locator("#heading .mine-button").focus();
+    for (const [key, text] of [["Enter", "view=prepare"], ["ArrowDown", ""], ["Enter", "play="]]) {
+      await page.keyboard.press(key);
+      await addressed(page, text);
+      assert.equal(await focused(), text ? "moves" : await page.locator("#moves .san button").first().getAttribute("data-focus"), key);
+    }
     assert.deepEqual(faults, []);
     await context.close();
   },

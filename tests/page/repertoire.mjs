@@ -112,11 +112,12 @@ const failed = await run({
     await page.reload();
     await followed(page);
     assert.ok(await page.locator("#games .game").first().isVisible());
-    await page.locator("#gaps .gaps button").nth(1).click();
+    await page.locator("#gaps .gaps button").nth(1).press("Enter");
     await page.waitForFunction((last) => document.querySelector("#line [aria-current]")?.textContent === last, found.gaps[1].move);
     // The answer to the gap is chosen among the moves.
     await settled(page);
     assert.equal(new URL(page.url()).searchParams.get("view"), null);
+    assert.equal(await page.evaluate(() => document.activeElement.id), "moves");
     await page.locator("#moves .adds").first().waitFor();
     assert.deepEqual(faults, []);
     await context.close();

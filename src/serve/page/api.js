@@ -180,7 +180,8 @@
  * @property {{ theirs: number, yours: number }} here
  * @property {number | null} recentSince
  * @property {PreparedMove[]} moves
- * @property {PreparedLine[]} [lines]
+ * @property {PreparedLine[]} [lines] The lines to study first.
+ * @property {() => Promise<Blob>} file Requests these lines as PGN. The server does not send this property.
  */
 /** @typedef {{ version: string, games: number | null, notCounted?: number, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: ServedRepertoire[], me?: string[], indexing?: Indexing | null }} About */
 

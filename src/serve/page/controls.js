@@ -3,6 +3,7 @@
 
 import { flip } from "./boardview.js";
 import { closeOnPressOutside, openBook, openFilters } from "./dialogs.js";
+import { openings } from "./details.js";
 import { byId, copy, icon, on } from "./dom.js";
 import { board, menu, notice, searchField, widest } from "./elements.js";
 import { listen } from "./keys.js";
@@ -75,7 +76,7 @@ function listenToKeys() {
     { keys: ["m"], does: "open your names", act: openMe },
     { keys: ["b"], does: "make a book", act: () => void openBook("book") },
     { keys: ["r"], does: "make a repertoire", act: () => void openBook("repertoire") },
-    { keys: ["g"], does: "go to the games", act: () => void goToGames() },
+    { keys: ["g"], does: "go to the games, or to those of the selected opening", act: () => void goToGames() },
     { keys: ["t"], does: "show the mean time of each move, from the clocks in the games", act: toggleTimes },
     { keys: ["c"], does: "copy the link", act: () => void share() },
     { keys: ["?"], does: "open this help", act: () => open() },
@@ -109,7 +110,7 @@ function toggleTimes() {
 
 /** Shows the games, and focuses the first one. */
 async function goToGames() {
-  if (session.view.tab) await go({ tab: "" }, { push: true });
+  if (session.view.tab) await (openings.listFocused() ?? go({ tab: "" }, { push: true }));
   byId("side").scrollIntoView();
   const first = byId("games").querySelector(".game");
   if (first instanceof HTMLElement) first.focus({ preventScroll: true });

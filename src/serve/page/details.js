@@ -31,7 +31,7 @@ const games = new GamesList(
   (sort) => changeShown({ sort }),
   listResult,
 );
-const openings = new OpeningsTable(byId("openings"), {
+export const openings = new OpeningsTable(byId("openings"), {
   open: (line) => {
     session.known = [];
     jump({ play: line, tab: "" });
@@ -102,7 +102,7 @@ function showPreparedGames(whose, sans) {
  */
 async function showOpenings(of, signal) {
   try {
-    const found = /** @type {import("./api.js").Openings} */ (await ask("openings", of, signal));
+    const found = /** @type {import("./api.js").Openings} */ (await ask("openings", put(new URLSearchParams(of), { fold: "variation" }), signal));
     if (!signal.aborted) openings.show(found, Boolean(session.view.filters.player));
   } catch (error) {
     if (!signal.aborted) fill(byId("openings"), p("problem", words(error)));

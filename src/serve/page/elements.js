@@ -18,5 +18,17 @@ export function say(text) {
   byId("said").textContent = text;
 }
 
+/** Moves the focus to the moves or, if another view takes their place, to this view. */
+export function focusView() {
+  const place = [byId("moves"), byId("counts")].find((one) => one.getClientRects().length);
+  place?.focus({ preventScroll: true });
+  revealView();
+}
+
+/** Scrolls to the moves or the view that takes their place, if it has the focus, the user uses the keyboard, and it is not visible. */
+export function revealView() {
+  document.querySelector("#counts:focus-visible, #moves:focus-visible")?.scrollIntoView({ block: "nearest" });
+}
+
 /** Matches the windows that have room for the trends below the moves. */
 export const widest = matchMedia("(min-width: 1680px)");

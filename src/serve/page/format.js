@@ -96,6 +96,14 @@ export function folded(text) {
 }
 
 /**
+ * Returns the first word of a name as a part of the name of a file. It has only letters and digits of ASCII.
+ * @param {string | undefined} name
+ */
+export function fileName(name = "") {
+  return folded(name).split(/[\s,]/)[0]?.replace(/[^\w-]/g, "") ?? "";
+}
+
+/**
  * Parses a month or a year in one of many spellings: "2015", "2015-05", "2015.05.03", "5/2015", "May 2015".
  * @param {string} text
  * @returns {string | undefined} "2015" or "2015-05", or undefined if the text is neither a month nor a year.

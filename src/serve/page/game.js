@@ -106,7 +106,7 @@ export function showLastShared(place, game, ply, go) {
   const games = (game.reached[ply - 1] ?? 0) - 1;
   const move = game.moves[ply - 1];
   const where = move ? `${plyNumber(firstPly(game.start ?? "") + ply - 1)} ${move.san}` : "Start";
-  const texts = div("", make("h3", "", games > 0 ? `Last shared with ${counted(games)}` : "No other game played this line"), p("quiet", `${move ? `After ${where}` : "At the start"}, these moves were played:`));
+  const texts = div("", make("h3", "", games > 0 ? `Last shared with ${counted(games)}` : "No other game played this line"), p("quiet", `Moves ${move ? `after ${where}` : "at the start"}:`));
   fill(place, div("banner", texts, button({ class: "small plain", title: `Go to the position ${move ? `after ${where}` : "at the start"}`, "data-focus": "last-shared" }, [icon("back"), where], () => go(ply))));
 }
 

@@ -115,6 +115,7 @@ export class GamesList {
   #draw() {
     const listed = this.#listed;
     if (!listed) return;
+    const hadFocus = this.#place.contains(document.activeElement);
     const order = segments(
       { "aria-label": "Order of the games" },
       [["rating", "Best rated"], ["recent", "Latest"]],
@@ -144,6 +145,7 @@ export class GamesList {
     const foot = p("foot", span("", shown, ...(isSame ? [] : [" ", small(`The ${listed.result ? "bar" : "table of moves"} has ${counted(all)}. It ${duplicates}leaves out games that end here.`)])));
     if (this.#next !== null) foot.append(button({ "data-focus": "more-games" }, ["Show more"], () => void this.#more(listed)));
     fill(this.#place, div("card games", list, foot));
+    if (hadFocus && document.activeElement === document.body) list.querySelector("button")?.focus({ preventScroll: true });
   }
 
   /**

@@ -5,7 +5,7 @@
 import { Asking, ask, askFile, words } from "./api.js";
 import { filterWords } from "./chips.js";
 import { b, button, copy, dialogTop, div, field, fill, icon, make, on, p, save, segments, small, span, unbroken } from "./dom.js";
-import { counted, folded, number, percent, sum } from "./format.js";
+import { counted, fileName, number, percent, sum } from "./format.js";
 import { filterQuestion, put } from "./state.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -158,7 +158,7 @@ export class BookDialog {
   #name() {
     const { kind, side } = this.#choice;
     const { player = "", color = "" } = this.#view?.filters ?? {};
-    const parts = [folded(player).split(/[\s,]/)[0]?.replace(/[^\w-]/g, ""), kind === "book" ? color : side].filter(Boolean);
+    const parts = [fileName(player), kind === "book" ? color : side].filter(Boolean);
     return `${parts.join("-") || kind}.${this.#choice.format}`;
   }
 
@@ -207,7 +207,7 @@ export class BookDialog {
       p("size", counted(made, entries === undefined ? "answer" : "move")),
       p("quiet", made ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}. To keep more moves, lower the minimum number of games${this.#choice.weights === "results" ? ", or choose weights by number of games" : ""}.`),
       ...(entries ? this.#firstMoves() : []),
-      ...(command ? [make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", commandLines(command)))] : []),
+      ...(command ? [make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", ...commandLines(command)))] : []),
     );
   }
 
@@ -261,11 +261,13 @@ function usualFormat(kind) {
 }
 
 /**
- * Returns a command as lines that a shell joins again: an option for each line, and a line for each of several commands.
+ * Returns a command as lines that a shell joins again: an option for each line, and a line for each of several commands. A line does not
+ * break within a word, or before the backslash at its end.
  * @param {string} command
  */
 function commandLines(command) {
-  return command.replaceAll(" && ", " &&\n").replaceAll(" --", " \\\n  --");
+  const text = command.replaceAll(" && ", " &&\n").replaceAll(" --", " \\\n  --");
+  return [...text.matchAll(/(\s*)(\S+(?: \\(?=\n))?)/g)].flatMap(([, space = "", word = ""]) => [space, span("", word)]);
 }
 
 /**
@@ -291,7 +293,8 @@ function firstLines(pgn) {
       } else if (!/^(\*|1-0|0-1|1\/2-1\/2)$/.test(token)) open.at(-1)?.push(token);
     }
   }
-  return lines.map((line) => line.join(" "));
+  // A variation of the first move has no moves before it.
+  return lines.map((line) => line.join(" ").replace(/^… (?=1\. )/, ""));
 }
 
 /** @param {number} bytes */

@@ -4,6 +4,7 @@
 // The modules that draw the page import this one, so it does not import them. `connect` passes it the functions that show a view.
 
 import { byId } from "./dom.js";
+import { revealView } from "./elements.js";
 import { replaceNext } from "./history.js";
 import { close, lineBefore } from "./returning.js";
 import { servedVariant, session } from "./session.js";
@@ -81,6 +82,7 @@ export function jump(change) {
 
 export function scrollToHeading() {
   byId("answer").scrollIntoView();
+  revealView();
 }
 
 /** @param {string} uci */
@@ -189,10 +191,10 @@ export function listResult(result, uci) {
 /**
  * Lists the games that became an opening and have a result.
  * @param {string} opening
- * @param {string} result
+ * @param {string} result An empty string for all results.
  */
 export function listOpening(opening, result) {
-  void go({ filters: { ...session.view.filters, opening }, tab: "", list: result }, { push: true }).then(scrollToGames);
+  return go({ filters: { ...session.view.filters, opening }, tab: "", list: result }, { push: true }).then(scrollToGames);
 }
 
 /** Scrolls to the list of games if its start is not visible: it may be below the window, or below the board of a phone. */

@@ -13,7 +13,7 @@ import { counted, dateWords, finished, number, sum } from "./format.js";
  * The functions that the table calls when the user presses something in it.
  * @typedef {object} Acts
  * @property {(line: string[]) => void} open Shows the position in which an opening is usually reached.
- * @property {(opening: string, result: string) => void} list Lists the games of an opening with a result.
+ * @property {(opening: string, result: string) => Promise<void>} list Lists the games of an opening with a result, or all its games.
  */
 /** @typedef {{ key: string, ascending: boolean }} Sort */
 
@@ -44,6 +44,13 @@ export class OpeningsTable {
     this.#place = place;
     this.#acts = acts;
     on(place, "keydown", (event) => this.#key(event));
+  }
+
+  /** Lists the games of the opening that has the focus. Returns undefined if none has it. */
+  listFocused() {
+    const { activeElement } = document;
+    const chosen = activeElement instanceof HTMLElement && this.#place.contains(activeElement) && /^opening (.*)/.exec(activeElement.dataset.focus ?? "");
+    return chosen ? this.#acts.list(chosen[1] ?? "", "") : undefined;
   }
 
   /**
@@ -85,7 +92,7 @@ export class OpeningsTable {
       const { isOpen, toggle } = folding(family.name);
       const row = this.#row(family, family.name, average, ofPlayer, variations.length ? { isOpen, toggle } : undefined);
       if (!isOpen) return [row];
-      return [row, ...withRest(family.name, variations, LEAST_VARIATION, (one) => [this.#row(one, one.name === family.name ? `${one.name}:` : one.name, average, ofPlayer, undefined, family.name)])];
+      return [row, ...withRest(family.name, variations, LEAST_VARIATION, (one) => [this.#row(one, `${one.name}${one.name === family.name ? ":" : ","}`, average, ofPlayer, undefined, family.name)])];
     });
     if (openings.unnamed) rows.push(rest(`${counted(openings.unnamed)} without a named opening`));
     const table = div({ role: "table", "aria-label": "Openings" }, div({ role: "rowgroup", class: "head" }, this.#headings(columns, sort, choose)), div({ role: "rowgroup", class: "body" }, ...rows));
@@ -140,7 +147,7 @@ export class OpeningsTable {
     const unfold = fold
       ? button({ class: "plain fold", "aria-expanded": fold.isOpen, "aria-label": `Variations of ${opening.name}`, tabindex: -1, "data-focus": `fold ${filter}` }, [icon(fold.isOpen ? "down" : "forward")], fold.toggle)
       : span("fold");
-    const results = cell("losses", bar(opening, ofPlayer, (result) => this.#acts.list(filter, result)));
+    const results = cell("losses", bar(opening, ofPlayer, (result) => void this.#acts.list(filter, result)));
     const last = cell("latest", dateWords(opening.lastPlayed?.slice(0, 7)));
     const nameCell = div({ role: "rowheader", class: "name" }, unfold, div("", open, make("small", "", codes ?? "", span("narrow", ` · ${counted(games)}`))));
     const scored = cell("score", score === null ? "–" : `${Math.round(score)}%`);

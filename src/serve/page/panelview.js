@@ -1,14 +1,15 @@
 // @ts-check
 // The panel next to the board: the heading, the line, the open game, the table of moves, the filters and the number of games.
 
+import { words } from "./api.js";
 import { bar } from "./bars.js";
 import { drawArrows, drawBoard } from "./boardview.js";
 import { showChips } from "./chips.js";
 import { openFilters } from "./dialogs.js";
-import { b, button, byId, div, fill, icon, make, p } from "./dom.js";
+import { b, button, byId, div, fill, icon, make, p, save, toast } from "./dom.js";
 import { board, say, searchField, widest } from "./elements.js";
 import { explain } from "./explain.js";
-import { counted, number, plyNumber, sum } from "./format.js";
+import { counted, fileName, number, plyNumber, sum } from "./format.js";
 import { markEvaluation, markMove, showEvaluations, showGameHeading, showGameMoves, showLastShared } from "./game.js";
 import { positionName, resultWords, showOpening, showPlayer } from "./heading.js";
 import { firstPly, showLine } from "./line.js";
@@ -153,7 +154,10 @@ function drawPreparation(counts) {
     drawPreparation(counts);
   };
   const preparer = otherPreparer();
-  table.replace(drawArrows, preparationTable(prepared, preparer, ownColor(), isOwn, unfolded === fen, { play, unfold, leave: leavePreparation }), preparationLines(prepared, preparer, ownColor(), firstPly(view.fen), (line) => jump({ play: [...view.play, ...line] })));
+  table.replace(drawArrows, preparationTable(prepared, preparer, ownColor(), isOwn, unfolded === fen, { play, unfold, leave: leavePreparation }), preparationLines(prepared, preparer, ownColor(), firstPly(view.fen), (line) => jump({ play: [...view.play, ...line] }), () => {
+    const name = fileName(view.filters.player);
+    void prepared.file().then((file) => save(file, `prepare-${name || "opponent"}.pgn`), (error) => toast(words(error)));
+  }));
 }
 
 /**
@@ -208,7 +212,7 @@ function drawTally(total, isStart) {
   const known = sourceGames();
   const all = known ?? total;
   const isFiltered = narrowing(view.filters).length > 0 || view.variant !== "";
-  const years = (chosenSource()?.years ?? about.years)?.join("–");
+  const years = [...new Set(chosenSource()?.years ?? about.years)].join("–");
   // The table lacks games without moves and games that start from other positions.
   const inTable = all === total ? "" : ` · ${number(total)} in the table`;
   // Some games were not indexed, because they could not be read or were filtered out. The page does not count them.

@@ -172,8 +172,9 @@ function row(move, index, prepared, { preparer, color, isOwn, all, recentSince, 
  * @param {Color} color The user's color.
  * @param {number} first The number of the first half-move.
  * @param {(line: string[]) => void} open
+ * @param {() => void} download Downloads the lines as PGN.
  */
-export function preparationLines(prepared, preparer, color, first, open) {
+export function preparationLines(prepared, preparer, color, first, open, download) {
   const { you, s, yours } = wordsFor(preparer);
   const { lines = [] } = prepared;
   if (!lines.length) return "";
@@ -193,5 +194,6 @@ export function preparationLines(prepared, preparer, color, first, open) {
       icon("forward"),
     ], () => open(line.play)));
   });
-  return div("card look", make("h3", "", "Look at these first"), p("quiet", "What is likely to be met, by the points that it costs; then what has no answer"), make("ul", "", ...items));
+  const file = button({ class: "small", "data-focus": "lines-pgn" }, [icon("save"), "Download PGN"], download);
+  return div("card look", div("top", make("h3", "", "Look at these first"), file), p("quiet", "What is likely to be met, by the points that it costs; then what has no answer"), make("ul", "", ...items));
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // The requests for a view: the counts of its position, the open game, and the games of the player's colors.
 
-import { Refused, ask, words } from "./api.js";
+import { Refused, ask, askFile, words } from "./api.js";
 import { toast } from "./dom.js";
 import { sum } from "./format.js";
 import { sharedPlies } from "./game.js";
@@ -87,12 +87,13 @@ export async function chooseColor(signal) {
  * @param {AbortSignal} signal
  * @returns {Promise<Preparation>}
  */
-export function prepare(of, me, repertoire, signal) {
+export async function prepare(of, me, repertoire, signal) {
   const parameters = question(of);
   for (const name of ["opponent", "result"]) parameters.delete(name);
   for (const name of me) parameters.append("me", name);
   const { side: _, ...others } = repertoire;
-  return ask("prepare", put(parameters, { ...others, ...(!of.play.length && !of.fen && { lines: LINES }) }), signal);
+  put(parameters, { ...others, ...(!of.play.length && !of.fen && { lines: LINES }) });
+  return { .../** @type {Preparation} */ (await ask("prepare", parameters, signal)), file: () => askFile("prepare", parameters) };
 }
 
 /**

@@ -52,7 +52,7 @@ export function comeBack(other) {
   scrollers().forEach((scroller, index) => (scroller.scrollTop = places[index] ?? 0));
   places = [];
   // A button that steps through the game may still have the focus.
-  const isFree = document.activeElement === document.body || document.activeElement?.closest("#dock, .controls");
+  const isFree = document.activeElement?.matches("body, #moves, #counts, #dock *, .controls *");
   row?.classList.add("closed");
   if (row instanceof HTMLElement && isFree) row.focus({ preventScroll: true });
 }

@@ -2,6 +2,7 @@
 // The search field. It finds players, events and openings by name, and accepts a FEN, moves or a game.
 
 import { on } from "./dom.js";
+import { focusView } from "./elements.js";
 import { ask, suggestions, words } from "./api.js";
 import { counted, plyNumber } from "./format.js";
 import { firstPly } from "./line.js";
@@ -33,8 +34,9 @@ const LONGEST = 6000;
 export function buildSearch(input, searched) {
   const done = (/** @type {() => void} */ act) => () => {
     input.value = "";
-    // Remove the focus, so that the arrow keys move along the line again.
+    // In the field, the arrow keys would not move along the line.
     input.blur();
+    focusView();
     act();
   };
   const read = async (/** @type {string} */ text) => {
@@ -57,7 +59,9 @@ export function buildSearch(input, searched) {
   new Combobox(input, find, (text) => done(() => enter(text))());
   on(input, "keydown", (event) => {
     // If suggestions are open, the key has already closed them and does nothing more.
-    if (event.key === "Escape" && !event.defaultPrevented) done(() => undefined)();
+    if (event.key !== "Escape" || event.defaultPrevented) return;
+    input.value = "";
+    input.blur();
   });
   on(input, "paste", (event) => {
     const text = event.clipboardData?.getData("text/plain").trim() ?? "";

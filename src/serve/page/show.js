@@ -4,7 +4,7 @@
 import { Asking, Refused, ask, words } from "./api.js";
 import { showDetails } from "./details.js";
 import { byId } from "./dom.js";
-import { notice } from "./elements.js";
+import { focusView, notice } from "./elements.js";
 import { pushNext, writeView } from "./history.js";
 import { chosenRepertoire, isMe, preparingNames } from "./me.js";
 import { walkAhead } from "./navigation.js";
@@ -70,7 +70,11 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     // In a preparation, the repertoire is for the user's color. If the preparation is refused, another color is at the bottom of the board.
     session.report = session.unprepared ? undefined : /** @type {{ repertoires: Repertoire[] }} */ (known).repertoires[0];
     if (!keeps) notice.clear();
+    const hadFocus = document.activeElement !== document.body;
     draw(counts, /** @type {{ books: Book[] }} */ (books).books, signal);
+    const { activeElement } = document;
+    // The new view may lack the element that had the focus, or hide it.
+    if ((hadFocus || push) && (activeElement === document.body || !activeElement?.getClientRects().length)) focusView();
     walkAhead();
     if (!signal.aborted) void showDetails(counts, signal);
   } catch (error) {
