@@ -796,6 +796,7 @@ const tests = {
       const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&color=white&source=famous", { viewport });
       await page.evaluate(() => document.querySelector("[data-act=mark]").click());
       await page.waitForSelector("#book .command");
+      await page.waitForSelector("#book .lines li");
       const [broken, wide, visible] = await page.locator("#book .command").evaluate((command) => {
         // A text in the file's name can break at its hyphen.
         const name = [...command.children].find((word) => word.textContent.includes("famous.pgn"));
@@ -805,6 +806,8 @@ const tests = {
       });
       assert.deepEqual(broken, []);
       assert.ok(wide <= 0 && visible > 10, `${wide} ${visible}`);
+      // The preview is as high as its content.
+      assert.ok(await page.locator("#book .preview").evaluate((preview) => preview.scrollHeight <= preview.clientHeight), `${viewport.width}`);
       // The buttons are within the dialog.
       const [dialog, save] = await Promise.all(["#book", "#book .bottom .main"].map((selector) => page.locator(selector).boundingBox()));
       assert.ok(save.x + save.width <= dialog.x + dialog.width - 8, `${save.x + save.width} in ${dialog.x + dialog.width}`);

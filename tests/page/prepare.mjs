@@ -206,6 +206,17 @@ const tests = {
     }
   },
 
+  async "no games of a player with several names are explained"() {
+    for (const [names, title] of [["player=Ann&player=Nobody", "None of the "], ["player=Nobody&player=Noone", "No player is called “Nobody / Noone”"]]) {
+      const { page, context, faults } = await open(browser, url, `/?${names}&color=white&play=a2a3,a7a6,h2h3,h7h6`);
+      await page.locator("#moves .blank h3").waitFor();
+      assert.ok((await page.locator("#moves .blank h3").textContent()).startsWith(title));
+      await accessible(page, title);
+      assert.deepEqual(faults, []);
+      await context.close();
+    }
+  },
+
   async "stored texts that are not lists of names are ignored"() {
     for (const text of ['"Tal"', "{}", "[1]", "5", "true", "[null]", '["Carl", " "]', "[", "null"]) {
       const { page, context, faults } = await openWith(text, "/?player=Ann&color=white");

@@ -7,7 +7,7 @@ import { byId, div, fill, p } from "./dom.js";
 import { changeFilters, clearFilters, go, removeFilters } from "./navigation.js";
 import { countGames } from "./requests.js";
 import { session } from "./session.js";
-import { filterQuestion, narrowing, question, sourceOnly, ucis, withoutFilters } from "./state.js";
+import { filterQuestion, nameText, namesIn, narrowing, question, sourceOnly, ucis, withoutFilters } from "./state.js";
 import { noGames, noName } from "./states.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -32,10 +32,12 @@ export async function explain(counts, signal) {
       const value = filters[name];
       if (!value || isOver) continue;
       const kind = name === "event" ? name : "player";
-      const found = await suggestions(kind, value, filters.source, 5, signal);
-      if (found.some((one) => one.name.toLowerCase() === value.toLowerCase())) continue;
+      const names = namesIn(value);
+      const found = (await Promise.all(names.map((one) => suggestions(kind, one, filters.source, 5, signal)))).flat();
+      // One of several names of a player may be missing.
+      if (found.some((one) => names.some((wanted) => one.name.toLowerCase() === wanted.toLowerCase()))) continue;
       const choose = (/** @type {string} */ chosen) => changeFilters({ ...filters, [name]: chosen });
-      if (!signal.aborted) fill(place, noName(kind, value, found, choose, () => removeFilters([name])));
+      if (!signal.aborted) fill(place, noName(kind, nameText(value), found, choose, () => removeFilters([name])));
       return;
     }
     const start = filterQuestion(view);

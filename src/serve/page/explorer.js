@@ -45,7 +45,7 @@ async function waitForIndex() {
     fill(byId("heading"), make("h2", "", span("family", "Starting position")));
     fill(byId("results"));
     fill(byId("moves"), reading(session.about.indexing, names));
-    fill(byId("tally"), "reading the games");
+    fill(byId("tally"), "indexing the games");
     await pause();
     // The request may fail at the moment when the index becomes ready.
     session.about = await ask("about").catch(() => pause().then(() => ask("about")));
