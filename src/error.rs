@@ -69,7 +69,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The outputs would be empty, which the operation does not allow by default.
-    #[error("nothing was written: {reason}")]
+    #[error("nothing was written, because {reason}")]
     Empty {
         /// The number of games or moves that were read, and the reasons why they were skipped.
         reason: String,

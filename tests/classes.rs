@@ -699,12 +699,12 @@ fn counts_without_the_classes_that_are_asked_for_are_refused() {
             (
                 "make-book none --counts x --by month",
                 1,
-                "none: these counts are divided by none, not by month",
+                "none: these counts are not divided, but --by month is given",
             ),
             (
                 "make-book all month --counts x --by speed,month",
                 1,
-                "month: these counts are divided by month, not by speed,month",
+                "month: these counts are divided by month, but --by speed,month is given",
             ),
             (
                 "make-book all month --counts x",
@@ -714,7 +714,7 @@ fn counts_without_the_classes_that_are_asked_for_are_refused() {
             (
                 "make-book none b.pgn month --counts x",
                 1,
-                "month: these counts are divided by month, but other inputs are divided by none",
+                "month: these counts are divided by month, but other inputs are not divided",
             ),
             (
                 "make-book a.pgn --counts x --by elo",

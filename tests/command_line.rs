@@ -386,7 +386,7 @@ fn one_mistake_gives_one_message_and_databases_need_force() {
         let line = format!("{line} --leveldb plain.idx --since 2000");
         let error = fails(dir, &line, 2);
         assert!(
-            error.contains("the command needs an explorer's index"),
+            error.contains("plain.idx: this index was made with --leveldb, but this command needs an explorer's index"),
             "{error}"
         );
     }

@@ -1366,6 +1366,6 @@ fn no_counts_come_of_no_games() {
         "{err}"
     );
     ok(dir.path(), &format!("{index} --allow-empty"));
-    assert!(fails(dir.path(), "make-book none", 1).contains("there is no game"));
+    assert!(fails(dir.path(), "make-book none", 1).contains("the input contains no game"));
     ok(dir.path(), "make-book -q none --bin none.bin --allow-empty");
 }

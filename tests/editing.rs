@@ -266,7 +266,7 @@ fn a_script_from_a_pipe() {
         ("\ne4 e4; remove e5", "line 2: move 2 of the line"),
         (
             "e4; set Ke3=1",
-            "8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1, \"Ke3\": illegal move",
+            "8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1, the move \"Ke3\" cannot be played (illegal move)",
         ),
         ("; remove a4\n", "the book does not contain the move \"a4\""),
         ("e4", "line 1: the line contains no change"),

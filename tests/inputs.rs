@@ -373,7 +373,11 @@ fn files_of_other_formats_are_named_and_nothing_is_written() {
         ] {
             let command = command.replace("FILE", file);
             let text = fails(dir.path(), &command, 1);
-            assert!(text.contains(expected), "{command}: {text}");
+            let mut expected = expected.split(": ");
+            assert!(
+                expected.all(|part| text.contains(part)),
+                "{command}: {text}"
+            );
             let written = fs::read_dir(dir.path()).unwrap().flatten();
             let mut written = written.map(|entry| entry.file_name().into_string().unwrap());
             assert!(!written.any(|name| name.starts_with("out")), "{command}");

@@ -302,7 +302,7 @@ fn moves_without_weight_have_no_share_anywhere() {
         .collect();
     assert_eq!(shares, [&json!(0.0), &json!(0.0)]);
     let err = fails(dir, "filter a.bin --out b.bin --min-share 50", 1);
-    assert!(err.contains("no move is kept"), "{err}");
+    assert!(err.contains("no move is kept with --min-share 50"), "{err}");
     ok(dir, "edit -q a.bin --out c.bin --set e4=50%");
     let found = ok_json(dir, "show c.bin --json");
     let e4 = found["moves"]

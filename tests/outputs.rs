@@ -613,19 +613,19 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
     for (line, reason) in [
         (
             "empty.pgn --variations --uniform --min-game 1 --bin a.bin".to_owned(),
-            "written: empty.pgn: there is no game; --allow-empty",
+            "empty.pgn: nothing was written, because the input contains no game; --allow-empty",
         ),
         (
             "moveless.pgn --variations --uniform --min-game 1 --bin a.bin".to_owned(),
-            "written: moveless.pgn: there is no move; --allow-empty",
+            "moveless.pgn: nothing was written, because the games contain no move; --allow-empty",
         ),
         (
             format!("{pgn} --min-elo 4000 --require-elo --bin a.bin"),
-            "none of 45 games can be counted: 45 filtered by rating",
+            "none of 45 games can be counted (45 filtered by rating)",
         ),
         (
             "bad.pgn --bin a.bin".to_owned(),
-            "none of 1 game can be counted: 1 rejected; the first rejected game is bad.pgn: game 1, byte 15",
+            "none of 1 game can be counted (1 rejected); the first rejected game is bad.pgn: game 1, byte 15",
         ),
         (
             format!("{pgn} --max-ply 1 --min-game 50 --bin a.bin"),

@@ -1076,7 +1076,7 @@ fn an_unknown_variant_is_named_in_the_error() {
         };
         let err = err.to_string();
         let advice = format!(
-            "the variant \"{name}\" is unknown: 1 game filtered; if these games are standard chess, remove the tag Variant"
+            "1 game of the unknown variant \"{name}\" left out; if these games are standard chess, remove the tag Variant"
         );
         assert!(err.contains(&advice), "{err}");
         let without = text.lines().skip(1).collect::<Vec<_>>().join("\n");

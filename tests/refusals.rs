@@ -101,7 +101,7 @@ const REFUSALS: &[Refusal] = &[
          polybook make-book famous.pgn",
     ),
     ("book.bin", 2, "polybook show book.bin"),
-    ("gone.pgn", 2, "unrecognized subcommand 'gone.pgn'"),
+    ("gone.pgn", 2, "gone.pgn is neither a command nor a file"),
     (
         "moves famous.pgn",
         2,
@@ -162,7 +162,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "edit book.bin --out x.bin --set e5=1",
         1,
-        "in the position rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1, \"e5\": illegal move",
+        "in the position rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1, the move \"e5\" cannot be played (illegal move)",
     ),
     (
         "edit book.bin --out x.bin --remove-position --set e4=1",
@@ -204,7 +204,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "convert book.bin s.epd --plies 40",
         1,
-        "the longest line has 12",
+        "book.bin: the longest line has only 12 half-moves, but --plies is 40: use a smaller --plies",
     ),
     (
         "convert games.obs.db3 new.bin --min-game 1000",
@@ -275,12 +275,12 @@ const REFUSALS: &[Refusal] = &[
     (
         "make-book games.pgn --suite s.pgn --plies 2",
         1,
-        "no line of 2 half-moves was played in 3 games; the most frequent one occurred in 1",
+        "no line of 2 half-moves was played in at least 3 games (--min-game), and the most frequent one in only 1",
     ),
     (
         "make-book games.pgn --suite s.epd --plies 2",
         1,
-        "no position after 2 half-moves was reached in 3 games; the most frequent one occurred in 1",
+        "no position after 2 half-moves was reached in at least 3 games (--min-game), and the most frequent one in only 1",
     ),
     (
         "make-book games.pgn --suite s.epd --plies 2 --min-game 1 --balance 1-2",
@@ -311,7 +311,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "filter book.bin --out a.bin --min-weight 65535",
         1,
-        "no move is kept",
+        "book.bin: no move is kept with --min-weight 65535",
     ),
     ("filter missing.bin --out a.bin", 1, "missing.bin"),
     ("filter --out a.bin", 2, "BOOK"),
@@ -330,14 +330,18 @@ const REFUSALS: &[Refusal] = &[
     (
         "make-book games.pgn --since 2024 --until 2023",
         2,
-        "since 2024 and until 2023",
+        "the first date, 2024, is later than the last date, 2023: exchange the two dates",
     ),
     (
         "make-book games.pgn --min-elo 2500 --max-elo 2400",
         2,
-        "at least 2500",
+        "the lowest rating, 2500, is higher than the highest rating, 2400",
     ),
-    ("make-book games.pgn --since 2024.02.31", 2, "calendar"),
+    (
+        "make-book games.pgn --since 2024.02.31",
+        2,
+        "': use a day from 1 to 29 for this month; see",
+    ),
     ("make-book games.pgn --since 24", 2, "four digits"),
     // Reports of matches.
     ("suite-report board.epd m.pgn", 1, "board.epd: line 2: "),
@@ -350,8 +354,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "suite-report exits.epd other.pgn",
         1,
-        "none of 2 games reached an exit of the suite, the end of one of its openings: in a suite of positions, the \
-         exit of a game is the position in its tag FEN",
+        "none of 2 games begins in a position of the suite: give games with the position in the tag FEN",
     ),
     ("suite-report exits.epd m.pgn --drop-one-sided", 2, "--out"),
     (
@@ -362,15 +365,19 @@ const REFUSALS: &[Refusal] = &[
     (
         "suite-report exits.epd m.pgn --drop-one-sided --out left.epd",
         1,
-        "all exits are one-sided",
+        "all its openings are one-sided: use a larger --min-pairs",
     ),
     ("suite-report - -", 2, "one standard input"),
     (
         "suite-report exits.epd m.pgn --first C",
         1,
-        "no game that reached an exit of the suite was played by \"C\"",
+        "\"C\" played no game with an opening of the suite",
     ),
-    ("suite-report exits.epd m.pgn --min-pairs 0", 2, "zero"),
+    (
+        "suite-report exits.epd m.pgn --min-pairs 0",
+        2,
+        "use 1 or more",
+    ),
     (
         "suite-report b.bin m.pgn",
         1,

@@ -963,15 +963,15 @@ fn a_file_without_games_does_not_hide_the_others() {
     assert_eq!(about["sources"].as_array().unwrap().len(), 1);
     let log = fs::read_to_string(dir.path().join("log")).unwrap();
     for said in [
-        "warning: empty.pgn is left out: there is no game\n",
-        "warning: bad.pgn is left out: none of 1 game can be counted: 1 rejected",
+        "warning: empty.pgn is left out: the input contains no game\n",
+        "warning: bad.pgn is left out: none of 1 game can be counted (1 rejected)",
     ] {
         assert!(log.contains(said), "{log}");
     }
     let error = fails(dir.path(), "serve -q --no-cache empty.pgn bad.pgn", 1);
     assert_eq!(
         error,
-        "polybook: empty.pgn: there is nothing to show, because there is no game\n"
+        "polybook: empty.pgn: there is nothing to show, because the input contains no game\n"
     );
 }
 

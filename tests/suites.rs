@@ -250,7 +250,7 @@ fn no_line_goes_in_a_circle() {
             for plies in [4, 30, 400] {
                 let line = format!("convert {source} out.{format} --plies {plies} --limit 1");
                 let error = fails(dir, &line, 1);
-                assert!(error.contains("the longest line has 3"), "{error}");
+                assert!(error.contains("the longest line has only 3"), "{error}");
                 assert!(!dir.join(format!("out.{format}")).exists());
             }
         }
@@ -790,7 +790,7 @@ fn draw_rates_and_openings() {
         assert_eq!(entries("--per-eco 1 --limit 2"), ["6", "4"]);
         assert_eq!(entries("--per-eco 2"), ["6", "4", "3", "2"]);
         let error = fails(dir, &format!("{command} --force --draw-rate 1-2"), 1);
-        assert!(error.contains("within --draw-rate"), "{error}");
+        assert!(error.contains("passes --draw-rate"), "{error}");
         let shuffled = entries("--per-eco 1 --seed 3");
         assert_eq!(shuffled.len(), 3);
         assert_eq!(entries("--per-eco 1 --seed 3 --memory 64KiB"), shuffled);
@@ -914,8 +914,11 @@ fn evaluations() {
         }
         let line = format!("{command} --plies 1 --evals e.evals --eval 3..4");
         let error = fails(dir, &line.replace("{}", "s.pgn"), 1);
-        assert!(error.contains("within --eval"), "{error}");
-        assert!(error.contains("; 1 without an evaluation"), "{error}");
+        assert!(error.contains("passes --eval"), "{error}");
+        assert!(
+            error.contains(" (1 without an evaluation): widen the range"),
+            "{error}"
+        );
     }
     let suite = "make-book games.pgn --suite s.pgn --plies 1";
     refused(

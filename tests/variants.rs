@@ -402,10 +402,13 @@ fn games_of_other_variants_are_filtered_and_never_misread() {
     let summary = String::from_utf8(output.stderr).unwrap();
     assert_eq!(summary.matches("Xiangqi").count(), 1, "{summary}");
     assert!(
-        summary.contains("the variant \"Xiangqi\" is unknown: 2 games"),
+        summary.contains("2 games of the unknown variant \"Xiangqi\" left out"),
         "{summary}"
     );
-    assert!(summary.contains("crazyhouse: 1 game filtered"), "{summary}");
+    assert!(
+        summary.contains("1 game of the variant crazyhouse left out"),
+        "{summary}"
+    );
     fails(dir.path(), "make-book a.pgn --variant xiangqi", 2);
 }
 
@@ -436,7 +439,10 @@ fn auto_counts_every_game_as_what_it_is() {
         3,
         "{summary}"
     );
-    assert!(summary.contains("horde: 1 game filtered"), "{summary}");
+    assert!(
+        summary.contains("1 game of the variant horde left out"),
+        "{summary}"
+    );
 
     // A single book with the records of all books.
     let mut expected = Vec::new();
@@ -776,7 +782,7 @@ fn unknown_variants_are_named_by_every_command() {
     fs::write(dir.join("suite.pgn"), "1. e4 e5 *\n").unwrap();
     let names = |games: &str| {
         ["wild/0", "Capablanca"].map(|name| {
-            format!("the variant \"{name}\" is unknown: {games} filtered; if these games are standard chess, remove the \
+            format!("{games} of the unknown variant \"{name}\" left out; if these games are standard chess, remove the \
                      tag Variant")
         })
     };

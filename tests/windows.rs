@@ -65,7 +65,7 @@ fn devices_are_written_and_read_as_devices() {
     }
     assert_eq!(names(dir.path()), ["famous.pgn"]);
     let err = fails(dir.path(), "make-book -q NUL --bin book.bin", 1);
-    assert!(err.contains("there is no game"), "{err}");
+    assert!(err.contains("the input contains no game"), "{err}");
 }
 
 #[test]

@@ -335,8 +335,12 @@ fn edited(
 /// Parses a move in algebraic or coordinate notation that is legal in `pos`. The error is a message for the user.
 fn legal(pos: &VariantPosition, text: &str) -> Result<BookMove, String> {
     let mv = read_move(pos, text.as_bytes());
-    mv.map(BookMove::from)
-        .map_err(|err| format!("\"{}\": {err}", text.escape_debug()))
+    mv.map(BookMove::from).map_err(|err| {
+        format!(
+            "the move \"{}\" cannot be played ({err})",
+            text.escape_debug()
+        )
+    })
 }
 
 /// Parses a move that the user wants to remove from the position `pos`. The move need not be legal, but `entries`, the

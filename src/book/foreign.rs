@@ -67,7 +67,7 @@ pub(super) fn refuse_impossible(records: &[u8], path: &Path) -> Result<()> {
 pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Result<()> {
     let start = &start[..start.len().min(EXAMINED_BYTES as usize)];
     let is_whole = size.is_multiple_of(Entry::SIZE as u64);
-    let Some((format, name)) = format_of(start, path) else {
+    let Some((format, name, advice)) = format_of(start, path) else {
         return Ok(());
     };
     let may_be_book = match format {
@@ -80,6 +80,10 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
         return Ok(());
     }
     let problem = format!("this is {name}, not a Polyglot book");
+    let problem = match advice.is_empty() {
+        true => problem,
+        false => format!("{problem}: {advice}"),
+    };
     Err(Error::of_format(format, path, problem))
 }
 
@@ -103,21 +107,22 @@ fn are_records(bytes: &[u8]) -> bool {
 }
 
 /// Recognizes the format of a file that is not a book. Examines `start`, the first bytes of the file, and the extension
-/// of `path`. Returns the format, and a phrase for an error message that names the format and may contain advice.
-/// Returns `None` if the file may be a book.
-fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, String)> {
+/// of `path`. Returns the format, and its name and the advice for an error message. The advice is empty for PGN and
+/// SQLite, for which the command adds its own. Returns `None` if the file may be a book.
+fn format_of(start: &[u8], path: &Path) -> Option<(ForeignFormat, &'static str, &'static str)> {
     if let Some((format, name)) = text_format(start) {
-        return Some((format, name.to_owned()));
+        let advice = match format {
+            ForeignFormat::Other => "choose another file",
+            _ => "",
+        };
+        return Some((format, name, advice));
     }
     let binary = || Format::of_extension(path).filter(|_| !start.is_empty());
     Format::of_start(start)
         .or_else(binary)
         .map(|known| match known.kind {
-            FileKind::Sqlite => (ForeignFormat::Sqlite, known.name.to_owned()),
-            _ => (
-                ForeignFormat::Other,
-                format!("{}: {}", known.name, known.advice),
-            ),
+            FileKind::Sqlite => (ForeignFormat::Sqlite, known.name, ""),
+            _ => (ForeignFormat::Other, known.name, known.advice),
         })
 }
 

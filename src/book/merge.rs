@@ -269,10 +269,15 @@ impl BookMerge<'_> {
             losses.unreached = 0;
         }
         if summary.written == 0 && !self.may_be_empty {
-            return Err(Error::empty(
-                out,
-                "the book would be empty, because no move is kept",
-            ));
+            let options = self.filter.option_text();
+            let problem = match options.is_empty() {
+                true => "no move is legal, so the new book would be empty".to_owned(),
+                false => format!(
+                    "no move is kept with {options}, so the new book would be empty: use less strict options"
+                ),
+            };
+            let input = books.first().map_or(&**out, Book::path);
+            return Err(Error::empty(input, problem));
         }
         writer.finish()?;
         file.commit()?;

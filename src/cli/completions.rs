@@ -39,7 +39,8 @@ pub struct ManArgs {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Replace manual pages even if polybook did not write them, or if they have been changed since
+    /// Replace existing files of any kind. Without this option, only manual pages that nobody changed after polybook
+    /// wrote them are replaced
     #[arg(long, requires = "dir")]
     force: bool,
 }

@@ -59,12 +59,12 @@ pub struct Args {
     #[arg(value_name = "OUT")]
     out: PathBuf,
 
-    /// Format of the output [default: determined by the ending of OUT]
+    /// Write the output in this format [default: determined by the ending of OUT]
     #[arg(long, value_enum)]
     format: Option<TargetFormat>,
 
-    /// Replace any file OUT. Without this option, convert replaces only a book by a book, and a suite in PGN that nobody
-    /// changed after polybook wrote it
+    /// Replace an existing file of any kind. Without this option, convert replaces only a book by a book, or a suite in
+    /// PGN that nobody changed after polybook wrote it
     #[arg(long)]
     force: bool,
 
@@ -75,7 +75,7 @@ pub struct Args {
     #[command(flatten)]
     suite: SuiteArgs,
 
-    /// Leave out lines that contain a move of weight 0. A book contains no moves of weight 0, but a database can
+    /// Leave lines out of the suite if they contain a move of weight 0. Only databases contain such moves
     #[arg(long, help_heading = "Opening suites")]
     weighted: bool,
 
@@ -218,7 +218,7 @@ fn book(
 ) -> anyhow::Result<Converted> {
     let name = input::name(&args.input);
     let reason = format!(
-        "needs the results of games, but {name} is a Polyglot book, which contains only weights: use polybook filter"
+        "needs the results of games, but {name} is a Polyglot book, which contains only weights: use polybook filter --min-weight instead"
     );
     Usage::refuse(args.weighting.given(Requirement::Games), &reason)?;
     let memory = args.resources.memory();

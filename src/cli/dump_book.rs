@@ -32,7 +32,7 @@ pub struct Args {
     #[command(flatten)]
     book: BookArg,
 
-    /// Write lines in which this side plays only moves of the book
+    /// Write the lines in which this side plays only moves of the book
     #[arg(long, alias = "colour", ignore_case = true, value_parser = position::color())]
     color: Color,
 

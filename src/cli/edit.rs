@@ -59,7 +59,7 @@ pub struct Args {
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Set the weight of a move in the position, as a number or as a percentage of the total weight; can be given
+    /// Set the weight of a move in the position, as a number or as a percentage of the total weight. Can be given
     /// several times
     #[arg(long, value_name = "MOVE=WEIGHT|MOVE=PERCENT%", value_parser = Change::set)]
     set: Vec<Change>,
@@ -72,7 +72,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["set", "remove"])]
     remove_position: bool,
 
-    /// Also apply the changes in this file, after the changes of the options; - is standard input
+    /// Also apply the changes in this file, after the changes that are given as options; - reads standard input
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 

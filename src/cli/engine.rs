@@ -49,18 +49,18 @@ pub struct Args {
     #[arg(value_name = "ENGINE", last = true)]
     engine: Vec<OsString>,
 
-    /// How to choose a move: weighted chooses at random, in proportion to the move's weight in a book or, in other
-    /// sources, to its number of games times the square of its score; best chooses the best move; uniform chooses every
-    /// move equally often
+    /// Choose a move at random, in proportion to its weight (weighted), choose the move with the largest weight or
+    /// score (best), or choose among all moves with equal probability (uniform). If the source has results instead of
+    /// weights, the weight is the number of games times the square of the score
     #[arg(long, default_value = "weighted", value_parser = one_of(Play::NAMES))]
     play: Play,
 
-    /// Use this seed for the random choices. The same seed gives the same choices; 0 gives different choices in each
-    /// run
+    /// Use this seed for the random choices. The same seed gives the same choices, and 0 gives different choices in
+    /// each run
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Play only moves that scored at least N percent. Moves of books have no score, so the option does not exclude them
+    /// Play only moves that scored at least N percent. Moves of books have no score and are always allowed
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     min_score: u8,
 
@@ -72,8 +72,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_ply: u32,
 
-    /// If no ENGINE is given, play no move (none) or a random legal move (random) in positions that the sources do not
-    /// contain
+    /// Play no move (none) or a random legal move (random) in positions that the sources do not contain. This applies
+    /// only if no ENGINE is given
     #[arg(long, default_value = "none", value_parser = one_of(Fallback::NAMES))]
     fallback: Fallback,
 

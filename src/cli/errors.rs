@@ -317,9 +317,12 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
         wrong(ContextKind::InvalidArg).filter(|_| err.kind() == ClapErrorKind::UnknownArgument);
     let said = if command.is_none()
         && let Some(file) = wrong(ContextKind::InvalidSubcommand)
-        && Path::new(file).is_file()
+        && (file.contains('.') || Path::new(file).is_file())
     {
-        return file_as_command(file);
+        match Path::new(file).is_file() {
+            true => return file_as_command(file),
+            false => format!("{file} is neither a command nor a file"),
+        }
     } else if let Some(problem) = command.and_then(|command| missing_index_option(args, command)) {
         problem
     } else if err.kind() == ClapErrorKind::InvalidValue
@@ -331,7 +334,7 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     } else if err.kind() == ClapErrorKind::MissingSubcommand {
         "no command given".to_owned()
     } else {
-        folded(&err.render().to_string())
+        folded(&err.render().to_string()) + needed_by(err, inner.or(command))
     };
     let said = legacy::as_written(&said, args);
     let names = command.iter().chain(&inner);
@@ -339,6 +342,26 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
         .map(|command| format!(" {}", command.get_name()))
         .collect();
     format!("{said}; see polybook{names} --help")
+}
+
+/// Returns the end of the error message about missing arguments. It says that another option needs them, if `command`
+/// does not always require them. Returns an empty string for other errors.
+fn needed_by(err: &clap::Error, command: Option<&Command>) -> &'static str {
+    let Some(ContextValue::Strings(missing)) = err.get(ContextKind::InvalidArg) else {
+        return "";
+    };
+    let is_always_needed = |name: &String| {
+        let mut args = command.into_iter().flat_map(Command::get_arguments);
+        let has_name = |long: &str| name.split(' ').next() == Some(&format!("--{long}"));
+        let is_operand = name.starts_with('<') && !name.starts_with("<--");
+        is_operand || args.any(|arg| arg.is_required_set() && arg.get_long().is_some_and(has_name))
+    };
+    match err.kind() {
+        ClapErrorKind::MissingRequiredArgument if !missing.iter().any(is_always_needed) => {
+            " (needed by another option)"
+        }
+        _ => "",
+    }
 }
 
 /// Returns the error message for a command line that names a file, `file`, where the name of a command is expected. The
@@ -421,7 +444,38 @@ fn folded(text: &str) -> String {
             wrong.push_str(line);
         }
     }
-    plain(&wrong) + &tips
+    let wrong = plain(&wrong);
+    let wrong = with_range(&wrong)
+        .or_else(|| with_alternatives(&wrong))
+        .or_else(|| without_repetition(&wrong))
+        .unwrap_or(wrong);
+    wrong + &tips
+}
+
+/// If `text` is clap's message about a number outside of a range, such as `invalid value '9' for '--jobs <N>': 9 is not
+/// in 1..=8`, returns the message with the advice to use a number in the range. Otherwise returns `None`.
+fn with_range(text: &str) -> Option<String> {
+    let (start, range) = text.split_once(" is not in ")?;
+    let (start, _) = start.rsplit_once(": ")?;
+    let (first, last) = range.split_once("..=")?;
+    Some(format!("{start}: use a number from {first} to {last}"))
+}
+
+/// If `text` is clap's message that one of several options is missing, such as `missing: <--white <NAME>|--black
+/// <NAME>>`, returns the message with a list that people can read. Otherwise returns `None`.
+fn with_alternatives(text: &str) -> Option<String> {
+    let group = text.strip_prefix("missing: <--")?.strip_suffix('>')?;
+    let (others, last) = group.rsplit_once('|')?;
+    let others = others.replace('|', ", ");
+    Some(format!("missing: --{others} or {last}"))
+}
+
+/// If `text` is the message about an invalid value and quotes the value again, returns the message without the second
+/// quotation. Otherwise returns `None`.
+fn without_repetition(text: &str) -> Option<String> {
+    let (start, quotation) = text.split_once("': cannot read \"")?;
+    let (_, advice) = quotation.split_once("\": ")?;
+    Some(format!("{start}': {advice}"))
 }
 
 fn folded_tip(tip: &str) -> String {
@@ -443,7 +497,7 @@ fn folded_tip(tip: &str) -> String {
 /// Replaces technical phrases in error messages of Rust and clap with simpler ones. For example, `invalid digit found
 /// in string` becomes `use a whole number, 0 or larger`.
 fn plain(text: &str) -> String {
-    const WORDS: [(&str, &str); 9] = [
+    const WORDS: [(&str, &str); 10] = [
         ("' found", "'"),
         (
             "the following required arguments were not provided: ",
@@ -463,6 +517,7 @@ fn plain(text: &str) -> String {
         ),
         ("invalid float literal", "use a number"),
         ("0 is not in 1..18446744073709551615", "use 1 or more"),
+        ("number would be zero for non-zero type", "use 1 or more"),
         (
             "invalid socket address syntax",
             "use ADDRESS:PORT, such as 127.0.0.1:8040",
@@ -508,6 +563,32 @@ mod tests {
         assert_eq!(
             message_of("polybook make-book --scale x"),
             "invalid value 'x' for '--scale <SCALE>' [possible values: global, position]; see polybook make-book --help"
+        );
+        assert_eq!(
+            message_of("polybook make-book --threads 0"),
+            "invalid value '0' for '--threads <N>': use a number from 1 to 512; see polybook make-book --help"
+        );
+        assert_eq!(
+            message_of("polybook suite-report a.pgn b.pgn --min-pairs 0"),
+            "invalid value '0' for '--min-pairs <N>': use 1 or more; see polybook suite-report --help"
+        );
+        assert_eq!(
+            message_of("polybook make-book --since 24"),
+            "invalid value '24' for '--since <DATE>': use a date of the form YYYY, YYYY.MM or YYYY.MM.DD, with four \
+             digits for the year; see polybook make-book --help"
+        );
+        assert_eq!(
+            message_of("polybook make-book --exact"),
+            "missing: --player <NAME>, --white <NAME> or --black <NAME> (needed by another option); see polybook \
+             make-book --help"
+        );
+        assert_eq!(
+            message_of("polybook suite-report a.pgn b.pgn --drop-one-sided"),
+            "missing: --out <FILE> (needed by another option); see polybook suite-report --help"
+        );
+        assert_eq!(
+            message_of("polybook gone.pgn"),
+            "gone.pgn is neither a command nor a file; see polybook --help"
         );
         assert_eq!(
             message_of("polybook make-boko"),

@@ -26,7 +26,7 @@ use super::{
     usage::Usage,
 };
 
-/// Collect evaluations of positions in a store
+/// Collect evaluations of positions in a file, a store of evaluations
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 A store of evaluations contains one evaluation for each position. These inputs can be added to a store, compressed or not;
@@ -62,16 +62,18 @@ Examples:
   polybook evals --out my.parquet my.evals
   polybook evals --out my.evals --engine stockfish --nodes 200000 --jobs 2 --positions suite.epd")]
 pub struct Args {
-    /// Read evaluations from these files: PGN with comments such as [%eval 0.31], EPD, lichess_db_eval.jsonl, or
-    /// stores; the files can be compressed
+    /// Read evaluations from these files: PGN with comments such as [%eval 0.31], EPD, lichess_db_eval.jsonl, or other
+    /// stores of evaluations. The files can be compressed
     #[arg(value_name = "INPUT", required_unless_present = "engine")]
     inputs: Vec<PathBuf>,
 
-    /// Write the evaluations to this store
+    /// Write the evaluations to this file, as EPD (.epd), as Parquet (.parquet) or, with any other ending, as a store
+    /// of evaluations. If the store exists, the evaluations are added to it
     #[arg(long, value_name = "OUT")]
     out: PathBuf,
 
-    /// Replace OUT, even if it is not a store. Without this option, evaluations are added to OUT if it is a store
+    /// Replace the file OUT, whatever it contains. Without this option, polybook adds to OUT if it is a store of
+    /// evaluations, and refuses to replace other files
     #[arg(long)]
     force: bool,
 
@@ -94,8 +96,8 @@ struct EngineArgs {
     #[arg(long, value_name = "PROGRAM", requires = "positions")]
     engine: Option<PathBuf>,
 
-    /// Let the engine evaluate the positions in this file: each position of an EPD file or a store, the positions
-    /// before and after each move of a book, or the last position of each main line of a PGN file
+    /// Let the engine evaluate the positions in this file: all positions of an EPD file or a store of evaluations, the
+    /// positions before and after each move of a book, or the last position of each game in a PGN file
     #[arg(long, value_name = "FILE", requires = "engine")]
     positions: Option<PathBuf>,
 
@@ -108,7 +110,7 @@ struct EngineArgs {
     #[arg(long, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u16).range(1..=512))]
     jobs: Option<u16>,
 
-    /// Set a UCI option of the engine; can be given several times
+    /// Set this UCI option of the engine, such as Hash=64. Can be given several times
     #[arg(long, value_name = "NAME=VALUE", requires = "engine", value_parser = uci_option)]
     option: Vec<(String, String)>,
 
@@ -165,7 +167,8 @@ impl EngineArgs {
 /// position.
 #[derive(clap::Args, Debug)]
 pub struct EvalsArg {
-    /// Also show the evaluations in this store, from the point of view of White
+    /// Also show evaluations, from the point of view of White. They are read from this file, a store of evaluations
+    /// made with polybook evals
     #[arg(long, value_name = "FILE")]
     evals: Option<PathBuf>,
 }
@@ -181,12 +184,13 @@ impl EvalsArg {
 /// The options `--evals` and `--max-loss`, which remove moves with bad evaluations from an output.
 #[derive(clap::Args, Debug)]
 pub struct MaxLossArgs {
-    /// Read the evaluations for --max-loss, --eval and --eval-abs from this store, which polybook evals makes
+    /// Read evaluations from this file, a store of evaluations made with polybook evals. They are needed for
+    /// --max-loss, --eval and --eval-abs
     #[arg(long, value_name = "FILE")]
     evals: Option<PathBuf>,
 
-    /// Leave out a move if its evaluation is more than N centipawns worse than the evaluation of the best move, or than
-    /// that of the position itself. Keep moves without an evaluation
+    /// Leave out a move if its evaluation is more than N centipawns (hundredths of a pawn) worse than the evaluation of
+    /// the best move, or of the position before it. Keep moves without an evaluation
     #[arg(long, value_name = "N", requires = "evals")]
     max_loss: Option<u16>,
 }

@@ -51,11 +51,11 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     best: Option<usize>,
 
-    /// Keep positions that a line of the book reaches in fewer than N half-moves
+    /// Keep only positions that a line of the book reaches in fewer than N half-moves
     #[arg(long, value_name = "N")]
     max_ply: Option<u16>,
 
-    /// Keep positions that at least one side can reach by playing only moves of the book
+    /// Keep only positions that at least one side can reach by playing only moves of the book
     #[arg(long)]
     reachable: bool,
 
@@ -63,7 +63,8 @@ pub struct Args {
     #[arg(long)]
     normalize: bool,
 
-    /// Start the lines of the book from the starting position of this variant [default: the variant of the first book]
+    /// Find the positions of the book from the starting position of this variant [default: the variant of the first
+    /// book]
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 

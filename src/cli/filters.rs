@@ -34,11 +34,11 @@ pub const GAMES: &str = "Which games count";
 /// The options that filter games by the ratings of the players.
 #[derive(clap::Args, Clone, PartialEq, Default, Debug)]
 struct RatingArgs {
-    /// Keep games in which both players are rated N or higher. Missing ratings are ignored
+    /// Keep games in which both players are rated N or higher. A player without a rating does not exclude the game
     #[arg(long, value_name = "N")]
     min_elo: Option<u32>,
 
-    /// Keep games in which both players are rated N or lower. Missing ratings are ignored
+    /// Keep games in which both players are rated N or lower. A player without a rating does not exclude the game
     #[arg(long, value_name = "N")]
     max_elo: Option<u32>,
 
@@ -99,20 +99,22 @@ pub struct GameFilterArgs {
     #[arg(long, value_name = "R", value_parser = result)]
     result: Vec<GameResult>,
 
-    /// Keep games of a player whose name contains NAME. If the option is given several times, games that match any of
-    /// the names are kept
+    /// Keep games in which White's or Black's name contains NAME. If the option is given several times, games that
+    /// match any of the names are kept
     #[arg(long, value_name = "NAME", group = NAMES)]
     player: Vec<String>,
 
-    /// Keep games in which White's name contains NAME; can be given several times
+    /// Keep games in which White's name contains NAME. If the option is given several times, games that match any of the
+    /// names are kept
     #[arg(long, value_name = "NAME", group = NAMES)]
     white: Vec<String>,
 
-    /// Keep games in which Black's name contains NAME; can be given several times
+    /// Keep games in which Black's name contains NAME. If the option is given several times, games that match any of the
+    /// names are kept
     #[arg(long, value_name = "NAME", group = NAMES)]
     black: Vec<String>,
 
-    /// Match whole names only, not parts of names
+    /// Match only whole names in --player, --white and --black
     #[arg(long, requires = NAMES)]
     exact: bool,
 
@@ -126,7 +128,8 @@ pub struct GameFilterArgs {
     #[arg(long, value_name = "NAME=TEXT")]
     tag: Vec<TagText>,
 
-    /// Keep games whose tag NAME does not contain TEXT; can be given several times
+    /// Keep games whose tag NAME does not contain TEXT, ignoring case. If the option is given several times, games that
+    /// match none of them are kept
     #[arg(long, value_name = "NAME=TEXT")]
     not_tag: Vec<TagText>,
 
@@ -212,20 +215,21 @@ const FILTERS: &str = "Which games count (needs an explorer's index)";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = FILTERS, group = ArgGroup::new(NAMES).multiple(true))]
 pub struct ExplorerFilterArgs {
-    /// Keep games of the player whose name contains NAME, ignoring case; can be given several times if the player has
-    /// several names
+    /// Keep games of the player whose name contains NAME, ignoring case. If the option is given several times, the
+    /// names count as names of the same player
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     player: Vec<String>,
 
-    /// Keep games in which the player has this color
+    /// Keep games in which the player whom --player names has this color
     #[arg(long, value_name = "white|black", value_parser = color, requires = "player")]
     color: Option<Color>,
 
-    /// Keep games of the player against an opponent whose name contains NAME; can be given several times
+    /// Keep games against an opponent whose name contains NAME. If the option is given several times, games that match
+    /// any of the names are kept
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     opponent: Vec<String>,
 
-    /// Keep games in which the player's opponent has a rating from LOW to HIGH: 2000-2199, 2000- or -2199
+    /// Keep games in which the opponent of the player has a rating from LOW to HIGH, such as 2000-2199, 2000- or -2199
     #[arg(
         long,
         value_name = "LOW-HIGH",
@@ -234,7 +238,7 @@ pub struct ExplorerFilterArgs {
     )]
     opponent_rating: Option<RatingRange>,
 
-    /// Match whole names only, not parts of names
+    /// Match only whole names in --player, --opponent and --event
     #[arg(long, requires = NAMES)]
     exact: bool,
 
@@ -253,9 +257,8 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "SPEED")]
     speed: Vec<Speed>,
 
-    /// Keep games of the rating group that begins at N: 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200 or 2500. The group
-    /// of a game is chosen by the mean rating of its players. The value unknown keeps games in which no rating is
-    /// known. Can be given several times
+    /// Keep games whose mean rating is in the group that begins at N: 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200 or
+    /// 2500. The value unknown keeps games in which no rating is known. Can be given several times
     #[arg(long, value_name = "N|unknown", value_parser = rating_group)]
     rating: Vec<Option<RatingGroup>>,
 
@@ -277,8 +280,8 @@ pub struct ExplorerFilterArgs {
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     event: Option<String>,
 
-    /// Count a game once even if the indexes contain it several times (once), or count all of its copies (all)
-    /// [default: all; for prepare, once]
+    /// Count a game once even if the indexes contain several copies of it (once), or count every copy (all) [default:
+    /// all; for prepare, once]
     #[arg(long, value_name = "once|all", value_parser = one_of([("once", true), ("all", false)]))]
     pub duplicates: Option<bool>,
 }
@@ -509,8 +512,8 @@ pub fn plain_index(
 /// index. An explorer's index is made with `make-book --explorer`.
 pub fn needs_explorer(index: &Path) -> Usage {
     Usage(format!(
-        "the command needs an explorer's index, but {} is an index for front-ends: make an explorer's index from the \
-         games with make-book --explorer DIR",
+        "{}: this index was made with --leveldb, but this command needs an explorer's index: make an explorer's index \
+         from the games with make-book --explorer DIR",
         index.display()
     ))
 }

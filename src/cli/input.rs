@@ -33,7 +33,7 @@ pub struct BookArg {
     #[arg(value_name = "BOOK", conflicts_with = "bin")]
     book: Option<PathBuf>,
 
-    /// The book, as in the program polyglot
+    /// Read this book. This is another way to give the argument BOOK, which the program polyglot has
     #[arg(
         long,
         value_name = "FILE",

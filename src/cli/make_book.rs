@@ -67,30 +67,30 @@ Examples:
   polybook make-book -pgn games.pgn -bin book.bin -only-white -uniform
       the spelling of old scripts")]
 pub struct Args {
-    /// PGN files, or directories that --counts wrote; PGN files can be compressed with gzip, bzip2, zstd or zip; -
-    /// reads standard input
+    /// Files of games in PGN, or directories that --counts wrote. PGN files can be compressed with gzip, bzip2, zstd or
+    /// zip; - reads standard input
     #[arg(value_name = "PGN")]
     inputs: Vec<PathBuf>,
 
-    /// Read games from this PGN file, before the files that are given without an option
+    /// Also read games from this PGN file, before the PGN files that are given without an option
     #[arg(long, value_name = "FILE")]
     pgn: Vec<PathBuf>,
 
-    /// Write the book to this file; - is standard output [default: book.bin if there is no other output]
+    /// Write a Polyglot book to this file; - writes to standard output [default: book.bin, if no other output is given]
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     bin: Option<PathBuf>,
 
-    /// Write an index in the format of the LevelDB fork of polyglot to this directory. Front-ends such as kivy-chess
-    /// use it to find the games that reached a position
+    /// Write an index of the games to this directory, in the LevelDB format of a fork of polyglot. Programs such as
+    /// kivy-chess use it to find the games that reached a position
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     leveldb: Option<PathBuf>,
 
-    /// Also store the moves of each position and their results in the index that --leveldb writes
+    /// Also store the moves of each position, with their wins, draws and losses, in the index that --leveldb writes
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     index_stats: bool,
 
-    /// Write an index for the commands moves, games and serve to this directory. If the inputs are counts divided by
-    /// speed, rating and month, the index contains the results of each move, but no games
+    /// Write an explorer's index to this directory, which the commands moves, games and serve read. It contains the
+    /// games or, if the inputs are counts made with --by speed,rating,month, only the results of each move
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     explorer: Option<PathBuf>,
 
@@ -99,24 +99,25 @@ pub struct Args {
     #[arg(long, value_name = "FILE.obs.db3", help_heading = OUTPUTS)]
     obs: Option<PathBuf>,
 
-    /// Write the wins, draws and losses of all moves to this directory, as Parquet files that DuckDB and Spark can add
-    /// up. If the run writes no book, database or suite, --min-game N leaves out positions in which fewer than N moves
-    /// were played
+    /// Write the wins, draws and losses of every move to this directory, as Parquet files that DuckDB and Spark can
+    /// read. If make-book writes no book, database or suite, --min-game N leaves out positions in which fewer than N
+    /// moves were played
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     counts: Option<PathBuf>,
 
-    /// Count each speed, rating group or month separately in the output of --counts, so that an index made from the
-    /// counts can be filtered by them; none counts all games together [default: the classes of the input counts]
+    /// Count each speed, rating group or month separately in the output of --counts. Give one or more of them,
+    /// separated by commas, or none, which counts all games together. An index made from the counts can then be
+    /// filtered by them [default: as in the input, if the input is counts, else none]
     #[arg(long, value_name = "speed,rating,month|none", requires = "counts", help_heading = OUTPUTS)]
     by: Option<Grouping>,
 
-    /// Write an opening suite for engine matches to this file. A .pgn file contains the lines of --plies half-moves
-    /// with which at least --min-game games begin. An .epd file contains the positions that at least --min-game games
-    /// reached after --plies half-moves. - writes the lines to standard output
+    /// Write an opening suite, a list of openings for engine matches, to this file; - writes PGN to standard output. A
+    /// .pgn file lists openings as lines of moves, and an .epd file lists the positions after these lines. An opening
+    /// is --plies half-moves long and is listed if it occurs in at least --min-game games
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     suite: Option<PathBuf>,
 
-    /// Replace existing outputs of any kind. Without this option, make-book replaces only a book, and a suite in PGN
+    /// Replace existing files and directories. Without this option, make-book replaces only a book, or a suite in PGN
     /// that nobody changed after polybook wrote it
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
@@ -172,7 +173,8 @@ pub struct Args {
     #[arg(long, help_heading = GAMES)]
     keep_prefix: bool,
 
-    /// Also count the moves of variations, each from the position in which the variation begins
+    /// Also count the moves of variations (alternative moves in parentheses), each from the position in which the
+    /// variation begins
     #[arg(long, help_heading = GAMES)]
     variations: bool,
 
@@ -180,7 +182,8 @@ pub struct Args {
     #[arg(long, value_name = "LANG", default_value_t = PieceLetters::English, help_heading = GAMES)]
     piece_letters: PieceLetters,
 
-    /// Stop at the first rejected game and write no output
+    /// Stop at the first game with an error, such as an illegal move, and write no output. Without this option,
+    /// make-book drops such games and continues
     #[arg(long, help_heading = GAMES)]
     strict: bool,
 
@@ -224,9 +227,8 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     let report = run.run();
     drop(bar);
     let report = report.map_err(|err| match (err, only_input) {
-        (Error::Empty { reason }, Some(input)) => {
-            let reason = format!("{}: {reason}", input::name(&input));
-            Error::Empty { reason }.into()
+        (err @ Error::Empty { .. }, Some(input)) => {
+            anyhow::Error::from(err).context(input::name(&input))
         }
         (err, _) if has_several_outputs => errors::explain_closed_output(err.into()),
         (err, _) => err.into(),
@@ -256,7 +258,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     let inputs = inputs(args.pgn, args.inputs, args.untagged.untagged_variant)?;
     let is_stdin = |input: &Input| input.path() == Path::new("-");
     if args.in_suite.reads_standard_input() && inputs.iter().any(is_stdin) {
-        let usage = "--from and an input cannot both be -: there is only one standard input";
+        let usage = "--from and an input cannot both be -, because there is only one standard input: give a file for one of them";
         return Err(Usage(usage.to_owned()).into());
     }
     let memory = args.resources.memory();

@@ -35,7 +35,7 @@ Examples:
   polybook merge-book 2023.obs.db3 2024.obs.db3 --out all.obs.db3
   polybook merge-book -in1 a.bin -in2 b.bin -out c.bin        the spelling of old scripts")]
 pub struct Args {
-    /// The books or OOBS databases. With --policy first, give the most important book first. - reads standard input
+    /// The books or OOBS databases; - reads standard input. With --policy first, give the most important book first
     #[arg(value_name = "BOOK")]
     books: Vec<PathBuf>,
 
@@ -60,7 +60,7 @@ pub struct Args {
     )]
     policy: MergePolicy,
 
-    /// Replace an OOBS database that exists. A book that polybook wrote is replaced even without this option
+    /// Replace an existing OOBS database. A book that polybook wrote is replaced even without this option
     #[arg(long)]
     force: bool,
 

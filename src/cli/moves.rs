@@ -45,32 +45,33 @@ Examples:
   polybook moves --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --color black
   polybook moves --index games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer or with --leveldb and --index-stats, or this PGN file. The index
-    /// of a PGN file is kept in a cache for later runs. If several indexes of --explorer or PGN files are given, their
-    /// results are added
+    /// Read this index, made with make-book --explorer or with --leveldb and --index-stats, or this PGN file, which
+    /// polybook indexes once and keeps in a cache. If the option is given several times, the results are added; indexes
+    /// made with --leveldb cannot be combined
     #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// List the moves with the most games first (games), with the best score first (score), with the highest-rated
-    /// players first (rating), or by their UCI notation (uci). The score is the score of the side to move; with
-    /// --player, it is the score of the player. The order by score uses the lower end of the 99 % Wilson interval, so
-    /// that a move with few games does not come first by luck
+    /// Sort the moves by their number of games (games), by score (score), by the mean rating of the players (rating),
+    /// each with the largest value first, or by their UCI notation (uci). The score is that of the side to move or,
+    /// with --player, of the player. Sorting by score uses the lower end of the 99 % Wilson interval, so that a move
+    /// with few games does not come first by luck
     #[arg(long, value_enum, default_value_t = MoveOrder::Games)]
     sort: MoveOrder,
 
     #[command(flatten)]
     evals: EvalsArg,
 
-    /// Also show how many seconds the players thought about each move, on average, from the clock times in the N newest
-    /// games. The PGN files of these games must exist and must not be compressed
+    /// Also show how many seconds the players thought about each move on average. The clock times come from the N
+    /// newest games, whose PGN files must exist and must not be compressed [default without a number: 1000]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
     clocks: Option<u32>,
 
     /// Show the number of games without a result in a column of its own (list), or leave these games out (skip).
-    /// Counts, and indexes made with --index-stats, store games without a result as draws
+    /// Indexes made from counts or with --index-stats cannot do this, because they store games without a result as
+    /// draws
     #[arg(
         long,
         value_name = "list|skip",

@@ -32,8 +32,8 @@ Examples:
   polybook openings --index games.idx --sort games \"1. d4 Nf6\"
   polybook openings --index games.idx --player Me --opening B20-B99 --json")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer, or this PGN file. The index of a PGN file is kept in a cache
-    /// for later runs. If several are given, their games are combined
+    /// Read this index, made with make-book --explorer, or this PGN file, which polybook indexes once and keeps in a
+    /// cache. If the option is given several times, the games are combined
     #[arg(long, value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
@@ -44,10 +44,9 @@ pub struct Args {
     #[arg(long)]
     families: bool,
 
-    /// Sort the openings. The first one is the opening that cost the player the most points compared with the player's
-    /// average score (points), that was played most often (games), with the lowest score (score) or performance rating
-    /// (performance), or with the latest game (last). The value name sorts by name [default: points with --player,
-    /// else games]
+    /// Sort the openings by the points that they cost the player (points), by number of games (games), by score (score)
+    /// or performance rating (performance) with the lowest first, by name (name), or by the date of the latest game
+    /// (last). The points are compared with the player's average score [default: points with --player, else games]
     #[arg(long, value_enum)]
     sort: Option<OpeningOrder>,
 
@@ -55,7 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_games: u64,
 
-    /// List at most N openings and families of openings
+    /// List at most N rows, each of which is an opening or a family of openings
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 

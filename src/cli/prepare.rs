@@ -45,23 +45,23 @@ Examples:
   polybook prepare --index games.idx --opponent caruana --player aronian --color black --since 2018 \"1. e4 e5\"
   polybook prepare --index games.idx --opponent them --player me --player \"my name\" --color white --repertoire white.pgn --out tonight.pgn")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer, or this PGN file. The index of a PGN file is kept in a cache
-    /// for later runs. If several are given, their games are combined
+    /// Read this index, made with make-book --explorer, or this PGN file, which polybook indexes once and keeps in a
+    /// cache. If the option is given several times, the games are combined
     #[arg(long, value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Show the answers of this repertoire for your color: a PGN file, a book or an OOBS database
+    /// Show the answers of your repertoire, which is a PGN file, a book or an OOBS database
     #[arg(long, value_name = "REPERTOIRE")]
     repertoire: Option<PathBuf>,
 
     #[command(flatten)]
     untagged: UntaggedArg,
 
-    /// List at most N lines, the most important lines first. At most two of the lines, and at most half of several
-    /// lines, end at a gap in the repertoire, unless there are too few other lines
+    /// List at most N lines for study, the most important lines first. At most two of the lines, and at most half of
+    /// several lines, end at a gap in the repertoire, unless there are too few other lines
     #[arg(long, value_name = "N", default_value_t = 7)]
     lines: usize,
 
@@ -69,7 +69,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
+    /// Replace an existing file of any kind. Without this option, only a file that nobody changed after polybook wrote
+    /// it is replaced
     #[arg(long, requires = "out")]
     force: bool,
 

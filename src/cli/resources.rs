@@ -32,7 +32,8 @@ pub struct ResourceArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub struct MemoryArgs {
-    /// Use at most this much memory for tables, and write further data to temporary files
+    /// Use at most this much memory for tables, such as 512MiB or 4GiB. Data that needs more memory is written to
+    /// temporary files
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = memory)]
     memory: usize,
 

@@ -82,30 +82,30 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     book: Vec<PathBuf>,
 
-    /// Also show the moves and the gaps of this repertoire (PGN, .bin or OOBS), as FILE:white or FILE:black; can be
-    /// given several times
+    /// Also show the moves and the gaps of this repertoire. Give a PGN file, a book or an OOBS database and its side,
+    /// as FILE:white or FILE:black. Can be given several times
     #[arg(long, value_name = "FILE:COLOR", value_parser = with_side)]
     repertoire: Vec<(PathBuf, Color)>,
 
-    /// Use this name for the button "Me" of the page, which shows your games. Give the whole name as the games spell
-    /// it, in capital or small letters; can be given several times if you have several names
+    /// Show your games when you press the button "Me" of the page. Give your whole name as the games spell it; capital
+    /// and small letters are the same. Give the option once for each of your names
     #[arg(long, value_name = "NAME", value_parser = filters::name)]
     me: Vec<String>,
 
-    /// At the start, show only the games whose moves lead to this opening: a part of a name, or a range of ECO codes
-    /// such as B20-B99. Visitors can remove this filter
+    /// Show only the games whose moves lead to this opening when the page opens. Give a part of a name, or a range of
+    /// ECO codes such as B20-B99. Visitors can remove this filter
     #[arg(long, value_name = "NAME|CODES")]
     opening: Option<OpeningFilter>,
 
     #[command(flatten)]
     evals: EvalsArg,
 
-    /// Let visitors of the page make a book if the PGN files have at most N games; 0 turns this off
+    /// Let visitors of the page make a book from the games, if the PGN files contain at most N games; 0 turns this off
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     book_games: u64,
 
     /// Count a game without a result as a draw (draw), or leave it out (skip), in responses in the format of Lichess's
-    /// API. Games without a result never change scores or performance ratings
+    /// API. Scores and performance ratings never include games without a result
     #[arg(
         long,
         value_name = "draw|skip",
@@ -121,8 +121,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = host_name)]
     allow_host: Vec<String>,
 
-    /// Let web pages of this origin, such as https://chess.example, read the server's answers; * allows every origin;
-    /// can be given several times [default: none]
+    /// Let web pages of this origin, such as https://chess.example, read the server's answers. The value * allows every
+    /// origin. Can be given several times [default: none]
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<Origin>,
 

@@ -30,57 +30,57 @@ pub const ONLY_SUITE: &str = "--suite";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Opening suites")]
 pub struct SuiteArgs {
-    /// End each line after N half-moves (a half-move is one move of one side) [default: 8]
+    /// End each opening of the suite after N half-moves (a half-move is one move of one side) [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     plies: Option<u16>,
 
-    /// Keep the N most frequent lines or positions of the suite; with --seed, keep N random lines or positions
+    /// Write only the N most frequent openings of the suite. With --seed, write N random openings
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 
-    /// Put the lines or positions of the suite into a random order; the same number S gives the same order on every
-    /// machine
+    /// Put the openings of the suite into a random order. The same number S gives the same order on every machine
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 
-    /// Keep only positions in which White scored between LOW and HIGH percent. If the suite is made from games, the
-    /// score is that of the games that reach the position after exactly --plies half-moves
+    /// Keep only openings after which White scored from LOW to HIGH percent, such as 45-55. make-book counts the games
+    /// that reach the position after exactly --plies half-moves
     #[arg(long, value_name = "LOW-HIGH", value_parser = balance)]
     balance: Option<(f64, f64)>,
 
-    /// Keep only positions in which between LOW and HIGH percent of the games were drawn. The games are counted as for
-    /// --balance
+    /// Keep only openings after which LOW to HIGH percent of the games were drawn, such as 40-70. The games are counted
+    /// as for --balance
     #[arg(long, value_name = "LOW-HIGH", value_parser = draw_rate)]
     draw_rate: Option<(f64, f64)>,
 
-    /// Keep only positions whose evaluation in the store --evals is between A and B pawns, from the point of
-    /// view of White
+    /// Keep only openings whose final position is evaluated at A to B pawns from the point of view of White, such as
+    /// -0.5..0.5. The evaluations are those of --evals
     #[arg(long, value_name = "A..B", value_parser = pawns, allow_hyphen_values = true, requires = "evals", conflicts_with = "eval_abs")]
     eval: Option<(i16, i16)>,
 
-    /// Keep only positions whose evaluation in the store --evals is between A and B pawns, from the point of
-    /// view of the better side
+    /// Keep only openings after which one side, no matter which, is better by A to B pawns, such as 0.8..1.2. The
+    /// evaluations are those of --evals
     #[arg(long, value_name = "A..B", value_parser = pawns, requires = "evals")]
     eval_abs: Option<(i16, i16)>,
 
-    /// Write at most N lines or positions of the suite for each opening code (ECO), such as B20. Lines and positions
-    /// without a code are not limited
+    /// Write at most N openings for each opening code (ECO), such as B20. Openings without a code are not limited
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     per_eco: Option<u64>,
 
-    /// Write the ECO code and the name of the opening: as the tags ECO and Opening in PGN, as the opcode id in EPD
+    /// Write the ECO code and the name of each opening. A suite in PGN contains them as the tags ECO and Opening, and a
+    /// suite in EPD as the operation id
     #[arg(long)]
     tags: bool,
 
-    /// Keep only the first of several lines that lead to the same position
+    /// If several openings lead to the same position, keep only the first one
     #[arg(long)]
     unique: bool,
 
-    /// Start the lines from the positions in this file, which contains one FEN or EPD per line; - reads standard input
+    /// Start the openings from the positions in this file, instead of the starting position of the game. The file
+    /// contains one FEN or EPD per line; - reads standard input
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 
-    /// Write the operations hmvc (half-move clock) and fmvn (move number) into each EPD
+    /// Write the half-move clock (hmvc) and the move number (fmvn) into each EPD of the suite
     #[arg(long)]
     opcodes: bool,
 }

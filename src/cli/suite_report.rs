@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(value_name = "MATCH", required = true)]
     games: Vec<PathBuf>,
 
-    /// Show the results of pairs of games from the point of view of this player
+    /// Show the results of pairs of games from the point of view of the player with this name
     #[arg(long, value_name = "NAME")]
     first: Option<String>,
 
@@ -60,22 +60,22 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "1")]
     min_pairs: NonZeroU64,
 
-    /// Leave the one-sided openings out of the suite that --out writes. An opening is one-sided if the same color won
-    /// all of its games
+    /// Leave out one-sided openings when --out writes the suite. An opening is one-sided if the same color won all of
+    /// its games
     #[arg(long, requires = "out")]
     drop_one_sided: bool,
 
-    /// Write the suite to this file, without the openings that the same color won in all games; - writes to standard
-    /// output
+    /// Write the suite without its one-sided openings to this file; - writes to standard output
     #[arg(long, value_name = "FILE", requires = "drop_one_sided")]
     out: Option<PathBuf>,
 
-    /// Replace any file --out. Without this option, suite-report replaces only a suite in PGN that nobody changed after
-    /// polybook wrote it
+    /// Replace an existing file of any kind. Without this option, suite-report replaces only a suite in PGN that nobody
+    /// changed after polybook wrote it
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Read a suite of positions as positions of this variant
+    /// Use the rules of this variant for the positions of a suite in EPD or FEN. A suite in PGN names its variant in
+    /// the tag Variant
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = position::variant())]
     variant: Variant,
 
@@ -93,7 +93,7 @@ pub struct Args {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let is_stdin = |path: &PathBuf| *path == Path::new("-");
     if is_stdin(&args.suite) && args.games.iter().any(is_stdin) {
-        let usage = "the suite and the games cannot both be -: there is only one standard input";
+        let usage = "the suite and the games cannot both be -, because there is only one standard input: give a file for one of them";
         return Err(Usage(usage.to_owned()).into());
     }
     let file = match &args.out {

@@ -72,12 +72,13 @@ pub struct Args {
     )]
     out: PathBuf,
 
-    /// Replace any file --out. Without this option, tree replaces only a PGN that nobody changed after polybook wrote it
+    /// Replace an existing file of any kind. Without this option, tree replaces only PGN that nobody changed after
+    /// polybook wrote it
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// End lines after N half-moves, and print each position where the shortest line reaches it [default: no limit;
-    /// each position is printed where a line first reaches it]
+    /// End lines after N half-moves. Each position is then printed in the shortest line that reaches it [default: no
+    /// limit; each position is printed in the first line that reaches it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::MAX_PLIES as i64))]
     max_ply: Option<u16>,
 
@@ -90,7 +91,7 @@ pub struct Args {
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = percent)]
     min_share: f64,
 
-    /// Keep moves that were played at least N times, in a database or an index
+    /// Keep moves that were played at least N times. This applies only to databases and indexes
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_game: u64,
 
@@ -98,7 +99,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
-    /// Print all moves of this side, but only those moves of the opponent that the book answers
+    /// Print all moves of this side, but only those moves of the opponent that the source answers
     #[arg(long, alias = "colour", ignore_case = true, value_parser = position::color())]
     color: Option<Color>,
 

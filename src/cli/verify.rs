@@ -56,16 +56,17 @@ Examples:
   polybook verify white.bin black.bin
   polybook verify old.bin --fix new.bin")]
 pub struct Args {
-    /// The books, databases, indexes, stores, suites or repertoires; - is standard input
+    /// The books, databases, indexes, stores of evaluations, suites or repertoires; - is standard input
     #[arg(value_name = "BOOK", required = true)]
     books: Vec<PathBuf>,
 
-    /// Write a repaired copy of the book to this file: its entries are sorted, and repeated moves and other faults are
-    /// removed; - writes to standard output
+    /// Write a repaired copy of the book to this file; - writes to standard output. The entries of the copy are sorted,
+    /// and repeated moves and other faults are removed
     #[arg(long, value_name = "OUT")]
     fix: Option<PathBuf>,
 
-    /// Read a suite of positions as positions of this variant. Suites of lines name their variant in the tag Variant
+    /// Use the rules of this variant for the positions of a suite in EPD or FEN. A suite in PGN names its variant in
+    /// the tag Variant
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = position::variant())]
     variant: Variant,
 

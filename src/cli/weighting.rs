@@ -14,12 +14,12 @@ pub const MOVES: &str = "Which moves are kept, and their weights";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = MOVES)]
 pub struct WeightingArgs {
-    /// Keep a move if it was played at least N times in its position. If a game plays the move several times, each time
-    /// counts [default: 3]
+    /// Keep a move if it was played at least N times in its position. If one game plays the move several times there,
+    /// each time counts [default: 3]
     #[arg(long, value_name = "N")]
     min_game: Option<u64>,
 
-    /// Keep a move if the side that played it scored at least P percent
+    /// Keep a move if the side that played it scored at least P percent in the games with the move
     #[arg(long, value_name = "P", default_value_t = MoveFilter::default().min_score, value_parser = score_percent)]
     min_score: f64,
 
@@ -47,8 +47,8 @@ pub struct WeightingArgs {
     #[arg(long, value_name = "N", default_value_t = Factors::default().loss)]
     loss_factor: u32,
 
-    /// If a weight exceeds 65535, divide all weights of the book by one factor (global), or the weights of each
-    /// position by a factor of its own (position)
+    /// Reduce weights that exceed 65535, the largest weight of a book. Divide all weights of the book by the same
+    /// factor (global), or only the weights of each position in which one is too large (position)
     #[arg(
         long,
         default_value = "global",
@@ -58,8 +58,8 @@ pub struct WeightingArgs {
     scale: Scale,
 
     /// Lower the weight of a move if the opponent has a good answer to it. A move whose expected score is at least
-    /// PERCENT percentage points below the expected score of the best move gets weight 0. Only moves with at least
-    /// --min-game games are taken into account
+    /// PERCENT percentage points below that of the best move gets weight 0. Moves with fewer than --min-game games
+    /// are ignored [default without a number: 10]
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = clap::value_parser!(u8).range(1..=100))]
     minimax: Option<u8>,
 }

@@ -183,6 +183,7 @@ impl<'a> ConvertBook<'a> {
             self.book.refuse_changed()?;
             let suite = SourceSuite {
                 source: &PlayedMoves(self.book),
+                path: self.book.path(),
                 results: &|_| Ok(None),
                 starts: &self.starts(&suite.starts),
                 suite,

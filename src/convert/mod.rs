@@ -190,9 +190,20 @@ impl Convert {
             })?;
             let summary = maker.summary();
             if summary.entries == 0 {
-                let reason =
-                    "the book would be empty, because the options select no move of the database";
-                return Err(Error::empty(path, reason));
+                let options = filter.pruning_text().into_iter();
+                let options = options.chain(self.max_loss.as_ref().map(ToString::to_string));
+                let options: Vec<String> = options.collect();
+                let (passes, advice) = match options.is_empty() {
+                    true => (String::new(), "use --uniform, or other factors"),
+                    false => (
+                        format!(" passes {} and", options.join(" ")),
+                        "use less strict options",
+                    ),
+                };
+                let reason = format!(
+                    "no move of this database{passes} has a weight above 0, so the book would be empty: {advice}"
+                );
+                return Err(Error::empty(self.obs.path(), reason));
             }
             let header = self
                 .header
@@ -265,12 +276,13 @@ impl Convert {
             };
             let suite = SourceSuite {
                 source: &source,
+                path: self.obs.path(),
                 results: &|pos| source.results(pos),
                 starts: &starts,
                 suite,
                 advice: SourceAdvice {
-                    more: can_keep_more.then_some("keep moves with fewer games (--min-game)"),
-                    fewer: "keep only moves with more games (--min-game)",
+                    more: can_keep_more.then_some("use a smaller --min-game"),
+                    fewer: "use a larger --min-game",
                 },
                 memory: self.memory.share(2),
                 meter: &self.meter,

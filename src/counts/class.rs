@@ -370,6 +370,14 @@ impl Grouping {
         self == Grouping::default()
     }
 
+    /// Returns a phrase for error messages that says how counts are grouped, such as `divided by speed,month`.
+    pub(crate) fn division(self) -> String {
+        match self.is_none() {
+            true => "not divided".to_owned(),
+            false => format!("divided by {self}"),
+        }
+    }
+
     /// Returns `true` if `self` contains every property in `other`. Counts that are grouped by `self` can then be
     /// converted to counts that are grouped by `other`.
     pub fn includes(self, other: Grouping) -> bool {

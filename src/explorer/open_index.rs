@@ -50,7 +50,7 @@ impl OpenIndex {
         let contents = contents.ok_or_else(|| {
             Error::file(
                 path,
-                "this index was made with --leveldb for front-ends: make an explorer's index with make-book --explorer",
+                "this index was made with --leveldb, but an explorer's index is needed: make an explorer's index with make-book --explorer",
             )
         })?;
         // Bounds the initial allocation, because a damaged index may claim any number of games.

@@ -310,7 +310,7 @@ impl RatingRange {
 
 /// The error returned when parsing a string as a [`RatingRange`] fails.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("\"{0}\" is not a range of ratings: use a range such as 2000-2199, 2000- or -2199")]
+#[error("cannot read \"{0}\": use a range of ratings such as 2000-2199, 2000- or -2199")]
 pub struct RatingRangeError(String);
 
 impl FromStr for RatingRange {

@@ -155,7 +155,7 @@ impl<'a> CollectedData<'a> {
         let named = reasons.iter().filter(|(moves, _)| *moves > 0);
         let named: Vec<String> = named.map(|(moves, why)| format!("{moves} {why}")).collect();
         let reason = match reasons.iter().map(|(moves, _)| moves).sum::<u64>() {
-            0 => "there is no move".to_owned(),
+            0 => "the games contain no move".to_owned(),
             all => format!(
                 "none of {} is kept ({})",
                 counted(all, "move"),

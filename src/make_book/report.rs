@@ -213,8 +213,8 @@ impl Report {
         self.totals.games.counted == 0 && self.totals.plies == 0
     }
 
-    /// Returns a message that says why no game was counted, such as "none of 9 games can be counted: 7 filtered by
-    /// rating, 2 rejected". The message also describes the first rejected game.
+    /// Returns a message that says why no game was counted, such as "none of 9 games can be counted (7 filtered by
+    /// rating, 2 rejected)". The message also describes the first rejected game.
     pub(crate) fn why_none_counts(&self) -> String {
         let totals = &self.totals;
         let filtered = totals.filtered_by.iter();
@@ -225,9 +225,9 @@ impl Report {
             reasons.push(format!("{} rejected", totals.games.rejected));
         }
         let mut reason = match totals.games.read {
-            0 => "there is no game".to_owned(),
+            0 => "the input contains no game".to_owned(),
             games => format!(
-                "none of {} can be counted: {}",
+                "none of {} can be counted ({})",
                 counted(games, "game"),
                 reasons.join(", ")
             ),
@@ -345,7 +345,7 @@ pub struct SuiteReport {
 
 /// The string by which a warning about games that were filtered because of their variant is recognized among all
 /// warnings. Other warnings do not contain it.
-pub(super) const VARIANT_WARNING_MARK: &str = " filtered";
+pub(super) const VARIANT_WARNING_MARK: &str = " left out";
 
 /// The reason why the games of a variant are not counted.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -363,25 +363,32 @@ pub(super) enum VariantRejection {
 impl VariantRejection {
     /// Returns a warning which says that `games` games were left out because of their variant.
     pub(super) fn warning(&self, games: u64) -> String {
-        let filtered = format!("{} filtered", counted(games, "game"));
+        let left_out = |variant| {
+            format!(
+                "{} of the variant {variant} left out",
+                counted(games, "game")
+            )
+        };
         match self {
             // Games of another variant often lack the tag, and counting them as standard chess would be wrong.
             VariantRejection::Other(Variant::Standard) => {
                 format!(
-                    "{0}: {filtered}, because the run counts another variant: --variant {0} counts these games; if the \
-                     games belong to that variant but have no tag Variant, read them with --untagged-variant",
+                    "{}: --variant {} counts these games; if they belong to the counted variant but have no tag \
+                     Variant, read them with --untagged-variant",
+                    left_out(&Variant::Standard),
                     Variant::Standard
                 )
             }
             VariantRejection::Other(variant) => {
                 format!(
-                    "{variant}: {filtered}, because the run counts another variant: --variant {variant} counts these \
-                     games"
+                    "{}: --variant {variant} counts these games",
+                    left_out(variant)
                 )
             }
             VariantRejection::Unnumbered(variant) => {
                 format!(
-                    "{variant}: {filtered}, because the Polyglot format has no number for this variant"
+                    "{}, because the Polyglot format has no number for this variant",
+                    left_out(variant)
                 )
             }
             VariantRejection::Unknown(name) => unknown_variant(Some(name), games),

@@ -110,12 +110,12 @@ impl UnknownVariants {
 /// Returns a warning that `games` games of the unknown variant `name` were skipped. If `name` is `None`, the games
 /// belong to several variants that are not named.
 pub(crate) fn unknown_variant(name: Option<&str>, games: u64) -> String {
-    let filtered = format!("{} filtered", counted(games, "game"));
+    let games = counted(games, "game");
     match name {
         Some(name) => format!(
-            "the variant \"{}\" is unknown: {filtered}; if these games are standard chess, remove the tag Variant",
+            "{games} of the unknown variant \"{}\" left out; if these games are standard chess, remove the tag Variant",
             name.escape_debug()
         ),
-        None => format!("further variants are unknown: {filtered}"),
+        None => format!("{games} of further unknown variants left out"),
     }
 }

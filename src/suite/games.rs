@@ -168,29 +168,36 @@ impl LineCounts {
             ..
         } = self;
         let plies = counted(suite.plies as u64, "half-move");
-        let or_fewer = match suite.plies {
-            1 => "",
-            _ => "use fewer half-moves, or ",
-        };
         if *all == 0 {
+            let starts = match suite.starts.is_empty() {
+                true => "the starting position",
+                false => "a position in --from",
+            };
+            let smaller = match suite.plies {
+                1 => "",
+                _ => "use a smaller --plies, or ",
+            };
             format!(
-                "no game contains {plies} after a starting position of the suite: {or_fewer}start from positions of \
-                 the games (--from)"
+                "no game contains {plies} after {starts}: {smaller}give other starting positions with --from"
             )
         } else if *most < min_game {
             let none = match format {
-                SuiteFormat::Pgn => format!("no line of {plies} was played in"),
-                SuiteFormat::Epd => format!("no position after {plies} was reached in"),
+                SuiteFormat::Pgn => format!("no line of {plies} was played"),
+                SuiteFormat::Epd => format!("no position after {plies} was reached"),
+            };
+            let smaller = match suite.plies {
+                1 => "",
+                _ => " or a smaller --plies",
             };
             format!(
-                "{none} {min_game} games; the most frequent one occurred in {most}: {or_fewer}use a smaller \
-                 --min-game"
+                "{none} in at least {min_game} games (--min-game), and the most frequent one in only {most}: use a \
+                 smaller --min-game{smaller}"
             )
         } else if *over > 0 && suite.ranges().is_empty() {
             over_everywhere(suite.plies)
         } else {
             let (ranges, unknown) = (suite.ranges(), without_evaluation(*unevaluated));
-            format!("no line of {plies} is within {ranges}{unknown}: widen the range")
+            format!("no line of {plies} passes {ranges}{unknown}: widen the range")
         }
     }
 }

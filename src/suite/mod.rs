@@ -175,20 +175,19 @@ impl Suite {
         over: u64,
     ) -> String {
         let plies = self.plies;
-        let or_more = advice.more.map(|more| format!(", or {more}"));
+        let or_more = advice.more.map(|more| format!(" or {more}"));
         let or_more = or_more.unwrap_or_default();
         match longest {
             0 => format!(
-                "no move of the starting position is kept: start from positions in which the source contains moves \
-                 (--from){or_more}"
+                "no move is kept in the starting position: give other starting positions with --from{or_more}"
             ),
             longest if longest < plies => format!(
-                "no line has {}, and the longest line has {longest}: use fewer half-moves{or_more}",
-                counted(plies as u64, "half-move")
+                "the longest line has only {}, but --plies is {plies}: use a smaller --plies{or_more}",
+                counted(longest as u64, "half-move")
             ),
             _ if over > 0 && self.ranges().is_empty() => over_everywhere(plies),
             _ => format!(
-                "no line is within {}: widen the range{}",
+                "no line passes {}{}: widen the range",
                 self.ranges(),
                 without_evaluation(unevaluated)
             ),
@@ -200,8 +199,8 @@ impl Suite {
 /// length of the lines in half-moves.
 fn over_everywhere(plies: usize) -> String {
     let advice = match plies {
-        1 => "start from other positions (--from)",
-        _ => "use fewer half-moves",
+        1 => "give other starting positions with --from",
+        _ => "use a smaller --plies",
     };
     let plies = counted(plies as u64, "half-move");
     format!("the game is over after every line of {plies}: {advice}")
@@ -340,7 +339,7 @@ pub(super) enum RangeCheck {
 pub(super) fn without_evaluation(count: u64) -> String {
     match count {
         0 => String::new(),
-        count => format!("; {count} without an evaluation"),
+        count => format!(" ({count} without an evaluation)"),
     }
 }
 

@@ -216,7 +216,7 @@ impl<'a> Ranking<'a> {
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
     let problem = format!(
-        "the suite would contain more than {MAX_ENTRIES} lines of {plies} half-moves: use fewer half-moves, or keep only the \
+        "the suite would contain more than {MAX_ENTRIES} lines of {plies} half-moves: use a smaller --plies, or keep only the \
          most played lines with --limit"
     );
     Error::too_large(path, problem)

@@ -257,12 +257,15 @@ impl SuiteFile {
             .all(|exit| exit.unfinished == 0 && exit.stats.games() == 0)
             && let Some(input) = games.inputs.first()
         {
-            let reason = match self.format {
-                SuiteFormat::Epd => EXIT_OF_POSITIONS,
-                SuiteFormat::Pgn => "",
+            let (belongs, advice) = match self.format {
+                SuiteFormat::Epd => ("begins in a position", ADVICE_ON_POSITIONS),
+                SuiteFormat::Pgn => (
+                    "begins with a line",
+                    ": give the games that were played with this suite",
+                ),
             };
             let problem = format!(
-                "none of {} reached an exit of the suite, the end of one of its openings{reason}{}",
+                "none of {} {belongs} of the suite{advice}{}",
                 counted(read.games, "game"),
                 read.unknown_variants.in_error()
             );
@@ -272,8 +275,9 @@ impl SuiteFile {
             && let Some(input) = games.inputs.first()
             && results.order.iter().all(|players| players[0] != 0)
         {
-            let problem =
-                format!("no game that reached an exit of the suite was played by {name:?}");
+            let problem = format!(
+                "{name:?} played no game with an opening of the suite: give another name with --first"
+            );
             return Err(Error::file(input.path(), problem));
         }
         Ok(MatchReport {
@@ -350,7 +354,7 @@ impl SuiteFile {
         if kept.is_empty() {
             return Err(Error::empty(
                 &path,
-                "the suite would be empty, because all exits are one-sided",
+                "the suite would be empty, because all its openings are one-sided: use a larger --min-pairs",
             ));
         }
         for entry in &kept {
@@ -369,11 +373,9 @@ impl SuiteFile {
     }
 }
 
-/// The text that is added to the error message if no game has an exit and the suite consists of positions. It explains
-/// how the exit of a game is found in this case.
-const EXIT_OF_POSITIONS: &str = ": in a suite of positions, the exit of a game is the position in its tag FEN, or the \
-                                 position after its moves with the comment {book}; if the games have neither, give \
-                                 the openings as lines in PGN";
+/// The advice that is added to the error message if no game has an exit and the suite consists of positions.
+const ADVICE_ON_POSITIONS: &str = ": give games with the position in the tag FEN or with the comment {book} after the \
+                                   moves of the opening, or give the suite as lines in PGN";
 
 /// Options for the report of a match.
 #[derive(Clone, PartialEq, Eq, Debug)]

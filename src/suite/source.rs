@@ -46,6 +46,8 @@ pub(crate) struct SourceAdvice {
 /// `starts`, which must not be empty.
 pub(crate) struct SourceSuite<'a, S> {
     pub source: &'a S,
+    /// The path of the book or database, which the error about an empty suite names.
+    pub path: &'a Path,
     pub results: ResultsOf<'a>,
     pub starts: &'a [VariantPosition],
     pub suite: &'a Suite,
@@ -76,7 +78,7 @@ impl<S: Source> SourceSuite<'_, S> {
         let (file, entries) = write_ranked(file, format, self.suite, &mut ranking, start_of)?;
         if entries == 0 {
             return Err(Error::empty(
-                path,
+                self.path,
                 self.suite.why_empty(
                     &self.advice,
                     ranking.longest,
@@ -178,7 +180,7 @@ impl<S: Source> SourceSuite<'_, S> {
                  stopped before it found all lines of {plies} half-moves"
             ),
         };
-        let problem = format!("{reason}: use fewer half-moves, or {fewer}{other}");
+        let problem = format!("{reason}: use a smaller --plies, or {fewer}{other}");
         Error::too_large(path, problem)
     }
 }
@@ -680,6 +682,7 @@ mod tests {
             };
             let source = SourceSuite {
                 source: &EveryLegalMove(depth),
+                path: Path::new("book.bin"),
                 results: &|_| Ok(None),
                 starts: &[Variant::Standard.start()],
                 suite: &suite,
@@ -695,7 +698,7 @@ mod tests {
         };
         let found = message(4);
         assert!(
-            found.contains("before it found all lines of 4 half-moves: use fewer half-moves"),
+            found.contains("before it found all lines of 4 half-moves: use a smaller --plies"),
             "{found}"
         );
         let none = message(3);

@@ -23,7 +23,7 @@ show s.bin --variant atomic
   > show s.bin --variant normal
 # The tag is removed in plain.pgn.
 make-book wild.pgn --min-game 1 --bin c.bin
-  ! "wild/0" is unknown: 1 game filtered; if these games are standard chess, remove the tag Variant
+  ! 1 game of the unknown variant "wild/0" left out; if these games are standard chess, remove the tag Variant
   > make-book plain.pgn --min-game 1 --bin c.bin
 make-book drops.pgn --min-game 1 --bin b2.bin
   ! give --variant crazyhouse --untagged-variant crazyhouse
@@ -118,19 +118,19 @@ convert s.obs.db3 n
   > convert s.obs.db3 n --format csv
 # Suites that would be empty.
 convert s.bin e1.epd --plies 9
-  ! no line has 9 half-moves, and the longest line has 1: use fewer half-moves
+  ! the longest line has only 1 half-move, but --plies is 9: use a smaller --plies
   > convert s.bin e1.epd --plies 1
 convert s.bin e2.epd --plies 1 --from once.epd
-  ! start from positions in which the source contains moves (--from)
+  ! no move is kept in the starting position: give other starting positions with --from
   > convert s.bin e2.epd --plies 1 --from start.epd
 convert s.obs.db3 e3.epd --plies 1
-  ! start from positions in which the source contains moves (--from), or keep moves with fewer games (--min-game)
+  ! no move is kept in the starting position: give other starting positions with --from or use a smaller --min-game
   > convert s.obs.db3 e3.epd --plies 1 --min-game 1
 convert s.obs.db3 e4.epd --plies 9 --min-game 1
-  ! use fewer half-moves
+  ! use a smaller --plies
   > convert s.obs.db3 e4.epd --plies 2 --min-game 1
 make-book en.pgn --suite e5.epd --plies 1
-  ! use a smaller --min-game
+  ! in at least 3 games (--min-game), and the most frequent one in only 1: use a smaller --min-game
   > make-book en.pgn --suite e5.epd --plies 1 --min-game 1
 make-book en.pgn --suite o --plies 1 --min-game 1
   ! the name must end in .pgn for lines, or in .epd for positions
@@ -257,10 +257,10 @@ make-book month.counts --min-game 1 --bin x16.bin --since 2020
   ! give the PGN files
   > make-book tagged.pgn --min-game 1 --bin x16.bin --since 2020
 make-book month.counts none.counts --counts x17.counts
-  ! or none
+  ! none.counts: these counts are not divided, but other inputs are divided by month: give --by with those
   > make-book month.counts none.counts --counts x17.counts --by none
 make-book month.counts none.counts --counts x17b.counts --by month
-  ! give fewer classes
+  ! give fewer of speed, rating and month with --by
   > make-book month.counts none.counts --counts x17b.counts --by none
 make-book none.counts --counts x18.counts --by speed
   ! count the games again with --by speed
@@ -368,7 +368,7 @@ moves --index big.idx --clocks
   ! unpack the file and make the index again
   > make-book big.pgn --explorer big2.idx && moves --index big2.idx --clocks
 merge-index full.idx plain.idx --out a13.idx
-  ! make a new index that is like the other one
+  ! make this index again with the options of the other one
   > merge-index full.idx duel.idx --out a13.idx
 merge-index li.idx full.idx --out a14.idx
   ! add up the counts with make-book, and make an index from the sum
@@ -395,7 +395,7 @@ repertoire gaps mine.pgn --color white --against en.pgn --white Zed
   ! change the filters, or choose another source
   > repertoire gaps mine.pgn --color white --against en.pgn --white A && repertoire gaps mine.pgn --color white --against duel.pgn --white Ann
 make-book mate.pgn --suite a20.epd --plies 4 --min-game 1
-  ! use fewer half-moves
+  ! use a smaller --plies
   > make-book mate.pgn --suite a20.epd --plies 3 --min-game 1
 prepare --index li.idx --player A --opponent B --color white
   ! use an index that make-book --explorer made from games
@@ -425,8 +425,8 @@ convert s.bin a32.obs.db3
   ! convert cannot make an OOBS database: use make-book --obs to make one from games, or merge-book to merge several
   > make-book en.pgn --min-game 1 --obs a32.obs.db3 && merge-book a32.obs.db3 s.obs.db3 --out a33.obs.db3
 convert s.bin a34.pgn --min-score 50 --plies 1
-  ! contains only weights: use polybook filter
-  > filter s.bin --best 1 --out a34.bin
+  ! contains only weights: use polybook filter --min-weight instead
+  > filter s.bin --min-weight 1 --out a34.bin
 make-book en.pgn --min-game 2 --explorer a35.idx
   ! write counts with --counts, --by speed,rating,month and --min-game, then make the index from these counts
   > make-book dup.pgn --counts a36.counts --by speed,rating,month --min-game 2 && make-book a36.counts --explorer a35.idx
@@ -446,7 +446,7 @@ tree s.bin --out notes.txt --format pgn
   ! notes.txt exists: remove it, or replace it with --force
   > cp notes.txt a40.pgn && tree s.bin --out a40.pgn --format pgn --force
 moves --index full.idx --player A --opponent-rating x
-  ! is not a range of ratings: use a range such as 2000-2199, 2000- or -2199
+  ! use a range of ratings such as 2000-2199, 2000- or -2199
   > moves --index full.idx --player A --opponent-rating 2000-2199
 edit s.bin --out a41.bin --script long.txt --memory 64KiB
   ! that --memory allows: increase --memory to 32 times the size of the file
@@ -666,10 +666,10 @@ make-book none.counts tagged.pgn --min-elo 2000 --counts z2.counts
   ! use the options of the counts, or first count the games with --counts, and then add up both
   > make-book none.counts tagged.pgn --counts z2.counts && make-book tagged.pgn --min-elo 2000 --counts z2a.counts && make-book none.counts z2a.counts --counts z2b.counts
 make-book month.counts none.counts --counts z3.counts
-  ! with --by, give only classes that all inputs have, or none
+  ! give --by with those that all inputs have in common, or --by none
   > make-book month.counts none.counts --counts z3.counts --by none
 make-book none.counts --counts z4.counts --by month
-  ! or give fewer classes with --by
+  ! or give fewer of speed, rating and month with --by
   > make-book month.counts --counts z4.counts --by none
 make-book en.pgn atomic.pgn --variant atomic --min-game 1 --obs z5a.obs.db3
   ! --variant normal counts these games
@@ -711,13 +711,13 @@ games --leveldb li.idx
   ! use an index that make-book --explorer made from games
   > games --leveldb full.idx
 merge-index plain.idx stats.idx --out z15.idx
-  ! was made with another choice of --index-stats than plain.idx: make a new index that is like the other one
+  ! was made with another choice of --index-stats than plain.idx: make this index again with the options of the other one
   > make-book en.pgn --leveldb z15a.idx && merge-index plain.idx z15a.idx --out z15.idx
 merge-index full.idx short.idx --out z16.idx
-  ! was made with another --max-ply than full.idx: make a new index that is like the other one
+  ! was made with another --max-ply than full.idx: make this index again with the options of the other one
   > make-book en.pgn --explorer z16a.idx && merge-index full.idx z16a.idx --out z16.idx
 merge-index full.idx mixfull.idx --out z17.idx
-  ! contains games of another variant than full.idx: make a new index that is like the other one
+  ! contains games of another variant than full.idx: make this index again with the options of the other one
   > make-book en.pgn --variant auto --explorer z17a.idx && merge-index z17a.idx mixfull.idx --out z17.idx
 moves --index full.idx --player B
   ! no player's name contains "B"
@@ -793,7 +793,7 @@ moves --index full.idx --speed slow
   ! use ultraBullet, bullet, blitz, rapid, classical or correspondence
   > moves --index full.idx --speed blitz
 make-book tagged.pgn --since 2020.02.31 --min-game 1 --bin w14.bin
-  ! this month has no such day; use a day of the calendar month
+  ! use a day from 1 to 29 for this month
   > make-book tagged.pgn --since 2019.02.28 --min-game 1 --bin w14.bin
 convert s.bin w15.epd --plies 1 --from en.pgn
   ! --from needs a file with a FEN or an EPD on each line
@@ -808,8 +808,32 @@ convert s.bin w18.epd --plies 1 --evals e.evals --eval 3..4
   ! widen the range
   > convert s.bin w18.epd --plies 1 --evals e.evals --eval -4..4
 suite-report once.epd duel.pgn
-  ! give the openings as lines in PGN
+  ! none of 2 games begins in a position of the suite: give games with the position in the tag FEN or with the comment {book}
+  > suite-report once.epd frc2.pgn
+suite-report once.epd duel.pgn
+  ! or give the suite as lines in PGN
   > suite-report mine.pgn duel.pgn
+suite-report mine.pgn en.pgn
+  ! none of 1 game begins with a line of the suite: give the games that were played with this suite
+  > suite-report mine.pgn duel.pgn
+suite-report start.epd duel.pgn --first C
+  ! "C" played no game with an opening of the suite: give another name with --first
+  > suite-report start.epd duel.pgn --first Ann
+suite-report start.epd ones.pgn --drop-one-sided --out left.epd
+  ! all its openings are one-sided: use a larger --min-pairs
+  > suite-report start.epd ones.pgn --drop-one-sided --min-pairs 2 --out left.epd
+show papers/notes.txt
+  ! this is text, not a Polyglot book: choose another file
+  > show s.bin
+filter s.bin --out f1.bin --min-weight 65535
+  ! s.bin: no move is kept with --min-weight 65535, so the new book would be empty: use less strict options
+  > filter s.bin --out f1.bin --min-weight 1
+convert s.obs.db3 f2.bin
+  ! s.obs.db3: no move of this database passes --min-game 3 and has a weight above 0, so the book would be empty: use less strict options
+  > convert s.obs.db3 f2.bin --min-game 1
+convert s.obs.db3 f3.bin --min-game 1 --win-factor 0
+  ! no move of this database has a weight above 0, so the book would be empty: use --uniform, or other factors
+  > convert s.obs.db3 f3.bin --min-game 1 --uniform && convert s.obs.db3 f4.bin --min-game 1 --loss-factor 1
 suite-report start.epd duel.pgn --drop-one-sided --out half.pgn
   ! the output contains positions (EPD), as the suite does: choose a name that ends in .epd
   > suite-report start.epd duel.pgn --drop-one-sided --out half.epd
@@ -820,16 +844,16 @@ suite-report none.epd duel.pgn
   ! this suite contains no lines and no positions: choose another file
   > suite-report start.epd duel.pgn
 make-book frc2.pgn --suite s1.epd --plies 1 --min-game 1
-  ! after a starting position of the suite: start from positions of the games (--from)
+  ! no game contains 1 half-move after the starting position: give other starting positions with --from
   > make-book frc2.pgn --suite s1.epd --plies 1 --min-game 1 --from once.epd
 make-book frc2.pgn --suite s2.epd --plies 2 --min-game 1
-  ! use fewer half-moves, or start from positions of the games (--from)
+  ! use a smaller --plies, or give other starting positions with --from
   > make-book frc2.pgn --suite s2.epd --plies 2 --min-game 1 --from once.epd
 make-book mate.pgn --suite s3.epd --plies 1 --min-game 1 --from last.epd
-  ! start from other positions (--from)
+  ! give other starting positions with --from
   > make-book mate.pgn --suite s3.epd --plies 1 --min-game 1 --from start.epd
 make-book en.pgn --suite s4.epd --plies 1
-  ! the most frequent one occurred in 1: use a smaller --min-game
+  ! the most frequent one in only 1: use a smaller --min-game
   > make-book en.pgn --suite s4.epd --plies 1 --min-game 1
 "#;
 
@@ -935,7 +959,7 @@ make-book classes.counts classes.counts --counts g4.counts --memory 64KiB
   ! use a larger --memory
   > make-book classes.counts classes.counts --counts g4.counts --memory 64MiB
 convert sample.bin g6.epd --plies 40 --limit 5
-  ! use fewer half-moves
+  ! use a smaller --plies
   > convert sample.bin g6.epd --plies 4 --limit 5
 "#;
 

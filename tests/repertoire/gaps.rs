@@ -302,7 +302,7 @@ fn a_source_without_games_is_an_error_that_names_the_filter() {
     ] {
         let error = fails(dir, &format!("{command} --white nakammura"), 1);
         assert!(error.contains("games.pgn"), "{error}");
-        assert!(error.contains("games can be counted: "), "{error}");
+        assert!(error.contains("games can be counted ("), "{error}");
         assert!(error.contains(" filtered by player"), "{error}");
         assert!(
             !error.contains("--from") && !error.contains("--allow-empty"),

@@ -63,7 +63,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
+    /// Replace an existing file of any kind. Without this option, only a file that nobody changed after polybook wrote
+    /// it is replaced
     #[arg(long)]
     force: bool,
 
@@ -72,13 +73,13 @@ pub struct Args {
     reach: f64,
 
     /// Choose only moves that were played in at least N games. A line ends if no move was played that often. The value
-    /// 0 also allows moves that were never played, if they lead to a position of a game [default: grows with the number
-    /// of games: 0 for up to 624, 10 for 67,000, 40 for a million]
+    /// 0 also allows moves that were never played, if they lead to a position that games reached [default: grows with
+    /// the number of games: 0 for up to 624, 10 for 67,000, 40 for a million]
     #[arg(long, value_name = "N")]
     min_game: Option<u64>,
 
-    /// Write no comments (none), comments with the score of own moves and the frequency of the opponent's moves
-    /// (short), or also with numbers of games (full)
+    /// Choose the comments: none writes no comments, short writes the score of your own moves and the frequency of the
+    /// opponent's moves, and full also writes numbers of games
     #[arg(
         long,
         default_value = "full",
@@ -86,7 +87,7 @@ pub struct Args {
     )]
     comments: CommentDetail,
 
-    /// Keep all moves of this repertoire, and add moves only in positions in which it contains none
+    /// Keep all moves of this repertoire, and add moves only in positions in which it contains no move
     #[arg(long, value_name = "REPERTOIRE")]
     keep: Option<PathBuf>,
 
@@ -107,8 +108,8 @@ pub struct Args {
 
 /// The help text of `--player` in this command. Here the option keeps only games in which the player has the color of
 /// the repertoire. In other commands, it keeps all games of the player.
-const PLAYER: &str = "Keep games in which the player with the color of the repertoire has a name that contains NAME. \
-                      If the option is given several times, games that match any of the names are kept";
+const PLAYER: &str = "Keep games in which a player whose name contains NAME has the color of the repertoire. If the \
+                      option is given several times, games that match any of the names are kept";
 
 /// The approximate number of games at the start of a file that [`owner_of`] examines. It reads whole batches of games
 /// until it has examined at least this number.

@@ -64,12 +64,12 @@ pub struct Args {
     #[arg(long, value_name = "REPERTOIRE")]
     black: Option<PathBuf>,
 
-    /// Check only games in which the player with the color of the repertoire has a name that contains NAME; can be
-    /// given several times if the player has several names [default: all games]
+    /// Check only games in which a player whose name contains NAME has the color of the repertoire. If the option is
+    /// given several times, games that match any of the names are checked [default: all games]
     #[arg(long, value_name = "NAME")]
     player: Vec<String>,
 
-    /// Match whole names only, not parts of names
+    /// Match only whole names in --player
     #[arg(long, requires = "player")]
     exact: bool,
 
@@ -80,11 +80,12 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
+    /// Replace an existing file of any kind. Without this option, only a file that nobody changed after polybook wrote
+    /// it is replaced
     #[arg(long, requires = "out")]
     force: bool,
 
-    /// Print the N moves that most often left the repertoire; text output also lists only the first N games [default:
+    /// Print the N moves that most often left the repertoire. Text output also lists only the first N games [default:
     /// 20 in text, all in JSON]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,

@@ -75,17 +75,17 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     min_game: u64,
 
-    /// Add an answer to each of the N gaps that games reach most often, and write the repertoire to --out. A gap after
-    /// which the source has no games gets no answer
+    /// Add an answer to each of the N gaps that games reach most often, and write the extended repertoire to --out. A
+    /// gap after which the source has no games gets no answer
     #[arg(long, value_name = "N", requires = "out", default_value_t = 0)]
     add: usize,
 
-    /// Write the repertoire with the answers of --add to this file: as PGN, or as a book (.bin) if the repertoire is a
-    /// book
+    /// Write the repertoire with the answers of --add to this file. The file is PGN or, if the repertoire is a book,
+    /// also a book (.bin)
     #[arg(long, value_name = "FILE", requires = "add")]
     out: Option<PathBuf>,
 
-    /// Replace any file --out. Without this option, gaps replaces only a book by a book
+    /// Replace an existing file of any kind. Without this option, gaps replaces only a book by a book
     #[arg(long, requires = "out")]
     force: bool,
 
@@ -106,8 +106,8 @@ pub struct Args {
 
 /// The help text of `--player`. Here the option selects only games in which the player has the color of the opponent;
 /// in other commands, it selects all games of the player.
-const PLAYER: &str = "Keep games in which the opponent, the player without the color of the repertoire, has a name that \
-                      contains NAME. If the option is given several times, games that match any of the names are kept";
+const PLAYER: &str = "Keep games of an opponent whose name contains NAME and who has the other color than the repertoire. \
+                      If the option is given several times, games that match any of the names are kept";
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let inputs = [&args.repertoire, &args.against];

@@ -77,11 +77,12 @@ const OWN_MOVE_RULES: [(&str, OwnMoveRule); 3] = [
 /// The options that determine where the lines of a repertoire begin and end, and which moves they contain.
 #[derive(clap::Args, Debug)]
 struct LineArgs {
-    /// End lines after at most N half-moves, with a move of the side of the repertoire [default: where the games end]
+    /// End lines after at most N half-moves. The last move of a line is one of the side of the repertoire [default:
+    /// where the games end]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=Limits::MAX_PLIES as i64))]
     max_ply: Option<u16>,
 
-    /// Start from this position, as a FEN or as moves: "1. e4 c5"
+    /// Start from this position, which is a FEN or moves such as "1. e4 c5"
     #[arg(long, value_name = "POSITION")]
     from: Option<String>,
 
@@ -92,7 +93,8 @@ struct LineArgs {
     #[command(flatten)]
     untagged: UntaggedArg,
 
-    /// Choose moves by score (the lower end of its 99 % Wilson interval), by number of games or by weight [default:
+    /// Choose the moves of the repertoire by their score (score), number of games (games) or weight (weight). The score
+    /// is the lower end of its 99 % Wilson interval, so that a move with few games is not chosen by luck [default:
     /// score; for a book, weight]
     #[arg(long, value_parser = one_of(OWN_MOVE_RULES))]
     by: Option<OwnMoveRule>,

@@ -46,32 +46,33 @@ pub struct Args {
     #[arg(value_name = "GAMES", required = true)]
     games: Vec<PathBuf>,
 
-    /// The reference: a PGN file, an index, counts, an OOBS database or a book. A position is known if the reference
-    /// contains it
+    /// Compare the games with this reference: a PGN file, an index, counts, an OOBS database or a book. A position is
+    /// new if the reference does not contain it
     #[arg(long, aliases = ["index", "leveldb"], value_name = "SOURCE")]
     reference: PathBuf,
 
     /// Compare each game only with games of the reference that are known to be older. A game without a year is compared
-    /// with all games that have a year. A game that has only the date of its event may have been played on that day or
+    /// with all games that have a year. A game that has only the date of its event counts as played on that day or
     /// later
     #[arg(long)]
     earlier: bool,
 
-    /// Show the first move that leads to an unknown position, even if the game later returns to known positions. By
-    /// default, the new move is the last move that leaves the known positions, so that all later positions are unknown
+    /// Show the first move of a game that leads to a new position, even if the game later returns to known positions.
+    /// By default, the last such move is shown, after which all positions of the game are new
     #[arg(long)]
     first: bool,
 
-    /// Read only games of a player whose name contains NAME; can be given several times if the player has several names
+    /// Read only games of a player whose name contains NAME. If the option is given several times, games that match any
+    /// of the names are read
     #[arg(long, value_name = "NAME")]
     player: Vec<String>,
 
-    /// Match whole names only, not parts of names
+    /// Match only whole names in --player
     #[arg(long, requires = "player")]
     exact: bool,
 
-    /// Write a table (text), CSV, or the games with a comment at the new move (pgn) [default: by the ending of --out,
-    /// else text]
+    /// Write a table (text), CSV (csv), or the games with a comment at the new move (pgn) [default: by the ending of
+    /// --out, else text]
     #[arg(
         long,
         value_parser = one_of([("text", NewMovesFormat::Text), ("csv", NewMovesFormat::Csv), ("pgn", NewMovesFormat::Pgn)]),
@@ -87,7 +88,8 @@ pub struct Args {
     )]
     out: PathBuf,
 
-    /// Replace the file --out even if polybook did not write it, or if it was changed after polybook wrote it
+    /// Replace an existing file of any kind. Without this option, only a file that nobody changed after polybook wrote
+    /// it is replaced
     #[arg(long, requires = "out")]
     force: bool,
 

@@ -121,7 +121,7 @@ impl<'a> MergePlan<'a> {
         for index in indexes {
             let other = |what: &str| {
                 let problem = format!(
-                    "this index {what} than {}: make a new index that is like the other one",
+                    "this index {what} than {}: make this index again with the options of the other one",
                     first.path().display()
                 );
                 Error::file(index.path(), problem)

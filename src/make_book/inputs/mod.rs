@@ -120,8 +120,10 @@ impl<'a> Inputs<'a> {
                 Some(CountsDescription { path, by, .. }) => Err(Error::file(
                     path,
                     format!(
-                        "these counts are divided by {by}, but other inputs are divided by {first}: with --by, give \
-                         only classes that all inputs have, or none"
+                        "these counts are {}, but other inputs are {}: give --by with those that all inputs have in \
+                         common, or --by none",
+                        by.division(),
+                        first.division()
                     ),
                 )),
                 None => Ok(first),
@@ -131,8 +133,9 @@ impl<'a> Inputs<'a> {
             Some(CountsDescription { path, by: has, .. }) => Err(Error::file(
                 path,
                 format!(
-                    "these counts are divided by {has}, not by {by}: count the games again with --by {by}, or give \
-                     fewer classes with --by"
+                    "these counts are {}, but --by {by} is given: count the games again with --by {by}, or give \
+                     fewer of speed, rating and month with --by",
+                    has.division()
                 ),
             )),
             None => Ok(by),

@@ -60,10 +60,11 @@ pub(in crate::make_book::sinks) fn plan<'a>(
     Some(Plan::of_counts(path, move || {
         let classed = opened_classed(options, inputs)?;
         if inputs.by != EXPLORER_GROUPING {
-            let by = inputs.by;
             let problem = format!(
-                "an index needs counts that are divided by {EXPLORER_GROUPING}, but these counts are divided by {by}: count the \
-                 games with --by {EXPLORER_GROUPING}"
+                "an index needs counts that are {}, but these counts are {}: count the games with --by \
+                 {EXPLORER_GROUPING}",
+                EXPLORER_GROUPING.division(),
+                inputs.by.division()
             );
             return Err(Error::file(path, problem));
         }

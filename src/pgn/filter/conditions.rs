@@ -22,7 +22,9 @@ pub enum GameFilterError {
         what: &'static str,
     },
     /// The first day is after the last day, so no game could be admitted.
-    #[error("no game can be played since {since} and until {until}: exchange the two dates")]
+    #[error(
+        "the first date, {since}, is later than the last date, {until}: exchange the two dates"
+    )]
     Dates {
         /// The first day.
         since: Date,
@@ -30,7 +32,9 @@ pub enum GameFilterError {
         until: Date,
     },
     /// The lowest rating is above the highest rating, so no game could be admitted.
-    #[error("no rating can be at least {min} and at most {max}: exchange the two ratings")]
+    #[error(
+        "the lowest rating, {min}, is higher than the highest rating, {max}: exchange the two ratings"
+    )]
     Ratings {
         /// The lowest rating.
         min: u32,
@@ -569,9 +573,11 @@ impl FromStr for Date {
             && known == [true, true, false]
             && parse_digits(day.trim().as_bytes()).is_some_and(|day| (1..=31).contains(&day))
         {
-            return Err(malformed(
-                "this month has no such day; use a day of the calendar month",
-            ));
+            return Err(malformed(match date.max_days_in_month() {
+                28 => "use a day from 1 to 28 for this month",
+                29 => "use a day from 1 to 29 for this month",
+                _ => "use a day from 1 to 30 for this month",
+            }));
         }
         if parts.len() > 3 || known[..parts.len()].contains(&false) {
             return Err(malformed(
