@@ -294,6 +294,41 @@ fn merged_headers_contain_the_history_of_each_book() {
     assert!(header.len() < 2048, "{}", header.len());
     assert!(header.contains("\nblack.bin:\nMade by"), "{header}");
     ok(dir, "verify both.bin");
+    // The header keeps room for the line of an edit.
+    ok(dir, "edit -q both.bin --in-place --set e4=1");
+    let header = polybook::book::header::read(dir.join("both.bin")).unwrap();
+    assert!(header.len() < 2048, "{}", header.len());
+    assert!(header.contains("\nEdited by polybook"), "{header}");
+    ok(dir, "verify both.bin");
+}
+
+#[test]
+fn merged_headers_say_how_many_comments_they_leave_out() {
+    let dir = temp();
+    let dir = dir.path();
+    let names: Vec<String> = (0..100).map(|number| format!("{number:03}.bin")).collect();
+    let line = format!("make-book -q {} --bin", sample("famous.pgn").display());
+    ok(dir, &format!("{line} 000.bin"));
+    for name in &names[1..] {
+        fs::copy(dir.join("000.bin"), dir.join(name)).unwrap();
+    }
+    let variants = polybook::book::header::KNOWN_VARIANTS.join(",");
+    ok(dir, &format!("pgheader 001.bin -v {variants}"));
+    ok(
+        dir,
+        &format!("merge-book -q {} --out all.bin", names.join(" ")),
+    );
+    let header = polybook::book::header::read(dir.join("all.bin")).unwrap();
+    assert!(header.len() < 2048, "{}", header.len());
+    let kept = header.matches(".bin:\nMade by polybook").count();
+    let said = format!(
+        "\nComments left out: those of {} books\nChecksum: ",
+        names.len() - kept
+    );
+    assert!(header.contains(&said), "{header}");
+    ok(dir, "edit -q all.bin --in-place --set e4=1");
+    let header = polybook::book::header::read(dir.join("all.bin")).unwrap();
+    assert!(header.contains("\nEdited by polybook"), "{header}");
 }
 
 #[test]

@@ -179,6 +179,52 @@ fn moves_are_set_added_and_removed() {
 }
 
 #[test]
+fn an_edit_says_if_the_header_cannot_mention_it() {
+    let dir = made();
+    let dir = dir.path();
+    for (length, unmarked) in [(1900, false), (2000, true)] {
+        let line = format!(
+            "make-book -q {} --comment {} --bin full.bin",
+            sample("famous.pgn").display(),
+            "x".repeat(length)
+        );
+        ok(dir, &line);
+        let edit = "edit full.bin --out new.bin --set e4=7";
+        let report = ok_json(dir, &format!("{edit} --json -q"));
+        assert_eq!(report["unmarked"], unmarked);
+        let message = "new.bin: the header has no room for the line \"Edited by polybook\": shorten its comment with \
+                       pgheader -c\n";
+        let said = String::from_utf8(run(dir, edit).stderr).unwrap();
+        assert_eq!(said.contains(message), unmarked, "{said}");
+        let header = polybook::book::header::read(dir.join("new.bin")).unwrap();
+        assert_eq!(header.contains("\nEdited by polybook"), !unmarked);
+        assert!(header.contains(&"x".repeat(length)), "{header}");
+    }
+}
+
+#[test]
+fn an_edit_keeps_the_fields_of_later_headers() {
+    let dir = made();
+    let dir = dir.path();
+    let book = fs::read(dir.join("book.bin")).unwrap();
+    let start = book
+        .chunks(16)
+        .position(|record| record[..8] != [0; 8])
+        .unwrap()
+        * 16;
+    for comment in ["", "mine"] {
+        let text = format!("@PG@\n1.1\n3\n1\nnormal\n[field]\n{comment}");
+        let header = polybook::book::header::create_raw(&text);
+        fs::write(dir.join("later.bin"), [&header, &book[start..]].concat()).unwrap();
+        ok(dir, "edit -q later.bin --in-place --set e4=7");
+        let new = polybook::book::header::read(dir.join("later.bin")).unwrap();
+        let text = format!("{}\nEdited by polybook ", text.trim_end());
+        assert!(new.starts_with(&text), "{new}");
+        ok(dir, "verify later.bin");
+    }
+}
+
+#[test]
 fn shares_are_in_percent_of_the_position() {
     let dir = made();
     let dir = dir.path();

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
-    header::{self, split_checksum, with_checksum},
+    header::{self, PORTABLE_LENGTH, split_checksum},
     lines::{PlayableMoves, contains, reached_keys},
     reader::Book,
     records::{Entry, each_move_once, with_format_castling, write_entries},
@@ -50,6 +50,8 @@ pub struct EditSummary {
     /// The number of positions that got their first moves, but to which no line of the new book leads from the starting
     /// position.
     pub unreached: u64,
+    /// Whether the header lacks the line `Edited by polybook`, because it has no room for this line.
+    pub unmarked: bool,
     /// The number of records of the new book, without its header.
     pub entries: u64,
 }
@@ -58,7 +60,7 @@ pub struct EditSummary {
 type Edited = BTreeMap<u64, Vec<Entry>>;
 
 /// Applies changes to a book and writes the changed book to `out`. Also adds the line `Edited by polybook` to the
-/// comment in the header, if the header has room for it.
+/// comment in the header. If the header has no room for the line, sets [`unmarked`](EditSummary::unmarked).
 ///
 /// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place) before
 /// opening the book, so that no other process replaces the file in between.
@@ -105,7 +107,7 @@ pub fn edit_book(
         positions.insert(key, after);
     }
     summary.removed_positions = removed.len() as u64;
-    let header = edited_header(&book)?;
+    let header = edited_header(&book, &mut summary)?;
     let mut writer = BookWriter::begin(&mut out, header.as_deref(), &memory.temp_dir)?;
     let write = |out: &mut dyn Write, path| {
         let without_header = header.is_some();
@@ -255,28 +257,35 @@ impl<S: Source> Source for HidingSource<'_, S> {
 /// version of polybook.
 const EDITED: &str = "Edited by polybook ";
 
+/// The number of bytes that a generated header keeps free for the line which says that the book was edited.
+pub(super) const ROOM_FOR_EDIT: usize = 64;
+
 /// Returns the header text of an edited book. The new text ends with two more lines: one says that the book was edited,
 /// and one contains the checksum. If there is no room for both, the new text has only the checksum line, and only if
-/// the old text had one.
+/// the old text had one. In this case, sets `unmarked` in `summary`.
 ///
 /// Returns `None` if the book keeps its old header. This happens if the old header is missing or malformed, or if it
 /// has neither a checksum nor room for new lines.
-fn edited_header(book: &Book) -> Result<Option<String>> {
-    let Some(old) = book.readable_header()? else {
+fn edited_header(book: &Book, summary: &mut EditSummary) -> Result<Option<String>> {
+    let null = book.null_records()?;
+    let text = null.text().ok().filter(|text| header::parse(text).is_ok());
+    let Some(old) = text else {
         return Ok(None);
     };
-    let (comment, checksum) = split_checksum(&old.comment);
+    let (before, checksum) = split_checksum(old);
     let line = format!("{EDITED}{}", env!("CARGO_PKG_VERSION"));
-    let mut lines: Vec<&str> = comment.lines().collect();
+    let mut lines: Vec<&str> = before.split('\n').collect();
     lines.retain(|line| !line.starts_with(EDITED));
+    // If the comment is empty, its line follows the last variant.
+    lines.pop_if(|last| last.is_empty());
     lines.push(&line);
-    // A header that another program wrote may contain names of variants that polybook does not write. Such a header is
-    // left unchanged.
-    let create = |comment: &str| header::create(&old.variants, &with_checksum(comment)).ok();
-    // The comparison is strict, because a null byte follows the text.
-    let text = create(&lines.join("\n")).filter(|text| text.len() < header::PORTABLE_LENGTH);
-    // If the header has no room for the new line, it still has room for the line with an existing checksum.
-    Ok(text.or_else(|| create(checksum.map(|_| comment)?)))
+    let new = header::with_checksum(&lines.join("\n"));
+    // A null byte follows the text.
+    if new.len() < PORTABLE_LENGTH {
+        return Ok(Some(new));
+    }
+    summary.unmarked = true;
+    Ok(checksum.map(|_| header::with_checksum(before)))
 }
 
 /// Applies the changes of `edit` to `before`, the records of one position of `book`. Returns the new records, sorted by

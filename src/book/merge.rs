@@ -5,6 +5,7 @@ use std::{cmp::Reverse, io::Write, iter::Peekable, path::Path};
 use shakmaty::Color;
 
 use super::{
+    edit::ROOM_FOR_EDIT,
     header::{self, HeaderError, PORTABLE_LENGTH, split_checksum, with_checksum},
     lines::{PlayableMoves, contains, reached_keys},
     maker::{DroppedMoves, LossSummary},
@@ -15,7 +16,7 @@ use super::{
     writer::BookWriter,
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{At, Error, Result, counted},
     evals::MaxLoss,
     position::{BookMove, Variant},
     progress::{FractionalProgress, Meter},
@@ -362,10 +363,21 @@ impl BookMerge<'_> {
     }
 }
 
+/// The maximum number of bytes that the names of the source books take in the header of a merged or filtered book.
+const ROOM_FOR_NAMES: usize = 1400;
+
+/// The number of bytes that the header of a merged book keeps free for the line about comments that are left out.
+const ROOM_FOR_OMISSIONS: usize = 64;
+
+/// The minimum length of a comment that the header of a merged book contains in a shortened form, in bytes.
+const MIN_COMMENT_LENGTH: usize = 40;
+
 /// Creates the header text of a book that was merged or filtered from `books`. The header lists the variants of all
 /// source books. Its comment contains the name of the operation (`Merged` or `Filtered`), the names of the source
 /// books, and `options`, the options of the filter. The comments of the source books follow, shortened if the header
-/// would otherwise be too long for some programs. Error messages name `out`, the path of the new book.
+/// would otherwise be too long for some programs. If there is no room for the comments of some books, the last line
+/// says so. The header keeps room for the line of a later edit. Error messages name `out`, the path of the new
+/// book.
 fn joined_header(books: &[Book], operation: &str, options: &str, out: &Path) -> Result<String> {
     let mut united: Vec<String> = Vec::new();
     for book in books {
@@ -384,19 +396,22 @@ fn joined_header(books: &[Book], operation: &str, options: &str, out: &Path) -> 
         inputs: books.iter().map(name).collect(),
         ..Provenance::default()
     };
-    let mut comment = format!(
-        "{operation} by polybook {} from ",
-        env!("CARGO_PKG_VERSION")
-    );
-    comment += &origin.input_names(1500 - comment.len(), printable);
-    if !options.is_empty() {
-        comment.push_str(&format!("\nOptions: {options}"));
-    }
     let create = |comment: &str| {
         let header = header::create(&united, &with_checksum(comment));
         header.map_err(|source| Error::format(out, source))
     };
-    let mut room = PORTABLE_LENGTH.saturating_sub(create(&comment)?.len() + 1);
+    let longest = PORTABLE_LENGTH - ROOM_FOR_EDIT - ROOM_FOR_OMISSIONS;
+    let options = match options {
+        "" => String::new(),
+        options => format!("\nOptions: {options}"),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let mut comment = format!("{operation} by polybook {version} from ");
+    let room = longest.saturating_sub(create(&comment)?.len() + options.len());
+    comment += &origin.input_names(ROOM_FOR_NAMES.min(room), printable);
+    comment += &options;
+    let mut room = longest.saturating_sub(create(&comment)?.len());
+    let mut left_out = 0;
     for (number, book) in books.iter().enumerate() {
         let Some(header) = book.readable_header()? else {
             continue;
@@ -409,13 +424,18 @@ fn joined_header(books: &[Book], operation: &str, options: &str, out: &Path) -> 
             1 => String::new(),
             _ => format!("\n{}:", printable(&name(book))),
         };
-        let text = format!("{title}\n{own}");
-        let text = shortened(&text, room / (books.len() - number));
-        // Leave out a comment if only its title would fit.
-        if text.len() > title.len() + "\n...".len() {
+        let whole = format!("{title}\n{own}");
+        let text = shortened(&whole, room / (books.len() - number));
+        if text == whole || text.len() >= title.len() + MIN_COMMENT_LENGTH {
             room -= text.len();
             comment.push_str(&text);
+        } else {
+            left_out += 1;
         }
+    }
+    if left_out > 0 {
+        let books = counted(left_out, "book");
+        comment += &format!("\nComments left out: those of {books}");
     }
     create(&comment)
 }

@@ -1,6 +1,9 @@
 //! `polybook edit`: changes single moves and positions of a book.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+};
 
 use polybook::{
     Error,
@@ -146,6 +149,9 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
             counted(summary.unreached, "new position")
         ));
     }
+    if summary.unmarked {
+        text.push_str(&unmarked(&path));
+    }
     let document = json!({
         "path": path,
         "entries": summary.entries,
@@ -155,8 +161,16 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         "inexact": summary.inexact,
         "removed_positions": summary.removed_positions,
         "unreached": summary.unreached,
+        "unmarked": summary.unmarked,
     });
     context.report(&text, args.json, document)
+}
+
+/// Returns a message which says that the header of the edited book at `path` does not mention the edit.
+pub(super) fn unmarked(path: impl Display) -> String {
+    format!(
+        "{path}: the header has no room for the line \"Edited by polybook\": shorten its comment with pgheader -c\n"
+    )
 }
 
 /// Returns all changes that the user requested: first those in options, then those in the file that `--script` names.

@@ -18,6 +18,7 @@ use shakmaty::{Color, variant::VariantPosition};
 use super::{LineArgs, Opener, one_in, refuse_printed, say_contradictions, title_of};
 use crate::cli::{
     Context, counted,
+    edit::unmarked,
     filters::GameFilterArgs,
     input::check_output,
     position,
@@ -234,7 +235,11 @@ fn write(
     let (added, memory) = (&found.added, &opener.memory);
     opener.context.show_progress("writing", |meter| {
         if out.format() == RepertoireFormat::Book {
-            return add_to_book(repertoire, added, out, memory, meter).map(drop);
+            let summary = add_to_book(repertoire, added, out, memory, meter)?;
+            if let Some(path) = args.out.as_ref().filter(|_| summary.unmarked) {
+                opener.context.say(&unmarked(path.display()));
+            }
+            return Ok(());
         }
         if let Some(pgn) = repertoire.pgn() {
             let reading = StreamOptions {
