@@ -54,26 +54,31 @@ enum Share {
     Unsent,
     /// Large responses that wait until other responses have been sent.
     Waiting,
+    /// Bytes of forms that have been received and not answered yet.
+    Forms,
 }
 
 /// The limits of all resources, in the order of the variants of [`Share`].
-type ClientLimits = [usize; 6];
+type ClientLimits = [usize; 7];
 
 /// The limits for all clients of the server together, in the order of the variants of [`Share`]. They allow 4096
 /// connections, 256 requests, 64 requests for the PGN text of games, 4 requests for books, 64 MiB of unsent responses,
-/// and 8 waiting responses.
-const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8];
+/// 8 waiting responses, and 16 MiB of forms.
+const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8, 16 << 20];
 /// The limits for all clients with the same IP address, in the order of the variants of [`Share`]. They allow 256
-/// connections, 32 requests, 2 requests for the PGN text of games, 2 requests for books, 16 MiB of unsent responses,
-/// and any number of waiting responses.
-const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, Semaphore::MAX_PERMITS];
+/// connections, 32 requests, 2 requests for the PGN text of games, 2 requests for books and 16 MiB of unsent
+/// responses. The number of requests also limits the forms.
+const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, UNLIMITED, UNLIMITED];
+
+/// The limit of a resource that is not limited.
+const UNLIMITED: usize = Semaphore::MAX_PERMITS;
 
 /// The limits for one IP address if the server listens only on the local machine. All clients then have the same
 /// address, so nothing is limited.
-const OF_THIS_MACHINE: ClientLimits = [Semaphore::MAX_PERMITS; 6];
+const OF_THIS_MACHINE: ClientLimits = [UNLIMITED; 7];
 
 /// One semaphore for each [`Share`]. The semaphores enforce the limits of the whole server or of one address.
-struct Capacity([Arc<Semaphore>; 6]);
+struct Capacity([Arc<Semaphore>; 7]);
 
 impl Capacity {
     fn new(limits: ClientLimits) -> Arc<Capacity> {
@@ -265,6 +270,20 @@ impl Client {
         };
         let own = permit(&self.share).map_err(too_many)?;
         Ok((own, permit(&self.server).map_err(too_many)?))
+    }
+
+    /// Acquires the semaphore permits that are needed to store `bytes` bytes of a form. Does not wait for them, because
+    /// forms that are incomplete hold permits too.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the forms of all clients together contain too many bytes.
+    pub(super) fn form_permits(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let permits = self.server.of(Share::Forms).try_acquire_many_owned(bytes);
+        permits.map_err(|_| {
+            Refusal::unavailable("the server is receiving too many forms at once: try again later")
+        })
     }
 
     /// Acquires the semaphore permits that are needed to send `content`, if it is large, and attaches them to

@@ -1,15 +1,18 @@
 //! Forms in the bodies of requests, for parameters that are too long for the address of a request.
 
-use std::time::Duration;
+use std::{future::poll_fn, pin::Pin, time::Duration};
 
 use axum::{
-    body::{Body, Bytes},
-    extract::{DefaultBodyLimit, FromRequest, Request},
+    body::{Body, HttpBody},
+    extract::Request,
     http::{HeaderMap, Method, StatusCode, header},
 };
-use tokio::time::timeout;
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
-use super::refusal::Refusal;
+use super::{client::Client, refusal::Refusal};
+
+/// The paths of the routes that accept a form. Other routes refuse the method `POST`, so their forms are not received.
+const FORM_ROUTES: [&str; 4] = ["/gaps", "/prepare", "/repertoire", "/repertoire.pgn"];
 
 /// The media type of forms.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -22,45 +25,76 @@ const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The form in the body of a request, or the reason why it could not be received.
 #[derive(Clone)]
-struct ReceivedForm(Result<Bytes, Refusal>);
+struct ReceivedForm(Result<Vec<u8>, Refusal>);
 
 /// The parameters in the address and in the form of a request, as one query string. It is attached to the request as an
 /// extension, because it may be too long for the type [`Uri`](axum::http::Uri).
 #[derive(Clone)]
 struct WholeQuery(String);
 
-/// Receives the form in the body of a `POST` request, and adds it as an extension, which [`form_as_query`] reads.
-/// Returns a request without a form unchanged.
-pub(super) async fn receive_form(request: Request) -> Request {
-    if request.method() != Method::POST || !is_form(request.headers()) {
-        return request;
+/// Receives the form in the body of a `POST` request, and adds it as an extension, which [`form_as_query`] reads. Also
+/// returns the semaphore permits for the bytes of the form, which the caller must hold as long as the request. Returns a
+/// request without a form unchanged.
+pub(super) async fn receive_form(
+    request: Request,
+    client: &Client,
+) -> (Request, Option<OwnedSemaphorePermit>) {
+    let has_form = request.method() == Method::POST
+        && FORM_ROUTES.contains(&request.uri().path())
+        && is_form(request.headers());
+    if !has_form {
+        return (request, None);
     }
     let (mut parts, body) = request.into_parts();
-    parts.extensions.insert(ReceivedForm(receive(body).await));
-    Request::from_parts(parts, Body::empty())
+    let received = timeout(FORM_TIMEOUT, receive(body, client)).await;
+    let received = received.unwrap_or_else(|_| {
+        let text = "the form is incomplete: send it within ten seconds";
+        Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text))
+    });
+    let (form, permits) = match received {
+        Ok((form, permits)) => (Ok(form), permits),
+        Err(refusal) => (Err(refusal), None),
+    };
+    parts.extensions.insert(ReceivedForm(form));
+    (Request::from_parts(parts, Body::empty()), permits)
 }
 
-/// Receives the whole body of a request.
+/// Receives the whole body of a request. Acquires a semaphore permit of the server for each byte when it arrives, so
+/// that forms which arrive slowly hold few permits.
 ///
 /// # Errors
 ///
-/// Returns an error response if the body exceeds [`MAX_FORM`], if it is not complete after [`FORM_TIMEOUT`], or if the
+/// Returns an error response if the body exceeds [`MAX_FORM`], if the forms of all clients together are too large, or if the
 /// connection breaks.
-async fn receive(body: Body) -> Result<Bytes, Refusal> {
-    let mut request = Request::new(body);
-    DefaultBodyLimit::max(MAX_FORM).apply(&mut request);
-    let received = timeout(FORM_TIMEOUT, Bytes::from_request(request, &())).await;
-    let received = received.map_err(|_| {
-        let text = "the form is incomplete: send it within ten seconds";
-        Refusal::new(StatusCode::REQUEST_TIMEOUT, text)
-    })?;
-    received.map_err(|err| match err.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
+async fn receive(
+    mut body: Body,
+    client: &Client,
+) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Refusal> {
+    let check_length = |length: u64| match length > MAX_FORM as u64 {
+        true => {
             let text = format!("the form is too long: send at most {} KiB", MAX_FORM >> 10);
-            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+            Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text))
         }
-        _ => Refusal::bad(format!("the form cannot be received: {}", err.body_text())),
-    })
+        false => Ok(()),
+    };
+    check_length(body.size_hint().lower())?;
+    let mut form = Vec::new();
+    let mut permits: Option<OwnedSemaphorePermit> = None;
+    while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let frame =
+            frame.map_err(|err| Refusal::bad(format!("the form cannot be received: {err}")))?;
+        let Ok(bytes) = frame.into_data() else {
+            continue;
+        };
+        check_length((form.len() + bytes.len()) as u64)?;
+        let more = client.form_permits(bytes.len())?;
+        match &mut permits {
+            Some(permits) => permits.merge(more),
+            None => permits = Some(more),
+        }
+        form.extend_from_slice(&bytes);
+    }
+    Ok((form, permits))
 }
 
 /// Converts a `POST` request to the equivalent `GET` request, whose [query string](query_of) consists of the parameters
@@ -103,17 +137,19 @@ fn is_form(headers: &HeaderMap) -> bool {
 pub(super) mod tests {
     use std::{
         io,
-        pin::Pin,
         task::{Context, Poll},
     };
 
-    use axum::body::HttpBody;
+    use axum::body::Bytes;
     use hyper::body::Frame;
 
     use super::*;
 
-    /// A request body that fails with a connection error if `is_broken` is `true`, and otherwise never arrives.
+    /// A request body whose last bytes never arrive.
     struct IncompleteBody {
+        /// The number of bytes that arrive at once.
+        bytes: usize,
+        /// Whether the connection breaks after these bytes.
         is_broken: bool,
     }
 
@@ -122,34 +158,26 @@ pub(super) mod tests {
         type Error = io::Error;
 
         fn poll_frame(
-            self: Pin<&mut Self>,
+            mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
         ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-            match self.is_broken {
-                true => Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into()))),
-                false => Poll::Pending,
+            match std::mem::take(&mut self.bytes) {
+                0 if self.is_broken => {
+                    Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into())))
+                }
+                0 => Poll::Pending,
+                bytes => Poll::Ready(Some(Ok(Frame::data(vec![b'x'; bytes].into())))),
             }
         }
     }
 
-    /// Returns a request whose form does not arrive completely, because its body is [incomplete](IncompleteBody).
-    pub(in super::super) fn unfinished(is_broken: bool) -> Request {
-        Request::post("/")
+    /// Returns a request to a route that accepts forms. Only the first `bytes` bytes of its form arrive. Then the
+    /// connection breaks if `is_broken` is `true`.
+    pub(in super::super) fn unfinished(bytes: usize, is_broken: bool) -> Request {
+        let body = IncompleteBody { bytes, is_broken };
+        Request::post(FORM_ROUTES[0])
             .header(header::CONTENT_TYPE, FORM)
-            .body(Body::new(IncompleteBody { is_broken }))
+            .body(Body::new(body))
             .unwrap()
-    }
-
-    #[test]
-    fn a_broken_connection_is_not_called_a_long_form() {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_all().build().unwrap();
-        let refusal = runtime.block_on(async {
-            let received = receive_form(unfinished(true)).await;
-            form_as_query(received).unwrap_err()
-        });
-        let text = format!("{refusal:?}");
-        assert!(text.contains("\"the form cannot be received: "), "{text}");
-        assert_eq!(refusal.status(), 400);
     }
 }

@@ -219,8 +219,9 @@ impl Site {
     async fn checked(self, request: Request<Body>, client: Client) -> Result<Response, Refusal> {
         self.guard.check(&request)?;
         let _own = client.address_permit().await?;
-        // Requests whose forms arrive slowly hold only the permits of their address, so they do not block other clients.
-        let mut request = receive_form(request).await;
+        // Requests whose forms arrive slowly hold only the permits of their address and of the bytes that have arrived,
+        // so they do not block other clients.
+        let (mut request, _form) = receive_form(request, &client).await;
         let _permit = client.server_permit().await?;
         request.extensions_mut().insert(client);
         let Ok(response) = TowerToHyperService::new(self.routes).call(request).await;
@@ -234,12 +235,15 @@ impl Site {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::Future, pin::Pin};
+    use std::{future::Future, net::IpAddr, pin::Pin};
 
     use axum::routing::get;
 
     use super::{
-        super::{form::tests::unfinished, guard::Hosts},
+        super::{
+            form::{form_as_query, tests::unfinished},
+            guard::Hosts,
+        },
         *,
     };
 
@@ -254,9 +258,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn forms_that_do_not_arrive_do_not_block_other_clients() {
-        let site = Site {
+    /// Returns a site with a route that accepts forms and a route that does not.
+    fn site() -> Site {
+        let posted = async |request| form_as_query(request).map(|_| "answer");
+        Site {
             guard: Guard {
                 hosts: Hosts {
                     listening: [127, 0, 0, 1].into(),
@@ -264,37 +269,120 @@ mod tests {
                 },
                 origins: Vec::new(),
             },
-            routes: Router::new().route("/", get(async || "answer").post(async || "answer")),
+            routes: Router::new()
+                .route("/gaps", get(async || "answer").post(posted))
+                .route("/facets", get(async || "answer")),
             log: None,
-        };
-        let answer = |mut request: Request<Body>, client: &Client| {
-            let host = "localhost".parse().unwrap();
-            request.headers_mut().insert(header::HOST, host);
-            Box::pin(site.clone().checked(request, client.clone()))
-        };
+        }
+    }
+
+    /// Returns the future that answers a request of `client`.
+    fn answer(
+        mut request: Request<Body>,
+        client: &Client,
+    ) -> Pin<Box<impl Future<Output = Result<Response, Refusal>> + use<>>> {
+        let host = "localhost".parse().unwrap();
+        request.headers_mut().insert(header::HOST, host);
+        Box::pin(site().checked(request, client.clone()))
+    }
+
+    fn get_request() -> Request<Body> {
+        Request::get("/gaps").body(Body::empty()).unwrap()
+    }
+
+    /// Runs `test` with a connection of each of `count` clients, which have different addresses. `listening` is the
+    /// address of the server.
+    fn with_clients(listening: IpAddr, count: u8, test: impl AsyncFnOnce(Vec<Client>)) {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut clients = Clients::new([0, 0, 0, 0].into());
+            let mut clients = Clients::new(listening);
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let (mut entered, mut waiting) = (Vec::new(), Vec::new());
-            for address in 0..9 {
+            let mut entered = Vec::new();
+            for address in 0..count {
                 let stream = TcpStream::connect(listener.local_addr().unwrap());
                 let (stream, permit) = (stream.await.unwrap(), clients.connection_permit().await);
                 entered.extend(clients.enter(permit, stream, [10, 0, 0, address].into()));
             }
-            for (client, _) in &entered[..8] {
+            let clients = entered.iter().map(|(client, _)| client.clone());
+            test(clients.collect()).await;
+        });
+    }
+
+    #[test]
+    fn forms_that_do_not_arrive_do_not_block_other_clients() {
+        with_clients([0, 0, 0, 0].into(), 9, async |clients| {
+            let mut waiting = Vec::new();
+            for client in &clients[..8] {
                 for _ in 0..32 {
-                    let mut request = answer(unfinished(false), client);
+                    let mut request = answer(unfinished(100, false), client);
                     assert!(immediate(request.as_mut()).await.is_none());
                     waiting.push(request);
                 }
             }
-            let get = || Request::get("/").body(Body::empty()).unwrap();
             // Requests with unfinished forms count toward the limit of their address.
-            let of_address = immediate(answer(get(), &entered[0].0).as_mut()).await;
+            let of_address = immediate(answer(get_request(), &clients[0]).as_mut()).await;
             assert!(of_address.is_none());
-            let other = immediate(answer(get(), &entered[8].0).as_mut()).await;
+            let other = immediate(answer(get_request(), &clients[8]).as_mut()).await;
             assert_eq!(other.unwrap().unwrap().status(), StatusCode::OK);
+        });
+    }
+
+    #[test]
+    fn forms_of_all_clients_together_are_limited() {
+        with_clients([127, 0, 0, 1].into(), 1, async |clients| {
+            let client = &clients[0];
+            let mut waiting = Vec::new();
+            let refusal = loop {
+                let mut request = answer(unfinished(48 << 10, false), client);
+                match immediate(request.as_mut()).await {
+                    None => waiting.push(request),
+                    Some(answered) => break answered,
+                }
+                assert!(waiting.len() <= (16 << 20) / (48 << 10));
+            };
+            assert_eq!(refusal.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+            // Requests without a form, and forms that are still empty, need no permits.
+            let get = immediate(answer(get_request(), client).as_mut()).await;
+            assert_eq!(get.unwrap().unwrap().status(), StatusCode::OK);
+            let mut empty = answer(unfinished(0, false), client);
+            assert!(immediate(empty.as_mut()).await.is_none());
+            drop(waiting.pop());
+            let mut request = answer(unfinished(48 << 10, false), client);
+            assert!(immediate(request.as_mut()).await.is_none());
+        });
+    }
+
+    #[test]
+    fn a_broken_connection_is_not_called_a_long_form() {
+        with_clients([127, 0, 0, 1].into(), 1, async |clients| {
+            for bytes in [0, 100] {
+                let answered =
+                    immediate(answer(unfinished(bytes, true), &clients[0]).as_mut()).await;
+                let response = answered.unwrap().unwrap();
+                assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+                let text = axum::body::to_bytes(response.into_body(), 1000)
+                    .await
+                    .unwrap();
+                assert!(
+                    text.starts_with(b"the form cannot be received: "),
+                    "{text:?}"
+                );
+            }
+        });
+    }
+
+    #[test]
+    fn forms_are_received_only_where_they_are_accepted() {
+        with_clients([127, 0, 0, 1].into(), 1, async |clients| {
+            let mut request = unfinished(100, false);
+            *request.uri_mut() = "/facets".parse().unwrap();
+            let answered = immediate(answer(request, &clients[0]).as_mut()).await;
+            let status = answered.unwrap().unwrap().status();
+            assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
+            let too_long =
+                immediate(answer(unfinished((48 << 10) + 1, false), &clients[0]).as_mut()).await;
+            let status = too_long.unwrap().unwrap().status();
+            assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
         });
     }
 }
