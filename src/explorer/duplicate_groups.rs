@@ -13,11 +13,19 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::open_index::OpenIndex;
-use crate::{error::Result, index::store::ListKey, pgn::folded, position::Variant};
+use crate::{
+    error::{Error, Result},
+    index::store::ListKey,
+    pgn::folded,
+    position::Variant,
+};
 
 /// The approximate number of games that one pass of [`DuplicateGroups::find`] compares. It limits the memory that a
 /// pass takes to about 16 MiB.
 const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 20 };
+
+/// The number of games after which the search for duplicates checks whether to continue.
+const GAMES_PER_CHECK: u64 = if cfg!(test) { 2 } else { 1 << 20 };
 
 /// The groups of duplicate games in all indexes of an explorer. Games are identified by their numbers, which are
 /// consecutive over all indexes.
@@ -38,14 +46,24 @@ impl DuplicateGroups {
     /// Finds the duplicate games in `sources`, the indexes of an explorer.
     ///
     /// Needs little memory, because it makes several passes over the games. Duplicates have equal hashes, so pass `i`
-    /// of `n` compares only the games whose hash modulo `n` is `i`.
+    /// of `n` compares only the games whose hash modulo `n` is `i`. `should_continue` is called repeatedly, and returns
+    /// `false` to cancel the search.
     ///
     /// # Errors
     ///
-    /// Returns an error if the names of an index cannot be read.
-    pub(super) fn find(sources: &[OpenIndex]) -> Result<DuplicateGroups> {
+    /// Returns an error if the names of an index cannot be read. Returns [`Error::Interrupted`] if `should_continue`
+    /// returns `false`.
+    pub(super) fn find(
+        sources: &[OpenIndex],
+        should_continue: &dyn Fn() -> bool,
+    ) -> Result<DuplicateGroups> {
+        let check = || match should_continue() {
+            true => Ok(()),
+            false => Err(Error::Interrupted),
+        };
         let mut groups = DuplicateGroups::default();
         for source in sources.iter().filter(|source| source.games() > 0) {
+            check()?;
             groups.name_hashes.insert(source.first, hash_names(source)?);
         }
         let games: u64 = sources.iter().map(OpenIndex::games).sum();
@@ -54,11 +72,15 @@ impl DuplicateGroups {
         for pass in 0..passes {
             let mut keyed_games = Vec::new();
             for source in sources {
-                let of_source = (0..source.games()).into_par_iter().filter_map(|id| {
+                let keyed = |id| {
                     let key = groups.key(source, id as u32)?;
                     (key % passes == pass).then_some((key, source.first + id))
-                });
-                keyed_games.par_extend(of_source);
+                };
+                for first in (0..source.games()).step_by(GAMES_PER_CHECK as usize) {
+                    check()?;
+                    let ids = first..source.games().min(first + GAMES_PER_CHECK);
+                    keyed_games.par_extend(ids.into_par_iter().filter_map(keyed));
+                }
             }
             // Sorts by key, then by number: each group is a run of equal keys with ascending numbers.
             keyed_games.par_sort_unstable();

@@ -600,6 +600,24 @@ impl Explorer {
         self.suggestions.warm_up(&self.sources.indexes)
     }
 
+    /// Finds the duplicate games in advance, so that queries that count each game once
+    /// ([`Filters::fold_duplicates`]) need not search for them. The explorer searches only once.
+    ///
+    /// `should_continue` is called repeatedly during the search, and must return `true` to continue.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged. Returns [`Error::Interrupted`] if `should_continue` returns `false`.
+    pub fn find_duplicates_while(&self, should_continue: &dyn Fn() -> bool) -> Result<()> {
+        task::caught(|| self.sources.duplicates_while(should_continue).map(drop))
+    }
+
+    /// Returns `true` if the duplicate games have been found.
+    #[cfg(feature = "serve")]
+    pub(crate) fn knows_duplicates(&self) -> bool {
+        self.sources.knows_duplicates()
+    }
+
     /// Looks for a reason why no game passes the filters: a filter by player, opponent or event that matches no game.
     /// Such a filter may contain several names. If none of them occurs in a game, returns the first name of the filter,
     /// with similar names that occur in games. Otherwise, returns `None`.

@@ -145,11 +145,28 @@ impl Sources {
     /// Returns the groups of duplicate games. The first call finds them, which takes time; later calls return the same
     /// groups.
     pub(super) fn duplicates(&self) -> Result<&DuplicateGroups> {
+        self.duplicates_while(&|| true)
+    }
+
+    /// Returns the groups of duplicate games like [`duplicates`](Sources::duplicates), but the search can be cancelled.
+    /// Implements [`Explorer::find_duplicates_while`](super::Explorer::find_duplicates_while).
+    pub(super) fn duplicates_while(
+        &self,
+        should_continue: &dyn Fn() -> bool,
+    ) -> Result<&DuplicateGroups> {
         if let Some(duplicates) = self.duplicates.get() {
             return Ok(duplicates);
         }
-        let duplicates = DuplicateGroups::find(&self.indexes)?;
+        // Several threads may search at the same time. Waiting for another search could block forever: a thread of
+        // rayon may be in the middle of it, and after a fork, the thread that searches does not exist.
+        let duplicates = DuplicateGroups::find(&self.indexes, should_continue)?;
         Ok(self.duplicates.get_or_init(|| duplicates))
+    }
+
+    /// Returns `true` if the groups of duplicate games have been found.
+    #[cfg(feature = "serve")]
+    pub(super) fn knows_duplicates(&self) -> bool {
+        self.duplicates.get().is_some()
     }
 
     /// Checks that the selected sources exist and can apply the filters.

@@ -428,3 +428,33 @@ fn games_of_several_players_are_counted_like_those_of_each() {
         assert_eq!(each.collect::<Vec<_>>(), expected, "{once} {opponents:?}");
     }
 }
+
+#[test]
+fn the_search_for_duplicates_can_be_cancelled_at_any_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("games.idx");
+    let run = MakeBook::new([
+        Input::file("data/famous.pgn"),
+        Input::file("data/famous.pgn"),
+    ]);
+    run.explorer(&path).run().unwrap();
+    let explorer = Explorer::open([("games".to_owned(), path)]).unwrap();
+    let calls = Cell::new(0);
+    let mut most = 0;
+    // Each search ends one check later than the one before.
+    while let Err(err) = explorer.find_duplicates_while(&|| {
+        calls.set(calls.get() + 1);
+        calls.get() <= most
+    }) {
+        assert!(matches!(err, Error::Interrupted), "{err}");
+        assert_eq!(calls.replace(0), most + 1);
+        most += 1;
+    }
+    assert!(most > explorer.game_count() as usize / 2, "{most}");
+    let filters = Filters {
+        fold_duplicates: true,
+        ..Filters::default()
+    };
+    let all: u64 = explorer.variants(&filters).unwrap().unwrap().values().sum();
+    assert_eq!(2 * all, explorer.game_count());
+}

@@ -131,6 +131,8 @@ async fn answer_product(
             "the server makes a {what} only for a GET request: send GET instead of HEAD"
         )));
     }
+    let key = CacheKey::of(&request);
+    app.find_duplicates(&client, &key).await?;
     let _permits = client.book_permits()?;
     let permit = Arc::clone(&app.makers.permits).acquire_owned();
     let another = || {
@@ -142,11 +144,7 @@ async fn answer_product(
     let permit = while_wanted(&client, MAKING, permit, another).await?;
     let permit = permit.map_err(|_| Refusal::unavailable("the server is shutting down"))?;
     let stop = StopAtEnd::default();
-    let (key, state, flag) = (
-        CacheKey::of(&request),
-        Arc::clone(&app),
-        Arc::clone(&stop.0),
-    );
+    let (state, flag) = (Arc::clone(&app), Arc::clone(&stop.0));
     let work = move || make(&state, &key, &flag);
     let content = app.makers.content_with(permit, &client, work);
     let too_long = || {

@@ -269,6 +269,7 @@ async fn answered(
     let content = match app.cache.get(&key) {
         Some(content) => client.to_be_sent(content).await?,
         None => {
+            app.find_duplicates(&client, &key).await?;
             let stop = StopAtEnd::default();
             let (state, flag) = (Arc::clone(&app), Arc::clone(&stop.0));
             let work = move || answer(&state, &key, &flag);
@@ -300,8 +301,9 @@ async fn of_texts(
     + Send
     + 'static,
 ) -> Result<Response, Refusal> {
-    let _permits = client.text_permits().await?;
     let (key, state) = (CacheKey::of(&request), Arc::clone(&app));
+    app.find_duplicates(&client, &key).await?;
+    let _permits = client.text_permits().await?;
     let reader = client.clone();
     let work = move || {
         let begun = Instant::now();

@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use super::{
     BookFile, Parameters, Refusal, Request, Route, ServedRepertoire,
     board::{Board, Moves},
-    client::{Client, in_time},
+    client::{Client, in_time, while_connected},
     content::{CacheKey, Content, JSON, PGN, ResponseCache, etag_of, response_cache},
     hash, request,
 };
@@ -132,6 +132,10 @@ pub(super) struct AppState {
     pub(super) readers: Workers,
     /// The thread that makes books, one at a time.
     pub(super) makers: Workers,
+    /// The permit for searching for duplicate games, which only one thread does at a time.
+    duplicate_search: Arc<Semaphore>,
+    /// A value that each request clones while it waits for the duplicate games.
+    duplicates_wanted: Arc<()>,
     /// The book or repertoire whose size was requested last. It is kept because a request for the file itself usually
     /// follows.
     last_content: Mutex<Option<(ContentIdentity, Content)>>,
@@ -198,11 +202,8 @@ fn reads_few_sums(parameters: &Parameters, years: Option<[u16; 2]>) -> bool {
     !has("history") && !has("transpositions") && !(many_years && (has("since") || has("until")))
 }
 
-/// Calls `work`, which creates a response. If `work` panics, returns an error response, so that only this request
-/// fails.
-pub(super) fn catch_panics(
-    work: impl FnOnce() -> Result<Content, Refusal>,
-) -> Result<Content, Refusal> {
+/// Calls `work` for a request. If `work` panics, returns an error response, so that only this request fails.
+pub(super) fn catch_panics<T>(work: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
     task::caught(|| Ok(work())).unwrap_or_else(|err| Err(err.into()))
 }
 
@@ -252,6 +253,22 @@ impl Workers {
         client: &Client,
         work: impl FnOnce() -> Result<Content, Refusal> + Send + 'static,
     ) -> Result<Content, Refusal> {
+        let content = self.run(permit, client, work).await?;
+        client.to_be_sent(content).await
+    }
+
+    /// Calls `work` on a worker thread, and returns its result. `permit` is a semaphore permit of this pool, which is
+    /// held until `work` has ended.
+    ///
+    /// # Errors
+    ///
+    /// Fails for the same reasons as [`content_with`](Workers::content_with).
+    async fn run<T: Send + 'static>(
+        &self,
+        permit: OwnedSemaphorePermit,
+        client: &Client,
+        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
         if client.is_gone() {
             return Err(Refusal::unavailable("the client is gone"));
         }
@@ -270,7 +287,7 @@ impl Workers {
         let (made, permit) = receiver.await.map_err(|_| ended())?;
         // Free the thread for other requests while a large response waits to be sent.
         drop(permit);
-        client.to_be_sent(made?).await
+        made
     }
 }
 
@@ -322,6 +339,8 @@ impl AppState {
             counters: Workers::start(threads)?,
             readers: Workers::start(READER_THREADS)?,
             makers: Workers::start(1)?,
+            duplicate_search: Arc::new(Semaphore::new(1)),
+            duplicates_wanted: Arc::default(),
             last_content: Mutex::default(),
             book_games,
             names,
@@ -457,6 +476,46 @@ impl AppState {
         let books = books.map(|book| book.moves(&request.query.line));
         let books: Vec<_> = books.collect::<Result<_>>()?;
         Content::json(&BTreeMap::from([("books", books)]))
+    }
+
+    /// Finds the duplicate games, if the answer to the request `key` needs them and no request has found them before. A
+    /// single thread searches, and other requests wait for it without a thread. The search continues as long as the
+    /// client of a waiting request is connected.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the client has disconnected, or if an index is damaged.
+    pub(super) async fn find_duplicates(
+        self: &Arc<AppState>,
+        client: &Client,
+        key: &CacheKey,
+    ) -> Result<(), Refusal> {
+        let needs = request::needs_duplicates(&key.path, &key.query);
+        if !needs || self.explorer.knows_duplicates() {
+            return Ok(());
+        }
+        let _wanted = Arc::clone(&self.duplicates_wanted);
+        let permit = Arc::clone(&self.duplicate_search).acquire_owned();
+        let permit = while_connected(client, permit).await?;
+        if self.explorer.knows_duplicates() {
+            return Ok(());
+        }
+        let state = Arc::clone(self);
+        let search = move || {
+            let _permit = permit;
+            let are_wanted = || state.duplicates_are_wanted();
+            Ok(state.explorer.find_duplicates_while(&are_wanted)?)
+        };
+        let found = async {
+            let thread = in_time(Arc::clone(&self.counters.permits).acquire_owned()).await?;
+            self.counters.run(thread, client, search).await
+        };
+        while_connected(client, found).await?
+    }
+
+    /// Returns `true` if a request waits for the duplicate games.
+    fn duplicates_are_wanted(&self) -> bool {
+        Arc::strong_count(&self.duplicates_wanted) > 1
     }
 
     /// Answers `/about`: returns a description of the server's games, books and repertoires, as JSON. `key` describes
@@ -624,19 +683,68 @@ impl AppState {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::client::Clients, *};
     use crate::{MakeBook, pgn::Input};
 
-    #[test]
-    fn names_are_searched_only_if_there_are_no_games_and_only_until_the_client_goes() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("games.idx");
+    /// Creates the state of a server with one worker thread, whose explorer has the index of the famous games.
+    fn app(dir: &Path) -> AppState {
+        let path = dir.join("games.idx");
         let run = MakeBook::new([Input::file("data/famous.pgn")]);
         run.explorer(&path).run().unwrap();
         let explorer = Explorer::open([("games".to_owned(), path)]).unwrap();
         let (_sender, names) = watch::channel(());
         let of_server = (Vec::new(), Vec::new(), None, Vec::new());
-        let app = AppState::new(explorer, of_server, 1, 0, names).unwrap();
+        AppState::new(explorer, of_server, 1, 0, names).unwrap()
+    }
+
+    #[test]
+    fn one_thread_searches_for_duplicates_as_long_as_a_request_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let app = Arc::new(app(dir.path()));
+        let key = |path: &str, query: &str| CacheKey {
+            path: path.to_owned(),
+            query: query.to_owned(),
+            accept: String::new(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap());
+            let mut clients = Clients::new([127, 0, 0, 1].into());
+            let (stream, permit) = (stream.await.unwrap(), clients.connection_permit().await);
+            let client = clients.enter(permit, stream, [127, 0, 0, 1].into());
+            let (client, _stream) = client.unwrap();
+            let (_accepted, _) = listener.accept().await.unwrap();
+            for other in [key("/lichess", ""), key("/book.bin", "duplicates=once")] {
+                app.find_duplicates(&client, &other).await.unwrap();
+                assert!(!app.explorer.knows_duplicates());
+            }
+            let searching = Arc::clone(&app.duplicate_search).try_acquire_owned();
+            let (prepare, facets) = (key("/prepare", ""), key("/facets", "duplicates=once"));
+            let mut first = Box::pin(app.find_duplicates(&client, &prepare));
+            let mut second = Box::pin(app.find_duplicates(&client, &facets));
+            assert!(!app.duplicates_are_wanted());
+            for waiting in [&mut first, &mut second] {
+                let soon = std::time::Duration::from_millis(1);
+                assert!(tokio::time::timeout(soon, waiting).await.is_err());
+            }
+            assert!(app.duplicates_are_wanted());
+            // The worker thread is free for other requests.
+            assert_eq!(app.counters.permits.available_permits(), 1);
+            drop(first);
+            assert!(app.duplicates_are_wanted());
+            drop(searching);
+            second.await.unwrap();
+            assert!(app.explorer.knows_duplicates());
+            assert!(!app.duplicates_are_wanted());
+        });
+    }
+
+    #[test]
+    fn names_are_searched_only_if_there_are_no_games_and_only_until_the_client_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let app = app(dir.path());
         let filters = Filters {
             players: vec!["Morfy, Paul".to_owned()],
             ..Filters::default()
