@@ -2,7 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use polybook::{
@@ -25,7 +28,7 @@ use crate::{
     errors::value_error,
     options::{Options, unexpected},
     position::{Given, from_argument},
-    threads::{detached, pool},
+    threads::{detached, pool, watched},
 };
 
 /// Indexes that are open together and answer queries about positions.
@@ -66,8 +69,7 @@ impl Explorer {
         let mut options = Options::new(py, options)?;
         let query = self.query(position, &mut options)?;
         options.finish("answer")?;
-        let pool = pool()?;
-        let answer = detached(py, || pool.install(|| self.explorer.answer(&query)))?;
+        let answer = self.answered(py, &query.filters, || self.explorer.answer(&query))?;
         Ok(pythonize::pythonize(py, &answer)?)
     }
 
@@ -89,10 +91,7 @@ impl Explorer {
         let line = self.line(position, &mut options)?;
         let filters = filters(&mut options, false)?;
         options.finish("openings")?;
-        let pool = pool()?;
-        let table = detached(py, || {
-            pool.install(|| self.explorer.openings(&line, &filters))
-        })?;
+        let table = self.answered(py, &filters, || self.explorer.openings(&line, &filters))?;
         Ok(pythonize::pythonize(py, &table)?)
     }
 
@@ -141,10 +140,18 @@ impl Explorer {
                 )));
             }
         }
-        let pool = pool()?;
-        let prepared = detached(py, || {
-            pool.install(|| self.prepared(line, filters, color, repertoire.as_deref(), lines))
-        })?;
+        let (pool, stop) = (pool()?, Arc::default());
+        let prepared = watched(
+            py,
+            &stop,
+            |_| Ok(()),
+            || {
+                pool.install(|| {
+                    self.find_duplicates(&filters, &stop)?;
+                    self.prepared(line, filters, color, repertoire.as_deref(), lines, &stop)
+                })
+            },
+        )?;
         Ok(pythonize::pythonize(py, &prepared)?)
     }
 
@@ -161,6 +168,33 @@ impl Explorer {
 }
 
 impl Explorer {
+    /// Calls `work`, which answers a query with `filters`, on the thread pool. If the duplicate games must be found first, Ctrl-C
+    /// interrupts the search for them.
+    fn answered<T: Send>(
+        &self,
+        py: Python<'_>,
+        filters: &Filters,
+        work: impl FnOnce() -> polybook::Result<T> + Send,
+    ) -> PyResult<T> {
+        let (pool, stop) = (pool()?, AtomicBool::new(false));
+        if filters.fold_duplicates {
+            let search = || pool.install(|| self.find_duplicates(filters, &stop));
+            watched(py, &stop, |_| Ok(()), search)?;
+        }
+        detached(py, || pool.install(work))
+    }
+
+    /// Finds the duplicate games if `filters` count each game once. Setting `stop` cancels the search.
+    fn find_duplicates(&self, filters: &Filters, stop: &AtomicBool) -> polybook::Result<()> {
+        match filters.fold_duplicates {
+            true => {
+                let should_continue = || !stop.load(Ordering::Relaxed);
+                self.explorer.find_duplicates_while(&should_continue)
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Returns a line that consists of the position of an argument. Takes the option `variant`.
     fn line(&self, position: Given<'_, '_>, options: &mut Options<'_>) -> PyResult<Line> {
         let variant: Option<Variant> = options.parse("variant")?;
@@ -170,7 +204,7 @@ impl Explorer {
     }
 
     /// Returns the preparation of the player in `filters`, who has the color `color`. `repertoire` is the path of the player's
-    /// repertoire.
+    /// repertoire. Setting `stop` cancels the reading of the repertoire.
     fn prepared(
         &self,
         line: Line,
@@ -178,6 +212,7 @@ impl Explorer {
         color: Color,
         repertoire: Option<&Path>,
         lines: usize,
+        stop: &Arc<AtomicBool>,
     ) -> polybook::Result<Preparation> {
         let open = |path: &Path| {
             let memory = Memory::default();
@@ -191,7 +226,7 @@ impl Explorer {
                     memory,
                     threads: 0,
                     directory: directory.path(),
-                    stop: Arc::default(),
+                    stop: Arc::clone(stop),
                     counting: &|_| Box::new(()),
                 },
             );

@@ -6,6 +6,7 @@ import inspect
 import io
 import json
 import random
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -466,6 +467,29 @@ def test_index_database_and_explorer(tmp_path):
     assert (tmp_path / "of_counts.bin").read_bytes() == (tmp_path / "of_games.bin").read_bytes()
     with pytest.raises(FileExistsError, match="force"):
         polybook.make_book([FAMOUS], leveldb=tmp_path / "idx")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the locks of a process")
+def test_a_database_with_a_transaction_of_this_program_is_not_replaced(tmp_path):
+    path = tmp_path / "games.obs.db3"
+    polybook.make_book([FAMOUS], obs=path, min_game=1)
+    old = path.read_bytes()
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("BEGIN")
+    moves = database.execute("SELECT count(*) FROM Book").fetchone()
+    for _ in range(2):
+        with pytest.raises(OSError, match="this program has the file open"):
+            polybook.make_book([FAMOUS], obs=path, force=True)
+    # Reading the file in this process would release the lock of the transaction.
+    write = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN EXCLUSIVE')"
+    other = subprocess.run([sys.executable, "-c", write, path], capture_output=True, text=True)
+    assert "database is locked" in other.stderr
+    assert database.execute("SELECT count(*) FROM Book").fetchone() == moves
+    database.execute("COMMIT")
+    assert path.read_bytes() == old
+    polybook.make_book([FAMOUS], obs=path, force=True)
+    assert path.read_bytes() != old
+    database.close()
 
 
 def test_games_reach_a_position_with_and_without_the_en_passant_square_of_a_pinned_pawn(tmp_path):

@@ -1,4 +1,4 @@
-//! Checks whether another program has an SQLite database open.
+//! Checks whether another program, or another SQLite library in this process, has an SQLite database open.
 //!
 //! SQLite finds the journal and the write-ahead log of a database by the name of the database. If a new database
 //! replaces the file while another program uses the old one, the changes of that program are applied to the new
@@ -70,15 +70,40 @@ pub(super) fn check_unused(target: &Path, old: &Path) -> io::Result<()> {
             )));
         }
     }
-    // A reader may hold its lock only for a moment.
+    check_not_locked_here(old)?;
+    match stays_so(|| is_locked(old))? {
+        true => Err(io::Error::other(
+            "another program has this file open: close the file in that program, or choose another file",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Checks that this process holds none of SQLite's locks on the file at `path`. A Python program holds such locks, for
+/// example, during a transaction of its module `sqlite3`. Call this function before the file is opened, because closing
+/// it would release these locks.
+///
+/// # Errors
+///
+/// Returns an error if this process keeps a lock, or if the file cannot be checked.
+pub(super) fn check_not_locked_here(path: &Path) -> io::Result<()> {
+    match stays_so(|| is_locked_here(path))? {
+        true => Err(io::Error::other(
+            "this program has the file open as a database: end its transaction, or choose another file",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Returns `true` if `is_locked` returns `true` several times, because a reader may hold its lock only for a moment.
+fn stays_so(is_locked: impl Fn() -> io::Result<bool>) -> io::Result<bool> {
     for _ in 0..LOCK_CHECKS {
-        if !is_locked(old)? {
-            return Ok(());
+        if !is_locked()? {
+            return Ok(false);
         }
         thread::sleep(LOCK_CHECK_INTERVAL);
     }
-    let problem = "another program has this file open: close the file in that program, or choose another file";
-    Err(io::Error::other(problem))
+    Ok(true)
 }
 
 /// The number of times that a database is checked for locks. The database counts as in use only if each check finds a
@@ -107,9 +132,10 @@ const LOCKED_BYTES: u64 = 512;
 /// Returns `true` if another process holds one of SQLite's locks on the file at `path`. Returns `false` if the file
 /// does not exist, or if the file system does not support locks.
 ///
-/// Opens the file and closes it again, which releases all locks that this process holds on the file. The loss of these
-/// locks is harmless: a command never reads the file that it writes, and a thread that still reads the database checks
-/// after the last row whether the file was changed.
+/// Opens the file and closes it again, which releases all locks that this process holds on the file. Call
+/// [`is_locked_here`] first, which finds such locks. The loss of a lock that polybook itself acquires in the meantime is
+/// harmless: a command never reads the file that it writes, and a thread that still reads the database checks after the
+/// last row whether the file was changed.
 #[cfg(unix)]
 fn is_locked(path: &Path) -> io::Result<bool> {
     use rustix::{
@@ -127,6 +153,48 @@ fn is_locked(path: &Path) -> io::Result<bool> {
         Err(Errno::NOLCK | Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => Ok(false),
         found => Ok(found?.is_some()),
     }
+}
+
+/// Returns `true` if this process holds one of SQLite's locks on the file at `path`. Returns `false` if the file does
+/// not exist, or if the locks are unknown, because the file `/proc/locks` cannot be read.
+///
+/// A lock never conflicts with another lock of the same process, so only the list of all locks shows it. Does not open
+/// the file.
+#[cfg(target_os = "linux")]
+fn is_locked_here(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let inode = match path.metadata() {
+        Err(err) if is_absent(&err) => return Ok(false),
+        metadata => metadata?.ino(),
+    };
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    Ok(locks.lines().any(|line| is_own_lock(line, inode)))
+}
+
+/// Returns `true` if `line`, a line of `/proc/locks`, describes one of SQLite's locks that this process holds on the
+/// file with the inode number `inode`. The number of the device is not compared, because overlay file systems show
+/// different numbers in different places.
+#[cfg(target_os = "linux")]
+fn is_own_lock(line: &str, inode: u64) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, "POSIX", _, _, process, file, first, last] = words[..] else {
+        return false;
+    };
+    let number_of_file = file.rsplit(':').next().and_then(|inode| inode.parse().ok());
+    let first = first.parse().unwrap_or(0);
+    // A lock up to the end of the file has the word `EOF` instead of a number.
+    let last = last.parse().unwrap_or(u64::MAX);
+    process.parse() == Ok(std::process::id())
+        && number_of_file == Some(inode)
+        && first < FIRST_LOCKED_OFFSET + LOCKED_BYTES
+        && last >= FIRST_LOCKED_OFFSET
+}
+
+/// Always returns `false`. Only Linux lists the locks of a process. On Windows, a database that SQLite has open cannot
+/// be renamed.
+#[cfg(not(target_os = "linux"))]
+fn is_locked_here(_path: &Path) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// Always returns `false`. On Windows, a database that SQLite has open cannot be renamed, so locks need not be checked.
@@ -155,5 +223,40 @@ mod tests {
         }
         // A directory is there, but no system reads bytes from it.
         assert!(is_database(dir.path()).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn locks_of_this_process_are_found_and_kept() {
+        use rustix::fs::{FlockOperation, fcntl_lock};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file.db3");
+        assert!(!is_locked_here(&path).unwrap());
+        let file = File::create(&path).unwrap();
+        assert!(!is_locked_here(&path).unwrap());
+        fcntl_lock(&file, FlockOperation::LockExclusive).unwrap();
+        for _ in 0..2 {
+            let err = check_unused(&path, &path).unwrap_err().to_string();
+            assert!(err.contains("this program has the file open"), "{err}");
+        }
+        let inode = std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
+        let process = std::process::id();
+        let is_own = |words: &str, inode| is_own_lock(&format!("7: {words}"), inode);
+        for (range, is_of_sqlite) in [
+            ("1073741826 1073742335", true),
+            ("0 EOF", true),
+            ("0 1073741823", false),
+            ("1073742336 EOF", false),
+        ] {
+            let line = format!("POSIX  ADVISORY  READ {process} 08:01:{inode} {range}");
+            assert_eq!(is_own(&line, inode), is_of_sqlite, "{range}");
+            assert!(!is_own(&line, inode + 1));
+            assert!(!is_own(&format!("-> {line}"), inode));
+            assert!(!is_own(&line.replace("POSIX", "FLOCK"), inode));
+        }
+        let other = format!("POSIX  ADVISORY  READ 1 08:01:{inode} 0 EOF");
+        assert!(!is_own(&other, inode));
+        fcntl_lock(&file, FlockOperation::Unlock).unwrap();
+        check_unused(&path, &path).unwrap();
     }
 }

@@ -120,6 +120,8 @@ impl AtomicFile {
         }
         if target.exists() {
             target.refuse_mounted_file()?;
+            in_use::check_not_locked_here(&target.path)
+                .map_err(|err| Error::changed(&target.name, err.to_string()))?;
             may_replace(&target.name)?;
             target.refuse_read_only()?;
             target.refuse_fixed_file()?;
