@@ -317,6 +317,13 @@ fn lines_to_look_at_are_written_as_games() {
     );
     ok(dir.path(), &format!("{command} --force"));
     assert_eq!(fs::read_to_string(&tonight).unwrap(), games);
+    let error = fails(
+        dir.path(),
+        &format!("{command} --since 2050 --require-date"),
+        1,
+    );
+    assert!(error.contains("the output would be empty"), "{error}");
+    assert_eq!(fs::read_to_string(&tonight).unwrap(), games);
     for (command, status, part) in [
         (
             "prepare --index idx --opponent them --player me",

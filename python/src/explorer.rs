@@ -147,7 +147,6 @@ impl Explorer {
             |_| Ok(()),
             || {
                 pool.install(|| {
-                    self.find_duplicates(&filters, &stop)?;
                     self.prepared(line, filters, color, repertoire.as_deref(), lines, &stop)
                 })
             },
@@ -204,7 +203,7 @@ impl Explorer {
     }
 
     /// Returns the preparation of the player in `filters`, who has the color `color`. `repertoire` is the path of the player's
-    /// repertoire. Setting `stop` cancels the reading of the repertoire.
+    /// repertoire. Setting `stop` cancels the work.
     fn prepared(
         &self,
         line: Line,
@@ -243,6 +242,7 @@ impl Explorer {
             color,
             repertoire: repertoire.as_ref().map(|_| &moves as _),
             lines,
+            should_continue: &|| !stop.load(Ordering::Relaxed),
         })
     }
 

@@ -478,7 +478,7 @@ def test_a_database_with_a_transaction_of_this_program_is_not_replaced(tmp_path)
     database.execute("BEGIN")
     moves = database.execute("SELECT count(*) FROM Book").fetchone()
     for _ in range(2):
-        with pytest.raises(OSError, match="this program has the file open"):
+        with pytest.raises(polybook.Error, match="this program has the file open"):
             polybook.make_book([FAMOUS], obs=path, force=True)
     # Reading the file in this process would release the lock of the transaction.
     write = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN EXCLUSIVE')"

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use polybook::{
+    Error,
     explorer::{
         AnswerSource, Line, PlayerGames, Preparation, PrepareQuery, PreparedLine, PreparedMove,
     },
@@ -139,6 +140,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         color,
         repertoire: repertoire.as_ref().map(|_| &moves as _),
         lines: args.lines,
+        should_continue: &|| true,
     })?;
     let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
     let matched = check_names(&explorer, &filters, has_games, context)?;
@@ -161,6 +163,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         color,
     };
     if let Some((path, mut out)) = out {
+        if lines.is_empty() {
+            let problem = "the output would be empty, because there are no lines to look at first";
+            return Err(Error::empty(path, problem).into());
+        }
         let event = format!("Preparation for {}", names.theirs);
         write_prepared(&event, &pos, lines, &mut out, path)?;
         out.commit()?;

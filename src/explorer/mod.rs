@@ -517,7 +517,8 @@ impl Explorer {
     /// # Errors
     ///
     /// Returns an error if an index is damaged, if the selected source does not exist, if a selected source contains
-    /// counts instead of games, or if the repertoire cannot be read.
+    /// counts instead of games, or if the repertoire cannot be read. Returns [`Error::Interrupted`] if
+    /// [`should_continue`](PrepareQuery::should_continue) returns `false`.
     pub fn prepare(&self, query: &PrepareQuery<'_>) -> Result<Preparation> {
         task::caught(|| prepare(&self.sources, query))
     }

@@ -18,7 +18,7 @@ use super::{
     tally::{GameResults, PlayerTally, ResultSum},
 };
 use crate::{
-    error::Result,
+    error::{Error, Result},
     json::rounded,
     openings::{self, Opening},
     position::{BookMove, identity},
@@ -75,6 +75,8 @@ pub struct PrepareQuery<'a> {
     pub repertoire: Option<RepertoireMoves<'a>>,
     /// The maximum length of the list of lines to prepare first, or 0 for no list.
     pub lines: usize,
+    /// A function that is called for each examined position, and returns `false` to cancel the preparation.
+    pub should_continue: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// The preparation of a player for an opponent. It lists the moves that were played in a position, with the results of
@@ -239,6 +241,9 @@ impl PreparedLine {
 /// Prepares a player for an opponent. Implements [`Explorer::prepare`](super::Explorer::prepare).
 pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Preparation> {
     let filters = &query.filters;
+    if filters.fold_duplicates {
+        sources.duplicates_while(query.should_continue)?;
+    }
     let (player, opponent) = (&filters.players, &filters.opponents);
     let of = |players: &[String], opponents: &[String], color| {
         let filters = Filters {
@@ -447,7 +452,14 @@ struct Preparing<'a> {
 impl Preparing<'_> {
     /// Returns the games in which one of the two players reached the position `pos`. `side` contains the filters that
     /// admit this player's games.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, and [`Error::Interrupted`] if the preparation is cancelled.
     fn position(&self, side: &SourceFilters<'_>, pos: &VariantPosition) -> Result<PositionGames> {
+        if !(self.query.should_continue)() {
+            return Err(Error::Interrupted);
+        }
         let line = Line::at(self.query.line.variant(), pos.clone());
         let new = || PositionGames {
             all: RecentTally::default(),

@@ -5,13 +5,14 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs,
     path::Path,
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
-    Date, Explorer, Facets, Filters, Line, Query, RatingGroup, Speed, Variant, View, games::UNRATED,
+    Date, Explorer, Facets, Filters, Line, PrepareQuery, Query, RatingGroup, Speed, Variant, View,
+    games::UNRATED,
 };
 use crate::{
     Error, MakeBook,
@@ -457,4 +458,40 @@ fn the_search_for_duplicates_can_be_cancelled_at_any_time() {
     };
     let all: u64 = explorer.variants(&filters).unwrap().unwrap().values().sum();
     assert_eq!(2 * all, explorer.game_count());
+}
+
+#[test]
+fn a_preparation_can_be_cancelled_at_each_position() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("games.idx");
+    let run = MakeBook::new([Input::file("data/famous.pgn")]);
+    run.explorer(&path).run().unwrap();
+    let explorer = Explorer::open([("games".to_owned(), path)]).unwrap();
+    explorer.find_duplicates_while(&|| true).unwrap();
+    let calls = AtomicUsize::new(0);
+    let prepared = |most: usize| {
+        calls.store(0, Ordering::Relaxed);
+        explorer.prepare(&PrepareQuery {
+            line: Line::parse(Variant::Standard, None, "").unwrap(),
+            filters: Filters {
+                players: vec!["a".to_owned()],
+                opponents: vec!["e".to_owned()],
+                names: NameMatch::Part,
+                fold_duplicates: true,
+                ..Filters::default()
+            },
+            color: shakmaty::Color::White,
+            repertoire: None,
+            lines: 7,
+            should_continue: &|| calls.fetch_add(1, Ordering::Relaxed) < most,
+        })
+    };
+    let whole = prepared(usize::MAX).unwrap();
+    let all = calls.load(Ordering::Relaxed);
+    assert!(all > 10, "{all}");
+    for most in [0, 1, 5, all - 1] {
+        let err = prepared(most).unwrap_err();
+        assert!(matches!(err, Error::Interrupted), "{most}: {err}");
+    }
+    assert_eq!(prepared(all).unwrap(), whole);
 }

@@ -2,7 +2,10 @@
 
 use std::{
     path::Path,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use shakmaty::variant::VariantPosition;
@@ -81,6 +84,7 @@ impl AppState {
             color,
             repertoire: repertoire.as_ref().map(|_| &moves as _),
             lines: lines.unwrap_or(default_lines) as usize,
+            should_continue: &|| !stop.load(Ordering::Relaxed),
         })?;
         if is_pgn {
             let event = format!("Preparation for {}", filters.opponents.join(" or "));
