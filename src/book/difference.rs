@@ -60,8 +60,8 @@ pub struct MoveDifference {
     pub second: Option<MoveRecords>,
 }
 
-/// The records of a move in one book: the sum of their weights, and the field `learn` of the first record. `learn` is a
-/// number that polyglot stored for learning.
+/// The records of a move in one book: the sum of their weights, and the field `learn` of the first record. A chess
+/// program can store in `learn` what it has learned about the move from its games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MoveRecords {
     /// The sum of the weights of the records. The sum may exceed 65535.

@@ -122,8 +122,9 @@ impl Filter {
 /// Merges books into a new book, whose header lists the variants of all books.
 ///
 /// If several books contain a position, `policy` determines how its moves are combined. If the sum of a move's weights
-/// exceeds 65535, all weights of the position are scaled down together. The field `learn` (a number that polyglot
-/// stored for learning) comes from the first book that contains the move. `meter` advances by one for each record.
+/// exceeds 65535, all weights of the position are scaled down together. The field `learn` (in which a chess program can
+/// store what it has learned about the move) comes from the first book that contains the move. `meter` advances by one
+/// for each record.
 ///
 /// Books spell castling as a move of the king by two squares or to the rook. The two spellings are merged only in
 /// positions that moves of the books reach from the starting position, because other positions are unknown.

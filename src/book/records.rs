@@ -24,7 +24,7 @@ pub struct Entry {
     pub mv: BookMove,
     /// The weight of the move, from 1 to 65535. A move of weight 0 is never played.
     pub weight: u16,
-    /// A number for programs that learn. polybook writes 0.
+    /// A number in which a chess program can store what it has learned about the move. polybook writes 0.
     pub learn: u32,
 }
 

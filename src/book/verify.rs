@@ -147,12 +147,13 @@ pub fn verify(path: impl AsRef<Path>, memory: &Memory) -> Result<VerifiedBook> {
     })
 }
 
-/// Writes a copy of a book without its faults. `memory` is the memory budget for sorting.
+/// Repairs a book: writes a copy of it in which its faults are removed. `memory` is the memory budget for sorting.
 ///
 /// Records are sorted, and records without a valid move are dropped. If several records have the same key and move,
-/// only the one with the greatest weight is kept; the greatest `learn` breaks ties. A well-formed header is copied. If
-/// its checksum matches the old book, it is replaced with the checksum of the new book. Otherwise, it is dropped,
-/// because a new checksum would hide the damage.
+/// only the one with the greatest weight is kept; the greatest `learn` breaks ties. A well-formed header is copied, but
+/// a malformed header is dropped. If the checksum in the header matches the old book, the checksum of the new book
+/// replaces it. If the checksum does not match, the new header has no checksum, because a new checksum would hide the
+/// damage.
 ///
 /// # Errors
 ///

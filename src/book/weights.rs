@@ -40,8 +40,8 @@ impl Factors {
     }
 }
 
-/// The set of moves whose weights are scaled by a common factor. If a weight exceeds 65535, all weights of the set are
-/// scaled down so that the largest becomes 65535.
+/// The scope in which weights are scaled down by a common factor. If a weight exceeds 65535, all weights in the same
+/// scope are scaled down so that the largest becomes 65535.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Scale {
     /// All moves of the book. The weights of different positions stay comparable.

@@ -137,7 +137,7 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
 
 /// Writes the manual pages of `command` and its subcommands to the directory `dir`, and adds the finished files to
 /// `written`. Each page begins with a comment that contains a checksum of the page. An existing page is replaced only
-/// if its checksum is correct, because then nobody has changed the page, or if `force` is `true`.
+/// if `force` is `true` or if its checksum is correct, which means that nobody has changed the page.
 fn write_pages(
     command: Command,
     dir: &Path,

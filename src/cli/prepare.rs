@@ -310,7 +310,7 @@ fn opening(mv: &PreparedMove) -> &'static str {
     mv.opening.map_or("", |opening| opening.name)
 }
 
-/// Formats `line`, which the user should study, as a row of a table. `start` is the first position of the line.
+/// Formats a line to prepare as a row of the table of such lines. `start` is the first position of the line.
 fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
     let opening = line.opening.map(|opening| opening.name);
     let details = opening.into_iter().chain(line.gap.then_some("gap"));

@@ -329,10 +329,10 @@ impl Part {
 
     /// Decodes the rows of the file, and calls `f` with them in batches. `by` contains the properties of games (speed,
     /// rating group, month) to read. `read_row` decodes one row of a batch: its second argument is the index of the row
-    /// in the batch. `row_of` extracts the position, the move and the results from a decoded row, without the class.
+    /// in the batch. `row_of` converts a decoded row, which may also contain a class, to a [`Row`].
     ///
-    /// If `with_ends` is `false`, skips rows without a move, which count games that ended in a position. Returns the
-    /// number of half-moves counted in the rows.
+    /// A row without a move counts the games that ended in a position. Such rows are passed to `f` only if `with_ends`
+    /// is `true`. Returns the number of half-moves counted in the rows.
     fn read_rows<R>(
         &self,
         by: Grouping,

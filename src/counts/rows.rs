@@ -22,8 +22,8 @@ use crate::{
 /// The number of rows that are decoded in one batch.
 const ROWS_PER_BATCH: usize = 1 << 11;
 
-/// The maximum number of games in a sum over many rows. It is less than 2^63, so the games of one more row can be added
-/// to the sum without overflowing 64 bits.
+/// The maximum number of games in a sum over many rows. Such a sum and the number of games in one row are less than
+/// 2^63 each, so adding a row to the sum cannot overflow 64 bits.
 pub(super) const MAX_TOTAL_GAMES: u64 = i64::MAX as u64;
 
 /// The maximum number of wins, of draws and of losses in one row. Adding all three to a sum of up to

@@ -71,8 +71,8 @@ pub(super) struct Go<'a> {
 }
 
 impl<'a> Go<'a> {
-    /// Parses the arguments of the UCI command `go`. Unknown words are stored with the limits of the search, because
-    /// the arguments may be passed on to another engine.
+    /// Parses the arguments of the UCI command `go`. Adds unknown words to the field `limits`, because another engine
+    /// to which the arguments are passed on may understand them.
     pub(super) fn read(text: &'a str) -> Go<'a> {
         let mut go = Go::default();
         let mut is_move = false;

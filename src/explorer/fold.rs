@@ -56,9 +56,9 @@ pub(super) enum AcceptedRows {
 /// A collector of the results of a position that pass the filters of a query. The function [`fold`] passes these
 /// results to the collector. A result is either a single game or a row, which is a stored sum over many games.
 pub(super) trait Collector: Send {
-    /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of one move, and
-    /// replaces the single games that it contains. By default, no rows are accepted. All collectors of one call of
-    /// [`fold`] must return the same kind.
+    /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of all games in
+    /// which the same move was played. An accepted row is passed to the collector instead of these games. By default,
+    /// no rows are accepted. All collectors of one call of [`fold`] must return the same kind.
     fn accepted_rows(&self) -> AcceptedRows {
         AcceptedRows::None
     }

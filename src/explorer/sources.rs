@@ -20,8 +20,9 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Creates the sources of an explorer from open indexes, which must be in the order in which their games are
-    /// numbered. Unfinished games count in answers unless the caller sets `skip_unfinished`.
+    /// Creates the sources of an explorer from its open indexes, which must be sorted by [`OpenIndex::first`], the
+    /// number of an index's first game. Sets the field `skip_unfinished` to `false`, so that unfinished games count in
+    /// answers.
     pub(super) fn new(indexes: Vec<OpenIndex>) -> Sources {
         Sources {
             indexes,
@@ -87,7 +88,8 @@ impl Sources {
         self.indexes.iter().filter(is_selected)
     }
 
-    /// Prepares `filters` for the games of each selected source. A source is an index of the explorer.
+    /// Converts `filters` to a filter for each selected source (an index of the explorer), for example by looking up
+    /// the players' names in the source.
     ///
     /// # Errors
     ///
@@ -98,8 +100,8 @@ impl Sources {
         self.unchecked_filters(filters)
     }
 
-    /// Prepares `filters` for the games of each selected source, for example to list games. Skips sources that contain
-    /// only counts.
+    /// Converts `filters` to a filter for each selected source that contains games. Skips sources that contain only
+    /// counts, so the result suits operations such as listing games.
     ///
     /// # Errors
     ///
@@ -113,7 +115,7 @@ impl Sources {
         }
     }
 
-    /// Prepares `filters` for the games of each selected source, for an operation that needs the games of all these
+    /// Converts `filters` to a filter for each selected source, for an operation that needs the games of all these
     /// sources. `what` names the operation in error messages, for example `a table of openings`.
     ///
     /// # Errors

@@ -76,9 +76,9 @@ pub(super) fn times(
     Ok(times)
 }
 
-/// Finds the move that a game played in a given position. `text` is the PGN text of the game. Returns the move in UCI
-/// notation, and its thinking time in seconds. If the game reaches the position several times, only the last move from
-/// it is considered. Returns `None` if there is no such move, or if its thinking time is unknown.
+/// Finds the move that was played in a given position of a game. `text` is the PGN text of the game. Returns the move
+/// in UCI notation, and its thinking time in seconds. If the game reaches the position several times, only the last
+/// move from it is considered. Returns `None` if there is no such move, or if its thinking time is unknown.
 ///
 /// `identity` is the hash that identifies the position. `variant` is the variant of a game without a `Variant` tag.
 fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)> {

@@ -159,8 +159,8 @@ fn add_names(
     Ok(())
 }
 
-/// Returns the names in the filters by player, opponent and event, in this order. Each group of names comes with its
-/// role: whether its names are those of players or of events.
+/// Returns three groups of names, in this order: the names in the player filter, in the opponent filter and in the
+/// event filter. Each group comes with its role: whether its names are those of players or of events.
 fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
     [
         (&filters.players, NameRole::Player),

@@ -39,8 +39,8 @@ const MIN_PADDED_KEY: u128 = 10_u128.pow(MAX_KEY_DIGITS - 1);
 /// The number of 64-bit position keys that have 20 decimal digits without padding.
 const KEYS_WITH_20_DIGITS: u128 = (1 << 64) - MIN_PADDED_KEY;
 
-/// A 128-bit record which says that a game reached a position. It also contains the move that the game played there,
-/// and the winner of the game. Postings are ordered by the decimal text of the position key, then by game id.
+/// A 128-bit record which says that a game reached a position. It also contains the move that was played there, and the
+/// winner of the game. Postings are ordered by the decimal text of the position key, then by game id.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Posting(u128);
 
@@ -93,8 +93,8 @@ impl Posting {
         (self.0 >> 18) as u32
     }
 
-    /// Returns the move that the game played in the position. Returns [`BookMove::NONE`] if the game ended there, or if
-    /// the posting does not record the move.
+    /// Returns the move that was played in the position. Returns [`BookMove::NONE`] if the game ended there, or if the
+    /// posting does not record the move.
     #[inline]
     pub(crate) fn book_move(self) -> BookMove {
         BookMove((self.0 >> 2) as u16)

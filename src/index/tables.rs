@@ -88,8 +88,9 @@ impl TableCutter {
         is_due
     }
 
-    /// Adds those entries of `entries` whose numbers are in the range `part` to the current table. Begins a new table
-    /// whenever a table is complete. The caller must first add all waiting statistics with smaller keys.
+    /// Adds the entries of `entries` in the index range `part` to the current table. Begins a new table whenever a
+    /// table is complete. The caller must first add all statistics with smaller keys that are still in the field
+    /// `waiting`.
     fn push_part(&mut self, entries: &Arc<Entries>, mut part: Range<usize>) {
         loop {
             match entries.find_at_size(part.clone(), TABLE_SIZE - self.size) {

@@ -537,9 +537,9 @@ impl IndexCheck<'_> {
     }
 
     /// Checks and counts the items of a list or of a chunk of a list. Each item contains the id of a game or the number
-    /// of a name, which must exist according to `contents`, the description of the index. The first id or number must
-    /// be at least `least`, because ids and numbers ascend from chunk to chunk. Returns the value of `least` for the
-    /// next chunk, or `None` if an id or a number is invalid.
+    /// of a name. The index must contain this game or name; `contents` states the number of its names. Ids and numbers
+    /// ascend from chunk to chunk, so those of this chunk must be at least `least`. Returns the smallest id or number
+    /// that the next chunk may contain, or `None` if an item is invalid.
     fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {

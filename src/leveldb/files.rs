@@ -108,8 +108,9 @@ fn is_missing(err: &Error) -> bool {
     matches!(err, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
-/// Returns `opened`, the result of opening a file that the database names. If the file `path` does not exist, the error
-/// says that the index is damaged.
+/// Returns `opened`, the result of opening or reading the file `path` of an index. An index is a LevelDB database,
+/// which lists the files that belong to it. If `path` does not exist, the returned error therefore says that the index
+/// is damaged.
 pub(super) fn damaged_if_missing<T>(path: &Path, opened: Result<T>) -> Result<T> {
     opened.map_err(|err| match is_missing(&err) {
         true => Error::damaged(

@@ -82,8 +82,8 @@ impl<P: Rules> UncountedMoves<P> {
 /// both players are unknown, the hash also includes the event and the date. Returns `None` if the players are unknown
 /// and the event or the date is unknown, too. Such a game is never a duplicate.
 ///
-/// `start` is the identity (a hash) of the starting position. `moves` are the counted moves, and `rest` is the encoding
-/// of the uncounted moves after them that [`UncountedMoves::into_bytes`] returned. The probability that any two of a
+/// `start` is the identity (a hash) of the starting position. `moves` are the counted moves. `rest` is the encoding of
+/// the uncounted moves after them, as returned by [`UncountedMoves::into_bytes`]. The probability that any two of a
 /// billion different games have the same fingerprint is less than 1 in 10^20.
 pub(super) fn fingerprint(
     tags: &Tags<'_>,

@@ -325,10 +325,10 @@ impl Variations {
         self.branches.clear();
     }
 
-    /// Plays the variation that the reader `games` has just entered, and all variations nested in it. `before` is the
-    /// position in which the variation begins: the position before the last half-move of the main line, which the
-    /// variation replaces. If it is `None`, the variation is skipped. `plies` is the number of half-moves of the main
-    /// line played so far.
+    /// Plays the variation that the reader `games` has just entered, and all variations nested in it. The variation
+    /// replaces the last half-move of the main line, so it begins in `before`, the position before this half-move. If
+    /// `before` is `None`, the variation is skipped. `plies` is the number of half-moves of the main line played so
+    /// far.
     pub(super) fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,

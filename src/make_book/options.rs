@@ -191,8 +191,8 @@ impl MakeBook {
         self
     }
 
-    /// Sets whether to write outputs even if no game is counted or no move is kept. Default: no, the run fails with
-    /// [`Error::Empty`](crate::Error::Empty), which names the filters that rejected the games or moves.
+    /// Sets whether to write outputs even if no game is counted or no move is kept. Default: no. The run then fails
+    /// with [`Error::Empty`](crate::Error::Empty), which names the filters that rejected the games or moves.
     pub fn allow_empty(mut self, allow: bool) -> MakeBook {
         self.allow_empty = allow;
         self

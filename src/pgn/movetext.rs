@@ -123,8 +123,8 @@ impl<'a> GameReader<'a> {
         self.at = self.first_comment.unwrap_or(self.at);
     }
 
-    /// Reads the element at the current offset. If it is a move of the main line, increases the reader's number of
-    /// moves. Returns the token of the element, or `None` if the element has no token and was skipped.
+    /// Reads the element at the current offset, and adds 1 to the reader's move count if the element is a move of the
+    /// main line. Returns the token of the element, or `None` if the element has no token and was skipped.
     #[inline(always)]
     pub(super) fn read_element(&mut self) -> Option<Token<'a>> {
         let token = self.read_uncounted_element();
@@ -221,7 +221,7 @@ impl<'a> GameReader<'a> {
         self.count_move();
     }
 
-    /// Increases the reader's number of moves, unless the move that was just read belongs to a variation.
+    /// Adds 1 to the reader's move count, unless the move that was just read belongs to a variation.
     #[inline(always)]
     fn count_move(&mut self) {
         self.moves += usize::from(self.depth == 0);

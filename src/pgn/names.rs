@@ -166,8 +166,8 @@ impl PlayerNames {
         names.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns a line of text that lists the matched names if the filter matches more names than it contains.
-    /// Otherwise, returns `None`.
+    /// Returns a message that lists the matched names if there are more of them than names in the filter, which means
+    /// that the filter may match unintended players. Otherwise, returns `None`.
     pub(crate) fn note(&self) -> Option<String> {
         let (names, count) = (self.matched(), self.matched.len());
         if count <= self.wanted.len() {

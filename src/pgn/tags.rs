@@ -304,8 +304,8 @@ pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
 }
 
 /// Returns `true` if the bracket at the offset `at` begins a damaged line between the tags of a game. This is the case
-/// if a tag pair follows on one of the next lines, and all lines before this tag pair begin with a bracket. A bracket
-/// between moves does not meet these conditions.
+/// if a tag pair follows on one of the next lines, and every line between the bracket at `at` and this tag pair begins
+/// with a bracket, too. A bracket between moves does not meet these conditions.
 pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
     if text.get(at) != Some(&b'[') || text.get(at + 1) == Some(&b'%') {
         return false;

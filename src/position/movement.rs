@@ -14,13 +14,13 @@ use shakmaty::{
 /// | bits | meaning |
 /// |---|---|
 /// | 0-2, 3-5 | file and rank of the target square |
-/// | 6-8, 9-11 | file and rank of the square of origin |
+/// | 6-8, 9-11 | file and rank of the origin square |
 /// | 12-15 | promotion: 0 none, 1 knight, 2 bishop, 3 rook, 4 queen, 5 king; 9 for a drop |
 ///
 /// Castling is stored as the king capturing its own rook: `e1h1`, not `e1g1`. The number 0 is not a move.
 ///
 /// Pawns promote to kings only in suicide and giveaway chess. In crazyhouse, a drop stores the dropped piece in the
-/// bits of the square of origin: the distance of its letter from `@` in ASCII (P 16, N 14, B 2, R 18, Q 17).
+/// bits of the origin square: the distance of its letter from `@` in ASCII (P 16, N 14, B 2, R 18, Q 17).
 ///
 /// ```
 /// use polybook::position::BookMove;
@@ -46,7 +46,7 @@ impl BookMove {
     /// The book move 0, which means that there is no move.
     pub const NONE: BookMove = BookMove(0);
 
-    /// Returns the square of origin. The result is meaningless for a drop.
+    /// Returns the origin square. The result is meaningless for a drop.
     pub fn from_square(self) -> Square {
         square(self.0 >> 6)
     }

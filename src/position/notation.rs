@@ -110,7 +110,7 @@ fn find<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     {
         return Ok(castle);
     }
-    // If the text contains the square of origin, as in `g1f3`, the piece on this square moves.
+    // If the text contains the origin square, as in `g1f3`, the piece on this square moves.
     let role = role
         .or_else(|| from.and_then(|from| pos.board().role_at(from)))
         .unwrap_or(Role::Pawn);
@@ -418,7 +418,7 @@ mod tests {
                 .map(|text| read_move(pos, text.as_bytes()).is_ok_and(|mv| mv.is_castle()));
             assert_eq!(castles, [castles[0]; 3], "{texts:?}");
             read.extend(castles[0].then(|| texts[0].clone()));
-            // If the text lacks the square of origin, the move is a step of the king.
+            // If the text lacks the origin square, the move is a step of the king.
             let step = read_move(pos, format!("K{to}").as_bytes());
             assert!(
                 step.is_err() || step.is_ok_and(|mv| !mv.is_castle()),

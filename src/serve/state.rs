@@ -604,8 +604,8 @@ impl AppState {
         })
     }
 
-    /// Returns the current states of the PGN files of the sources that `filters` select. A state consists of the
-    /// identity, the size and the modification time of a file.
+    /// Checks the PGN files from which the selected sources were made, and returns their current states. `filters`
+    /// selects the sources. A state consists of the identity, the size and the modification time of a file.
     ///
     /// # Errors
     ///

@@ -492,8 +492,8 @@ impl PositionPaths {
         }
     }
 
-    /// Returns the position. The paths can differ in their move counters. The returned position has the counters of the
-    /// path that was added first.
+    /// Returns the position. The paths (move orders) that lead to it can result in different move counters. The
+    /// returned position has the counters of the path that was added first.
     fn pos(&self) -> &Keyed<VariantPosition> {
         &self.paths[0].pos
     }

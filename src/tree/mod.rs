@@ -100,7 +100,7 @@ impl Source for crate::obs::Obs {
     }
 }
 
-/// Returns the moves that games played in the position, sorted by number of games in descending order. The results of a
+/// Returns the moves that were played in the position, sorted by number of games in descending order. The results of a
 /// move are the results of all games that reached the position after this move, by any order of moves. The index must
 /// contain statistics. It must not be an index of an explorer, for which [`Explored`] is the source of moves.
 impl Source for crate::index::Index {
@@ -167,7 +167,7 @@ fn stats_of(
 #[derive(Debug)]
 pub struct Explored(pub Explorer, pub Variant);
 
-/// Returns the moves that games played in the position, with the results of these games, sorted by number of games in
+/// Returns the moves that were played in the position, with the results of the games, sorted by number of games in
 /// descending order.
 impl Source for Explored {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
@@ -176,7 +176,7 @@ impl Source for Explored {
     }
 }
 
-/// Returns the moves that games played in `pos`, with the results of these games. Only games of `variant` that pass
+/// Returns the moves that were played in `pos`, with the results of the games. Only games of `variant` that pass
 /// `filters` count. The moves are sorted by number of games in descending order.
 pub(crate) fn played(
     explorer: &Explorer,

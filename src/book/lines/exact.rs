@@ -67,8 +67,8 @@ pub fn reachable(book: &Book, memory: &Memory, meter: &Meter) -> Result<Reachabl
     })
 }
 
-/// The moves of a side that a search for this side's lines follows: only moves of the book, or all legal moves. Among
-/// the moves of the opponent, every search follows the legal moves after which the book has a move.
+/// The moves that a search for the lines of one side follows when this side is to move: only moves of the book, or all
+/// legal moves. When the opponent is to move, every search follows the legal moves after which the book has a move.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum FollowedMoves {
     OfTheBook,

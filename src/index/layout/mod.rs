@@ -113,12 +113,13 @@ pub const MAX_LIST_BYTES: u64 = u32::MAX as u64 - (1 << 16);
 pub const TOO_LONG: &str =
     "an index can list at most about 440 million games of one position: make several indexes";
 
-/// Returns the number of bytes that the game id `id` takes in a list of game ids, as its decimal digits and a comma.
+/// Returns the number of bytes that the game id `id` takes in a list of game ids. The list contains the decimal digits
+/// of each id, followed by a comma.
 pub fn id_len(id: u32) -> u64 {
     u64::from(id.checked_ilog10().unwrap_or(0)) + 2
 }
 
-/// Appends a game id to a list of game ids, as its decimal digits and a comma.
+/// Appends the decimal digits of a game id and a comma to a list of game ids.
 #[inline]
 pub fn write_id(out: &mut Vec<u8>, id: u32) {
     put_number(out, id);

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// A collection that keeps only the `wanted` largest of the values that are added to it.
+/// A collection that keeps only the largest values that are added to it, up to a fixed number of values.
 #[derive(Clone, Debug)]
 pub(crate) struct Best<T> {
     wanted: usize,
@@ -10,7 +10,7 @@ pub(crate) struct Best<T> {
 }
 
 impl<T: Copy + Ord> Best<T> {
-    /// Creates an empty collection that will keep the `wanted` largest values.
+    /// Creates an empty collection. `wanted` is the number of values that it keeps.
     pub(crate) fn new(wanted: usize) -> Best<T> {
         Best {
             wanted,

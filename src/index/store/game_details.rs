@@ -25,9 +25,9 @@ pub const GAMES_PER_ENTRY: u64 = 64;
 /// The beginning of the web address of a game on Lichess, before the id of the game.
 const LICHESS: &[u8] = b"https://lichess.org/";
 
-/// Appends the details of a game to `out`. The details are the offset `place` of the game in the PGN text, and the
-/// fields of `record`, the game record, that cannot be derived from the other arguments. `row` is the row of the game
-/// in the index, and `names` contains the names of White, Black and the event.
+/// Appends the details of a game to `out`. The details are the offset `place` of the game in the PGN text, and those
+/// fields of the game record `record` that cannot be derived from the other arguments. `row` is the row of the game in
+/// the index, and `names` contains the names of White, Black and the event.
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],

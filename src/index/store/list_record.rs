@@ -23,25 +23,25 @@ pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
 /// Returns `true` if an item with the move `mv` comes from the list of a position. In such a list, `mv` is the move
-/// that the game played, or [`BookMove::NONE`] if the game ended in the position. In all other lists, `mv` is
-/// [`LISTED`] or [`NAMED`].
+/// that was played in the position, or [`BookMove::NONE`] if the game ended in the position. In all other lists, `mv`
+/// is [`LISTED`] or [`NAMED`].
 pub fn is_of_position(mv: BookMove) -> bool {
     mv != LISTED && mv != NAMED
 }
 
-/// An item in a list. In the list of a position, it consists of a game id and the move that the game played in the
-/// position. In the list of a player or of a Lichess id, it consists of a game id and [`LISTED`]. In a list of name
-/// numbers, it consists of the number of a name and [`NAMED`].
+/// An item in a list. In the list of a position, it consists of a game id and the move that was played in the position.
+/// In the list of a player or of a Lichess id, it consists of a game id and [`LISTED`]. In a list of name numbers, it
+/// consists of the number of a name and [`NAMED`].
 pub type ListItem = (u32, BookMove);
 
 /// A 128-bit record which says that a list contains an item. The item is a game or, in lists of name numbers, the
-/// number of a name. In the list of a position, the record contains the move that the game played there.
+/// number of a name. In the list of a position, the record contains the move that was played there.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct ListRecord(u128);
 
 impl ListRecord {
     /// The greatest half-move number that a record can hold. Half-moves are numbered from 1. The half-moves of a longer
-    /// game cannot be numbered, so the caller adds only the last move that the game played in each position.
+    /// game cannot be numbered, so the caller adds only the last move that was played in each position.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
     /// Creates a record which says that game `id` reached the position with the key `subject` and played the move `mv`

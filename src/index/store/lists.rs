@@ -124,8 +124,8 @@ impl ChunkedList {
     }
 }
 
-/// An encoded list of games, or one chunk of a long list. Each item consists of a game id and the move that the game
-/// played in the position to which the list belongs. The items are decoded in place, without a copy.
+/// An encoded list of games, or one chunk of a long list. Each item consists of a game id and the move that was played
+/// in the position to which the list belongs. The items are decoded in place, without a copy.
 #[derive(Copy, Clone, Debug)]
 pub struct List<'a> {
     /// The number of items, or 0 if the list is stored in chunks.
@@ -144,7 +144,7 @@ pub struct List<'a> {
 
 impl<'a> List<'a> {
     /// Parses the beginning of `bytes` as the head of an encoded list of games. The head contains the number of games
-    /// and the different moves that they played. Returns `None` if the head is malformed.
+    /// and the different moves that were played in them. Returns `None` if the head is malformed.
     pub fn parse(bytes: &'a [u8]) -> Option<List<'a>> {
         let mut rest = bytes;
         let head = take_varint(&mut rest)?;
@@ -177,8 +177,8 @@ impl<'a> List<'a> {
         page.len() - self.whole.len()
     }
 
-    /// Returns the number of games in the list of a position. Returns `None` if the list belongs to a player, a name or
-    /// a Lichess id.
+    /// Returns the number of games in this list if it contains the games that reached a position. Returns `None` for a
+    /// list of another kind: the games of a player, the numbers of names, or the games with a Lichess id.
     pub fn games_of_position(&self) -> Option<u64> {
         match self.chunked {
             Some(chunked) => chunked.is_of_position.then_some(chunked.items),
@@ -231,8 +231,8 @@ impl<'a> List<'a> {
         Some(rest)
     }
 
-    /// Decodes all items of the list. An item is a pair of a game id and the move that the game played. Returns the
-    /// items and the bytes after the list, or `None` if the list is malformed.
+    /// Decodes all items of the list. An item is a pair of a game id and the move that was played in this game. Returns
+    /// the items and the bytes after the list, or `None` if the list is malformed.
     pub fn items(&self) -> Option<(Vec<ListItem>, &'a [u8])> {
         let moves: Vec<BookMove> = self.moves().collect();
         let mut items = Vec::with_capacity(self.len);

@@ -42,8 +42,9 @@ use crate::{
     position::BookMove,
 };
 
-/// The number of games above which an index stores the results of a position by period, already added up. For a
-/// position with fewer games, each query adds up the results, which takes little time.
+/// The number of games above which an index stores sums of a position's results for each period (all time, each year
+/// and each month). For a position with fewer games, each query adds up the results of the games, which takes little
+/// time.
 pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 
 /// The number of highest-rated games that are stored for each class (speed and rating group) of a period. The explorer
@@ -207,13 +208,13 @@ pub fn periods_of(rows: &[ResultRow]) -> (Vec<(Period, Vec<ResultRow>)>, Vec<Yea
     (periods, years)
 }
 
-/// The maximum number of sums for one position, which limits the memory. There is one sum for each combination of a
-/// move, a month and a class (speed and rating group). If a position has more sums, the index does not store the
-/// results of this position by period, and each query adds them up again.
+/// The maximum number of stored sums of results for one position: one sum for each combination of a move, a month and a
+/// class (speed and rating group). The limit bounds the memory for building the index. For a position that would need
+/// more sums, the index stores no results by period. Each query then adds up the results of the games instead.
 const MAX_MOVE_SUMS: usize = 7 << 15;
-/// The maximum number of pairs of a month and a class (speed and rating group) for one position, which limits the
-/// memory. If a position has more pairs, the index does not store the results of this position by period, and each
-/// query adds them up again.
+/// The maximum number of pairs of a month and a class (speed and rating group) with games of one position. The limit
+/// bounds the memory for building the index. For a position with more pairs, the index stores no results by period.
+/// Each query then adds up the results of the games instead.
 const MAX_MONTH_CLASSES: usize = 1 << 15;
 
 /// The results of the games in one list by period (all time, years and months), while the list is being built. Results
@@ -385,7 +386,7 @@ impl<'a> ResultAdder<'a> {
         Ok(())
     }
 
-    /// Adds the result of game `id` to the sums of the position. `mv` is the move that the game played in the position.
+    /// Adds the result of game `id` to the sums of the position. `mv` is the move that was played in the position.
     /// `row` contains the date, ratings, speed and result of the game.
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
         let month = Month::of(row.date);

@@ -121,9 +121,9 @@ impl Sink for SuiteSink<'_> {
 }
 
 impl SuiteSink<'_> {
-    /// Returns the EPD of a game's starting position if a line of the suite may begin there, otherwise `None`. A line
-    /// may begin in a starting position of Chess960, or in the usual starting position of the game's variant. For the
-    /// latter, the returned EPD is empty.
+    /// Returns the EPD of a game's starting position if a line of the suite may begin there. Returns an empty string,
+    /// as a [`GameLine`] stores it, if the game begins in the usual starting position of its variant. Returns `None` if
+    /// the game begins in a position that is neither this one nor a starting position of Chess960.
     fn start<'g>(&self, game: &CountedGame<'g>) -> Option<&'g str> {
         let first = game.identities.first().copied();
         if first.unwrap_or(game.last_identity) == self.usual[game.variant as usize] {

@@ -103,7 +103,8 @@ impl Attributes {
     }
 }
 
-/// Returns `true` if the current user may not write to a file or directory, or if nobody has write permission for it.
+/// Returns `true` if the current user may not write to a file or directory. Also returns `true` if no user has write
+/// permission, even though the administrator (root) could write to the file.
 #[cfg(unix)]
 pub(super) fn is_read_only(path: &Path) -> io::Result<bool> {
     use rustix::{
