@@ -595,8 +595,8 @@ impl<W: Write> Session<W> {
 }
 
 /// Renumbers a move in an `info` line of the second engine, so that it is counted after the moves that polybook has
-/// already shown: adds `already_shown`, the number of these moves, to the number after `multipv`. A missing number
-/// counts as 1 if the line describes a move. Returns any other line unchanged.
+/// already shown. `already_shown` is the number of those moves; it is added to the number after `multipv`. A missing
+/// number counts as 1 if the line describes a move. Returns any other line unchanged.
 fn renumbered(line: &str, already_shown: usize) -> String {
     let mut words: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
     let of = |name: &str| words.iter().position(|word| word == name);

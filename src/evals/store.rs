@@ -192,7 +192,7 @@ impl Evals {
     }
 
     /// Compares the checksum of `bytes`, the records of a block, with the stored checksum `sum`. Returns an error if
-    /// they differ. The error message states the offset of the block, which follows from its index `block`.
+    /// they differ. The error message states the offset of the block, which follows from its number `block`.
     fn compare(&self, block: u64, bytes: &[u8], sum: [u8; CHECKSUM_SIZE]) -> Result<()> {
         if crc32c::crc32c(bytes) == u32::from_be_bytes(sum) {
             return Ok(());

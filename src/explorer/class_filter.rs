@@ -1,5 +1,5 @@
-//! Filters that depend only on speed, rating group and month. The explorer can apply them to stored sums of
-//! results, without reading single games.
+//! Filters that depend only on speed, rating group and month. The explorer can apply them to stored sums of results,
+//! without reading individual games.
 
 use super::{dates::DateRange, query::Filters};
 use crate::{
@@ -36,7 +36,7 @@ pub(super) struct ClassFilter {
 }
 
 impl ClassFilter {
-    /// Converts `filters` to a class filter. Returns `None` if `filters` contains a condition that needs single
+    /// Converts `filters` to a class filter. Returns `None` if `filters` contains a condition that needs individual
     /// games, such as the name of a player.
     pub(super) fn new(filters: &Filters) -> Option<ClassFilter> {
         if filters.game_only_filter().is_some() {
@@ -73,7 +73,7 @@ impl ClassFilter {
     /// Returns periods (years and months) whose stored sums add up to the results in the filter's range of dates.
     /// `years` contains each year that has games, with the months in which these games were played.
     ///
-    /// If the range contains all months of a year that have games, returns the whole year. Otherwise returns the single
+    /// If the range contains all months of a year that have games, returns the whole year. Otherwise, returns the
     /// months of the year that are in the range. If `split` is [`Split::ByMonth`], the periods are always months.
     pub(super) fn periods(&self, years: &[YearMonths], split: Split) -> Vec<Period> {
         let mut periods = Vec::new();

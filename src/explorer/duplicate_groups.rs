@@ -37,8 +37,8 @@ pub(super) struct DuplicateGroups {
     /// A bit for each game, which is set if `previous` has an entry for the game. Most games have none, and reading the
     /// bit is much faster than searching the map.
     has_previous: Vec<u64>,
-    /// The hashes of the names in each source, indexed by name number. The key of a source is the number of its first
-    /// game. Names that differ only in case have equal hashes. The hash of an unknown name is 0.
+    /// The hashes of the names in each source, indexed by name number. The keys of the map are the numbers of the
+    /// sources' first games. Names that differ only in case have equal hashes. The hash of an unknown name is 0.
     name_hashes: FxHashMap<u64, Vec<u64>>,
 }
 

@@ -340,8 +340,8 @@ impl FacetFilters {
     }
 
     /// Returns a bit set with the indexes of the elements of [`GroupTally::counts`] that a game with the given speed,
-    /// rating group and date increments. The last argument contains three answers: whether the game passes the filters
-    /// by player if the player must have White, if the player must have Black, and if the player may have either color.
+    /// rating group and date increments. The last argument says whether the game passes the filters by player in three
+    /// cases: if the player must have White, if the player must have Black, and if the player may have either color.
     fn counters(
         &self,
         speed: usize,

@@ -37,7 +37,7 @@ const GAMES_PER_RANGE: usize = 1 << 16;
 /// time than filtering list by list (see [`SourceFilters::precompute_long`]).
 const LONG_LIST_DIVISOR: u64 = 4;
 
-/// The filters of a query, prepared for the games of each index of an explorer. Indexes in which no game can pass the
+/// The filters of a query, converted to one filter for each index of an explorer. Indexes in which no game can pass the
 /// filters are left out.
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
@@ -138,7 +138,7 @@ impl<'a> SourceFilters<'a> {
     /// so that each game is tested only once for all these lists.
     ///
     /// Returns `true` if the list is long in at least one index. Does nothing and returns `false` if stored sums of
-    /// results can answer the query, because single games are then not filtered.
+    /// results can answer the query, because individual games are then not filtered.
     pub(super) fn precompute_long(&self, subject: ListKey) -> Result<bool> {
         let mut are_any = false;
         if self.class_filter.as_ref().is_some() {
@@ -156,7 +156,8 @@ impl<'a> SourceFilters<'a> {
     }
 }
 
-/// The filters of a query, prepared for the games of one index.
+/// The filters of a query, converted to a form in which they can be applied to the games of one index. For example,
+/// names are stored as the numbers that the index has assigned to them.
 pub(super) struct SourceFilter<'a> {
     games: &'a GameColumns,
     /// A bit set of the games of the player whom the filters name or, if they name no player, of the opponent. `None`
@@ -192,8 +193,8 @@ struct Players {
 }
 
 impl<'a> SourceFilter<'a> {
-    /// Prepares `filters` for the games of `source`, an index of the explorer. Returns `None` if no game of `source`
-    /// can pass, for example because `source` does not contain the player's name.
+    /// Converts `filters` to a filter for the games of `source`, an index of the explorer. Returns `None` if no game of
+    /// `source` can pass, for example because `source` does not contain the player's name.
     pub(super) fn new(
         source: &'a OpenIndex,
         filters: &Filters,
@@ -254,8 +255,8 @@ impl<'a> SourceFilter<'a> {
         });
     }
 
-    /// Returns whether each game with an id in the range `ids` passes the filter, as
-    /// [`precompute`](SourceFilter::precompute) has determined. Returns `None` if that method has not been called.
+    /// Returns whether each game with an id in `ids` passes the filter. Returns `None` if the method
+    /// [`precompute`](SourceFilter::precompute), which determines this in advance, has not been called.
     pub(super) fn precomputed(&self, ids: Range<usize>) -> Option<&[bool]> {
         Some(&self.precomputed.get()?[ids])
     }

@@ -88,7 +88,7 @@ impl FirstSeen<'_> {
     ///
     /// # Errors
     ///
-    /// Returns an error if an index of the explorer contains counts instead of single games.
+    /// Returns an error if an index of the explorer contains counts instead of individual games.
     pub(super) fn new(sources: &Sources) -> Result<FirstSeen<'_>> {
         let mut indexes = sources.indexes.iter();
         if let Some(source) = indexes.find(|source| source.counted.is_some()) {

@@ -40,13 +40,13 @@ const MIN_PARTS_PER_THREAD: usize = 16;
 /// because scanning the columns of all games in the range would take longer.
 const SPARSE_FACTOR: usize = 4;
 
-/// The kind of rows that a [`Collector`] accepts instead of single games. A row is the stored sum of the results of one
-/// move over many games. If a row is accepted, its games need not be read.
+/// The kind of rows that a [`Collector`] accepts instead of individual games. A row is the stored sum of the results of
+/// one move over many games. If a row is accepted, its games need not be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum AcceptedRows {
-    /// No rows, because the answer is about single games. Sources of counts are skipped.
+    /// No rows, because the answer is about individual games. Sources of counts are skipped.
     None,
-    /// Rows of sources of counts, which do not store single games. The period of a row is not longer than the split
+    /// Rows of sources of counts, which do not store individual games. The period of a row is not longer than the split
     /// allows.
     OfCounts(Split),
     /// Rows of all sources. The period of a row is not longer than the split allows.
@@ -54,7 +54,7 @@ pub(super) enum AcceptedRows {
 }
 
 /// A collector of the results of a position that pass the filters of a query. The function [`fold`] passes these
-/// results to the collector. A result is either a single game or a row, which is a stored sum over many games.
+/// results to the collector. A result is either an individual game or a row, which is a stored sum over many games.
 pub(super) trait Collector: Send {
     /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of all games in
     /// which the same move was played. An accepted row is passed to the collector instead of these games. By default,
@@ -124,7 +124,7 @@ impl PassingGames<'_> {
 }
 
 /// Passes all results of a position that pass the filters to a collector, and returns this collector. A result is
-/// either a single game or a stored sum over many games.
+/// either an individual game or a stored sum over many games.
 ///
 /// `subjects` are the keys under which an index may store the position. An index of games uses only the first key, and
 /// an index of counts may use any of them. `new` creates an empty collector. If a list of games is long, several
@@ -295,8 +295,8 @@ fn fold_periods(
     Ok(())
 }
 
-/// Passes `results`, which belong to the period `period`, to `collector`. Leaves out results whose class (speed and
-/// rating group) the filter `classes` rejects. The whole period must lie in the filter's range of dates.
+/// Passes the results `results` of the period `period` to `collector`. Leaves out results whose class (speed and rating
+/// group) the filter `classes` rejects. The whole period must lie in the filter's range of dates.
 fn fold_period(
     classes: &ClassFilter,
     source: &OpenIndex,
@@ -321,8 +321,8 @@ fn fold_period(
 }
 
 /// Filters the games of a list, and adds the games that pass to the collector `all`. `stored` contains the parts of the
-/// list in the index `source`, and `filter` is the filter for this index. `filters`, the filters for all indexes, are
-/// used to leave out duplicate games. `new` creates an empty collector for another thread.
+/// list in the index `source`, and `filter` is the filter for this index. `filters` contains the filters for all
+/// indexes, which are needed to leave out duplicate games. `new` creates an empty collector for another thread.
 ///
 /// # Errors
 ///

@@ -191,8 +191,8 @@ pub(super) fn numbers<'a>(
     Ok((total, games))
 }
 
-/// Returns the game number that the second field of a [`Rank`], `ranked`, encodes. In a list that is sorted by game
-/// number ([`Sort::Id`]), this field is `u64::MAX` minus the number; in other lists, it is the number itself.
+/// Decodes `ranked`, the second field of a [`Rank`], to a game number. In a list that is sorted by game number
+/// ([`Sort::Id`]), this field is `u64::MAX` minus the number; in other lists, it is the number itself.
 fn number_of(ranked: u64, sort: Sort) -> u64 {
     match sort {
         Sort::Id => u64::MAX - ranked,

@@ -243,24 +243,24 @@ impl Explorer {
     }
 
     /// Checks whether the selected sources (indexes of the explorer) can apply the filters. Returns `None` if they can.
-    /// Otherwise, returns the reason: the first filter that needs single games, and a selected source that contains
+    /// Otherwise, returns the reason: the first filter that needs individual games, and a selected source that contains
     /// only counts.
     pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
         self.sources.needs_games(filters)
     }
 
-    /// Checks whether all selected sources (indexes of the explorer) contain single games. Returns `None` if they do.
-    /// Otherwise, returns an explanation that names a source that contains only counts, and `what`, the operation that
-    /// needs single games.
+    /// Checks whether all selected sources (indexes of the explorer) contain individual games. Returns `None` if they
+    /// do. Otherwise, returns an explanation that names a source that contains only counts, and `what`, the operation
+    /// that needs individual games.
     ///
     /// `wanted` is the name of the selected source, or `None` for all sources.
     pub fn needs_all_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
         self.sources.needs_all_games(wanted, what)
     }
 
-    /// Checks whether at least one selected source (an index of the explorer) contains single games. Returns `None` if
-    /// one does, or if no source has the name `wanted`. Otherwise, returns an explanation that names the first selected
-    /// source, and `what`, the operation that needs single games.
+    /// Checks whether at least one selected source (an index of the explorer) contains individual games. Returns `None`
+    /// if one does, or if no source has the name `wanted`. Otherwise, returns an explanation that names the first
+    /// selected source, and `what`, the operation that needs individual games.
     ///
     /// `wanted` is the name of the selected source, or `None` for all sources.
     pub fn lacks_games(&self, wanted: Option<&str>, what: &'static str) -> Option<NeedsGames> {
@@ -369,7 +369,7 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs single
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs individual
     /// games and a selected source contains only counts.
     pub fn answer(&self, query: &Query) -> Result<Answer> {
         task::caught(|| answer(&self.sources, query))
@@ -462,7 +462,7 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs single
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs individual
     /// games and a selected source contains only counts.
     pub fn facets(&self, line: &Line, filters: &Filters) -> Result<Facets> {
         task::caught(|| facets::facets(&self.sources, line, filters))
@@ -472,7 +472,7 @@ impl Explorer {
     ///
     /// # Errors
     ///
-    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs single
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs individual
     /// games and a selected source contains only counts.
     pub fn scores(&self, line: &Line, filters: &Filters) -> Result<Vec<RatingScore>> {
         task::caught(|| facets::scores(&self.sources, line, filters))

@@ -655,8 +655,8 @@ impl Preparing<'_> {
     /// Examines one node of the search for lines to prepare. Returns two values: the line that leads to the node, if
     /// this line is a candidate for the list, and the nodes that are reached from the node by one move.
     ///
-    /// A line is a candidate if it ends with a move of the opponent after which the player has no answer, or has played
-    /// at least [`MIN_SCORED_GAMES`] games, from which a score is calculated.
+    /// A line is a candidate if it ends with a move of the opponent, and if the player either has no answer to this
+    /// move or has played at least [`MIN_SCORED_GAMES`] games from there, which are enough to calculate a score.
     fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {

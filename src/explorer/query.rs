@@ -186,8 +186,8 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Returns the name of the first filter that needs single games, such as the filter by player. Returns `None` if
-    /// all filters can be applied to counts.
+    /// Returns the name of the first filter that needs individual games, such as the filter by player. Returns `None`
+    /// if all filters can be applied to counts.
     pub(super) fn game_only_filter(&self) -> Option<&'static str> {
         let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
         // The pattern lists every field, so that a new field causes a compiler error until it is considered here.

@@ -52,9 +52,9 @@ impl Sources {
         self.needs_all_games(filters.source.as_deref(), filters.game_only_filter()?)
     }
 
-    /// Checks whether all selected sources contain single games. Returns `None` if they do. Otherwise, returns an
+    /// Checks whether all selected sources contain individual games. Returns `None` if they do. Otherwise, returns an
     /// explanation that names the first source that contains only counts, and `what`, the operation or filter that
-    /// needs single games. `wanted` is the name of the selected source, or `None` for all sources. Implements
+    /// needs individual games. `wanted` is the name of the selected source, or `None` for all sources. Implements
     /// [`Explorer::needs_all_games`](super::Explorer::needs_all_games).
     pub(super) fn needs_all_games(
         &self,
@@ -66,10 +66,10 @@ impl Sources {
         Some(NeedsGames::new(what, source))
     }
 
-    /// Checks whether at least one selected source contains single games. Returns `None` if one does, or if no source
-    /// has the name `wanted`. Otherwise, returns an explanation that names the first selected source, and `what`, the
-    /// operation that needs single games. `wanted` is the name of the selected source, or `None` for all sources.
-    /// Implements [`Explorer::lacks_games`](super::Explorer::lacks_games).
+    /// Checks whether at least one selected source contains individual games. Returns `None` if one does, or if no
+    /// source has the name `wanted`. Otherwise, returns an explanation that names the first selected source, and
+    /// `what`, the operation that needs individual games. `wanted` is the name of the selected source, or `None` for
+    /// all sources. Implements [`Explorer::lacks_games`](super::Explorer::lacks_games).
     pub(super) fn lacks_games(
         &self,
         wanted: Option<&str>,
@@ -93,8 +93,8 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// Returns an error if the selected source does not exist, or if a filter needs single games and a selected source
-    /// contains only counts.
+    /// Returns an error if the selected source does not exist, or if a filter needs individual games and a selected
+    /// source contains only counts.
     pub(super) fn filters(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
         self.check(filters)?;
         self.unchecked_filters(filters)
@@ -175,8 +175,8 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// Returns an error if the selected source does not exist, or if a filter needs single games and a selected source
-    /// contains only counts.
+    /// Returns an error if the selected source does not exist, or if a filter needs individual games and a selected
+    /// source contains only counts.
     pub(super) fn check(&self, filters: &Filters) -> Result<()> {
         self.check_source(filters.source.as_deref())?;
         match self.needs_games(filters) {
@@ -235,8 +235,8 @@ impl Sources {
     }
 }
 
-/// The reason why a query cannot be answered. A filter or an operation needs single games, but a source (an index of
-/// the explorer) contains only counts.
+/// The reason why a query cannot be answered. A filter or an operation needs individual games, but a source (an index
+/// of the explorer) contains only counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeedsGames {
     what: &'static str,

@@ -167,7 +167,7 @@ pub(super) struct MoveTally {
     pub ratings: RatingSum,
     /// The results and ratings of the player whom the query names, if any.
     pub player: PlayerTally,
-    /// The number of the game, if there is only one and its source stores single games.
+    /// The number of the game, if there is only one and its source stores individual games.
     pub game: Option<u64>,
 }
 

@@ -50,7 +50,7 @@ impl IndexKind {
 /// the index keeps its files open. An index with very many files is an exception: it keeps open at most half as many
 /// files as the process may open. The other files are opened for each read, which fails after the index is removed.
 ///
-/// All data are protected by checksums, which are verified on reading. Damaged data cause an error, never an incomplete
+/// All data is protected by checksums, which are verified on reading. Damaged data causes an error, never an incomplete
 /// answer.
 #[derive(Debug)]
 pub struct Index {

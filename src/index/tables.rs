@@ -128,7 +128,7 @@ impl TableCutter {
         std::mem::take(&mut self.tables)
     }
 
-    /// Adds the statistics of all positions that are still waiting, and ends the last table.
+    /// Adds all statistics that are still in the field `waiting`, and ends the last table.
     pub(super) fn finish(&mut self) {
         while self.release(b"") {}
         self.end_table();

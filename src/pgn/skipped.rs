@@ -74,7 +74,7 @@ impl UnknownVariants {
         })
     }
 
-    /// Increases the number of skipped games of the unknown variant `name` by `games`.
+    /// Adds `games` to the number of skipped games of the unknown variant `name`.
     pub fn add(&mut self, name: String, games: u64) {
         let is_full = self.games.len() >= NAMED_VARIANTS;
         match is_full && !self.games.contains_key(&name) {

@@ -108,8 +108,8 @@ pub struct Coverage {
     /// The share of the games, from 0 to 1, in which the repertoire answers every move up to this half-move. Several
     /// moves of the player in a position are taken as equally likely.
     pub share: f64,
-    /// The part of `share` for which the games of the source have ended, so that it is unknown whether the repertoire
-    /// answers further replies.
+    /// The part of `share` for which the source contains no further moves of the opponent, so that it is unknown
+    /// whether the repertoire would answer them.
     pub ended: f64,
 }
 

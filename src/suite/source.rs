@@ -359,8 +359,8 @@ impl<S: Source> LineSearch<'_, S> {
         Ok(())
     }
 
-    /// Adds `line`, which has the required length, to the ranking, if the last position of the line passes the filters
-    /// of the suite. `start_bytes` are the bytes that identify the starting position of the line in the ranking.
+    /// Adds a line of the required length to the ranking if the last position of the line passes the filters of the
+    /// suite. `start_bytes` are the bytes that identify the starting position of the line in the ranking.
     fn take(&mut self, start_bytes: &[u8], line: &SuiteLine) -> Result<()> {
         let results = (self.of.results)(&line.pos)?;
         let is_kept = self.of.suite.keeps(results);

@@ -386,8 +386,8 @@ impl<W: Write> GameWriter<W> {
         self.out.write_all(b"\n")
     }
 
-    /// Appends the words of `text`, which are separated by spaces, to the movetext of the game. The writer may break
-    /// the line between two words.
+    /// Splits `text` at spaces, and appends the words to the movetext of the game. The writer may break the line
+    /// between two words.
     pub(crate) fn words(&mut self, text: &str) -> io::Result<()> {
         for word in text.split(' ') {
             // An opening bracket is followed directly by the next word.

@@ -457,7 +457,7 @@ pub struct Limits {
     pub min_game: u64,
     /// The maximum number of moves of the whole tree, or `None` for no limit.
     pub moves: Option<u64>,
-    /// The memory budget for recognizing visited positions. Further data are spilled to temporary files.
+    /// The memory budget for recognizing visited positions. Further data is spilled to temporary files.
     pub memory: Memory,
 }
 

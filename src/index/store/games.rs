@@ -287,8 +287,8 @@ impl StoredGames {
     }
 }
 
-/// A reader for the rows of single games, which must be looked up in ascending order of game ids. It skips the rows of
-/// the games in between.
+/// A reader for the rows of individual games, which must be looked up in ascending order of game ids. It skips the rows
+/// of the games in between.
 pub(super) struct RowReader<'a> {
     rows: ByteReader<'a>,
     /// The id of the game whose row is next in the file.

@@ -417,9 +417,9 @@ impl<'a> ResultAdder<'a> {
         }
     }
 
-    /// Returns `true` if the results of the position by period are too large to be stored in the index: if more than
-    /// [`MAX_MOVE_SUMS`] combinations of a month, a class (speed and rating group) and a move have games, or more than
-    /// [`MAX_MONTH_CLASSES`] pairs of a month and a class.
+    /// Returns `true` if the results of the position by period are too large to be stored in the index. This is the
+    /// case if there are more than [`MAX_MOVE_SUMS`] sums, or if the games belong to more than [`MAX_MONTH_CLASSES`]
+    /// pairs of a month and a class (speed and rating group).
     fn is_too_large(&self) -> bool {
         self.rows_of_months > MAX_MOVE_SUMS || self.classes > MAX_MONTH_CLASSES
     }

@@ -21,7 +21,7 @@ use crate::{
     position::BookMove,
 };
 
-/// The greatest number of games that a position can have. A greater number shows that the data are damaged. No
+/// The greatest number of games that a position can have. A greater number shows that the data is damaged. No
 /// collection of games is nearly as large, and even sums over thousands of indexes are smaller than 2^64.
 pub const MAX_GAMES: u64 = 1 << 40;
 
@@ -30,7 +30,7 @@ pub const MAX_GAMES: u64 = 1 << 40;
 /// reading an index.
 pub const MAX_ROWS: usize = if cfg!(test) { 1 << 12 } else { 1 << 19 };
 
-/// The highest rating that a player can have. A higher mean rating shows that the data are damaged.
+/// The highest rating that a player can have. A higher mean rating shows that the data is damaged.
 const MAX_RATING: u64 = (1 << 12) - 1;
 
 /// A month of a year, a year whose month is unknown, or an unknown year. Values are ordered by time: an unknown year

@@ -133,8 +133,7 @@ impl Sink for CountedIndexSink<'_> {
 
 /// Converts a row of counts to a row of an explorer's index, in which results are from White's point of view. Returns
 /// `None` for a row that the index does not contain: a row without games, without a valid month, or with half-moves
-/// that only books count. The latter are half-moves of variations, and those whose position occurs again later in the
-/// game.
+/// that only books count (half-moves of variations, and half-moves whose position occurs again later in the game).
 fn counted_row(row: &ClassRow) -> Option<ResultRow> {
     let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
     let speed = Speed::ALL[usize::from(class.speed)];

@@ -167,7 +167,7 @@ impl AtomicFile {
         Ok(())
     }
 
-    /// Returns the path that the output replaces, as the caller passed it, with symbolic links not resolved.
+    /// Returns the path that the output replaces, as the caller passed it. Symbolic links in it are not resolved.
     pub fn target(&self) -> &Path {
         &self.target.name
     }
@@ -281,7 +281,7 @@ impl BufferedFile {
         self.is_sealed
     }
 
-    /// Returns the path that the output replaces, as the caller passed it, with symbolic links not resolved.
+    /// Returns the path that the output replaces, as the caller passed it. Symbolic links in it are not resolved.
     pub fn target(&self) -> &Path {
         self.out.get_ref().target()
     }
@@ -402,7 +402,7 @@ impl AtomicDir {
         })
     }
 
-    /// Returns the path that the output replaces, as the caller passed it, with symbolic links not resolved.
+    /// Returns the path that the output replaces, as the caller passed it. Symbolic links in it are not resolved.
     pub fn target(&self) -> &Path {
         &self.target.name
     }

@@ -641,8 +641,8 @@ fn is_as_own(found: &Metadata, own: &Metadata) -> bool {
 }
 
 /// Returns `true` if the process that created the temporary directory `path` must have claimed it by now. This is the
-/// case if the directory is not empty, because processes claim a directory before they create files in it, or if it is
-/// older than [`ABANDONED_AGE`]. `found` is the metadata of the directory.
+/// case if the directory is older than [`ABANDONED_AGE`] or is not empty: a process claims a directory before it
+/// creates files in it. `found` is the metadata of the directory.
 fn was_claimed(path: &Path, found: &Metadata) -> bool {
     let age = found.modified().ok().and_then(|time| time.elapsed().ok());
     fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
