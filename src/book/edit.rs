@@ -234,7 +234,8 @@ impl Orphans {
 }
 
 /// A source of moves that hides the moves of some positions in an underlying source. A search for reachable positions
-/// uses it, so that the search does not pass through the removed positions. Their keys are in `closed`.
+/// uses it, so that the search does not pass through the removed positions. The keys of the removed positions are in
+/// `closed`.
 struct HidingSource<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,

@@ -176,8 +176,8 @@ impl CountsDirectory {
         self.starts.as_ref()
     }
 
-    /// Estimates how many bytes of memory are needed to parse the metadata of any one of the Parquet files in the
-    /// directory: the largest of the estimates for the single files.
+    /// Estimates how many bytes of memory are needed to parse the metadata of one Parquet file. Returns the largest of
+    /// the estimates for the files in the directory.
     ///
     /// # Errors
     ///

@@ -23,8 +23,8 @@ use crate::{
 #[derive(Default, Debug)]
 pub(super) struct EntryBatch {
     pub entries: Entries,
-    /// Statistics whose keys may be greater than keys in following batches, so that they must not be written yet.
-    /// These statistics are sorted by the number of digits of their position keys, ascending.
+    /// Statistics that must not be written yet, because their keys may be greater than keys in following batches. These
+    /// statistics are sorted by the number of digits of their position keys, ascending.
     pub waiting: Vec<WaitingStats>,
     /// The number of positions in the batch.
     pub positions: u64,

@@ -45,8 +45,8 @@ const KEYS_WITH_20_DIGITS: u128 = (1 << 64) - MIN_PADDED_KEY;
 pub(crate) struct Posting(u128);
 
 impl Posting {
-    /// Creates a posting. It says that game `id` reached the position with the key `key`, and played the move `mv`
-    /// there. `winner` is the side that won the game, or `None` if neither side won.
+    /// Creates a posting. It says that game `id` reached the position with the key `key`, and that the move `mv` was
+    /// played there. `winner` is the side that won the game, or `None` if neither side won.
     #[inline]
     pub(crate) fn new(key: u64, id: u32, mv: BookMove, winner: Option<Color>) -> Posting {
         let digits = key.checked_ilog10().map_or(1, |log| log + 1);

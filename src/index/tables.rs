@@ -1,7 +1,8 @@
 //! Dividing entries into tables and writing the tables.
 //!
-//! A table ends with the entry with which its keys and values reach one mebibyte. The entries arrive in ascending
-//! order of keys but in batches of any size, so a table may contain entries from several batches.
+//! A table is complete when its keys and values take one mebibyte; the entry that reaches this size is its last entry.
+//! The entries arrive in ascending order of keys but in batches of any size, so a table may contain entries from
+//! several batches.
 
 use std::{
     fs::File,
@@ -41,7 +42,7 @@ pub(super) struct TableCutter {
     parts: Parts,
     /// The size in bytes of the keys and values in `parts`.
     size: usize,
-    /// Statistics whose keys may be greater than the keys of the next entries, so that they must not be added yet.
+    /// Statistics that must not be added yet, because their keys may be greater than the keys of the next entries.
     /// These statistics are sorted by the number of digits of their position keys, ascending.
     waiting: Vec<WaitingStats>,
 }

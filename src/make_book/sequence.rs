@@ -1,7 +1,7 @@
 //! Restores the order of batches.
 //!
 //! Batches are completed in any order. Data that depends on the order of games, such as game numbers and the first
-//! rejected games, are held here until all earlier batches are complete.
+//! rejected games, is held here until all earlier batches are complete.
 
 use std::{collections::BTreeMap, iter::repeat_n};
 

@@ -87,7 +87,7 @@ impl GameFacts {
         self.rows.len()
     }
 
-    /// Completes the last added game with the data that are known only after its moves have been played: its result,
+    /// Completes the last added game with the data that is known only after its moves have been played: its result,
     /// number of half-moves (`plies`), variant and opening, and a fingerprint of its last position. Marks the game as
     /// counted, which means that its positions are indexed. `last` is the identity of the last position, a hash from
     /// which the fingerprint is calculated.
@@ -148,7 +148,7 @@ fn name_of(value: Option<&[u8]>) -> Box<str> {
 }
 
 /// A collection of the data that an explorer's index stores about its games: a row and details for each game, and the
-/// names of players and events. Data beyond a memory limit are spilled to temporary files.
+/// names of players and events. Data beyond a memory limit is spilled to temporary files.
 #[derive(Debug)]
 pub(crate) struct StoredGames {
     rows: ByteRun,

@@ -44,8 +44,8 @@ impl ListRecord {
     /// game cannot be numbered, so the caller adds only the last move that was played in each position.
     pub(crate) const LAST_PLY: usize = (1 << 15) - 1;
 
-    /// Creates a record which says that game `id` reached the position with the key `subject` and played the move `mv`
-    /// there. `ply` is the number of this half-move in the game, counted from 1.
+    /// Creates a record which says that game `id` reached the position with the key `subject`, and that the move `mv`
+    /// was played there. `ply` is the number of this half-move in the game, counted from 1.
     #[inline]
     pub(crate) fn new(
         subject: ListKey,
@@ -129,7 +129,7 @@ impl Record for ListRecord {
 }
 
 /// A filter for sorted list records. It keeps only the last record of each game in a list. A game that reached a
-/// position several times is therefore listed once, with the last move that it played there.
+/// position several times is therefore listed once, with the last move that was played there.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct LastOfGame {
     last: Option<ListRecord>,

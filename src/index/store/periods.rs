@@ -13,7 +13,7 @@
 //! | a game | varint: the id minus the previous id minus 1 (for the first game of a class, the id), times 2^b, plus the index of its move among the m different moves of the rows, where b is the least number of bits that m - 1 fits into |
 //!
 //! The number of a class is six times the number of its rating group, plus the number of its speed. The group after the
-//! last one contains the games without a known rating. Move 0 stands for games that end in the position. The listed
+//! last one contains the games without a known rating. The move 0 means that the games end in the position. The listed
 //! games of a class include its [`TOP_GAMES`] games with the highest ratings and its [`RECENT_GAMES`] newest games,
 //! except games that end in the position. Numbers of two bytes are little-endian.
 //!
@@ -48,7 +48,7 @@ use crate::{
 pub const MIN_SUMMED_GAMES: usize = 1 << 15;
 
 /// The number of highest-rated games that are stored for each class (speed and rating group) of a period. The explorer
-/// shows at most so many top games.
+/// never shows more than this number of top games.
 pub const TOP_GAMES: usize = 15;
 
 /// The number of newest games that are stored for each class (speed and rating group) of a period. The explorer shows
