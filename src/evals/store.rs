@@ -426,8 +426,8 @@ mod tests {
             prop_assert!(read(&bytes).is_err(), "{}", place);
         }
 
-        /// A look-up in a store with one flipped bit gives the answer of the sound store or an error, in a file and in
-        /// memory, for keys that are in the store and keys that are not.
+        /// Flips one bit of a store. Each look-up must then fail or return what it returns in the undamaged store.
+        /// Tests stores in a file and in memory, with keys that the store contains and keys that it does not contain.
         #[test]
         fn a_flipped_bit_never_changes_an_answer(place: prop::sample::Index, bit in 0..8u8, near in 0..999u64) {
             let (mut bytes, keys) = large_store();

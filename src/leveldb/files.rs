@@ -221,9 +221,8 @@ pub(super) fn replaced(directory: &Path) -> Error {
     )
 }
 
-/// Returns `opened`, the result of opening a table's file. An error that says that the file is missing or damaged is
-/// replaced with an error that says that the database in `directory` was replaced or removed. Any other result is
-/// returned unchanged.
+/// Returns `opened`, the result of opening a table's file. If the file is missing or damaged, returns an error which
+/// says that the database in `directory` was replaced or removed. Any other result is returned unchanged.
 pub(super) fn unless_missing<T>(directory: &Path, opened: Result<T>) -> Result<T> {
     opened.map_err(|err| match err {
         Error::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => err,

@@ -330,8 +330,8 @@ pub enum DatabaseFault {
         "the checksum in the table Info does not match the rows: the database is damaged, or another program changed it"
     )]
     Checksum,
-    /// Rows have values that cannot be used: an EPD that is no position, a move that is not legal, or a number that is
-    /// not one of games.
+    /// Rows have values that cannot be used: an EPD that does not describe a position, an illegal move, or a number
+    /// that cannot be a number of games.
     #[error("{} cannot be used; the first of these rows: {}", counted(.0.rows, "row"), .0.example.as_deref().unwrap_or_default())]
     UnusableRows(SkippedRows),
 }

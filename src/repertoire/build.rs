@@ -322,11 +322,10 @@ impl Built {
 pub enum CommentDetail {
     /// No comments.
     None,
-    /// The score of a move of the repertoire's side; for a reply, the number of games of which one is expected to
-    /// reach the position after it.
+    /// The score of each move of the repertoire's side, and how likely the position after each reply is: `1 in 12.5`
+    /// means that one of 12.5 games is expected to reach it.
     Short,
-    /// The number of games and the score of each move; for a reply, also the number of games of which one is expected
-    /// to reach the position after it.
+    /// The number of games and the score of each move, and how likely the position after each reply is.
     #[default]
     Full,
 }

@@ -82,8 +82,8 @@ pub struct LineReport {
     /// Whether the position belongs to the repertoire: the repertoire contains moves there, or one of its moves leads
     /// there.
     pub is_known: bool,
-    /// The number of games of which one is expected to reach the position by the lines of the repertoire, or `None`
-    /// if no game is expected to reach it.
+    /// The rarity of the position: one in this many games is expected to reach it by the lines of the repertoire.
+    /// `None` if no game is expected to reach it.
     pub one_in: Option<f64>,
     /// If the player is to move, the moves of the repertoire; otherwise the replies that the repertoire answers.
     pub moves: Vec<KnownMove>,
@@ -123,8 +123,8 @@ pub struct LineGap {
     /// The reply.
     #[serde(flatten)]
     pub mv: LineMove,
-    /// The number of games of which one is expected to reach the position and to continue with the reply, or `None` if
-    /// the position is not reached.
+    /// The rarity of the reply: one in this many games is expected to reach the position and to continue with the
+    /// reply. `None` if no game is expected to reach the position.
     pub one_in: Option<f64>,
     /// The number of games with the reply.
     pub games: u64,

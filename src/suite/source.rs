@@ -215,7 +215,7 @@ impl GamesRange {
 
     /// Returns the range for the next pass, which ends where this range begins. `next` is the highest number of games
     /// of any line below this range. After the empty range [`GamesRange::NONE`], the next range begins at `next`. After
-    /// any other range, it begins at `next` or an eighth below the lower end of this range, whichever is lower, which
+    /// any other range, it begins at `next` or an eighth below the lower end of this range, whichever is lower. This
     /// keeps the number of passes small.
     fn after(self, next: u64) -> GamesRange {
         let least = match self.least {

@@ -215,8 +215,7 @@ fn for_mover(pos: &VariantPosition, wins: u64, draws: u64, losses: u64) -> Wdl {
 }
 
 /// A search for the positions that belong to given Polyglot hash keys. It walks through the moves of books, databases
-/// or indexes, and collects the positions that it finds. Data beyond its memory budget are spilled to temporary
-/// files.
+/// or indexes, and collects the positions that it finds. Data beyond its memory budget is spilled to temporary files.
 ///
 /// ```
 /// use polybook::{

@@ -200,8 +200,8 @@ impl<S: Source> Tree<'_, S> {
 /// written as separate games.
 const MAX_NESTING: usize = 16;
 
-/// The maximum number of moves in a game. After so many moves, the writer continues the tree in another game. The
-/// reason is that Scid limits a game to about 128 KiB, and a move with a comment takes about 25 bytes there.
+/// The maximum number of moves in a game. After this number of moves, the writer continues the tree in another game.
+/// The reason is that Scid limits a game to about 128 KiB, and a move with a comment takes about 25 bytes there.
 const MAX_MOVES_PER_GAME: u64 = 2000;
 
 /// The value of the `Event` tag in each game that is written for a tree.

@@ -131,8 +131,8 @@ pub(crate) fn is_empty_directory(path: &Path) -> Result<bool> {
     }
 }
 
-/// Converts the result of an operation on a path: success becomes `Some`, and an error that means that nothing exists
-/// at the path becomes `Ok(None)`. Returns all other errors unchanged.
+/// Converts the result of an operation on a path: success becomes `Some`, and an error becomes `Ok(None)` if it means
+/// that nothing exists at the path. Returns all other errors unchanged.
 fn none_if_absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(err) if is_absent(&err) => Ok(None),
