@@ -137,8 +137,8 @@ impl<'a> BookWriter<'a> {
         })
     }
 
-    /// Appends `records`, the bytes of whole records, to the book. `sum` is the checksum of these records, which is
-    /// added to the checksum of the book.
+    /// Appends whole records, given as bytes, to the book. `sum` is the checksum of these records, which is added to
+    /// the checksum of the book.
     #[inline]
     pub(super) fn append(&mut self, records: &[u8], sum: Checksum) -> io::Result<()> {
         self.sum = self.sum.plus(sum);

@@ -102,8 +102,8 @@ fn of_epd(line: &str, origin: u8) -> Result<Option<EvalRecord>, String> {
     record(&pos, eval).map(Some)
 }
 
-/// Converts `ce`, the operand of the EPD operation `ce`, to a score. Both are from the point of view of the side to
-/// move. Returns `None` if the operand says that the side to move is already checkmated.
+/// Converts the operand of the EPD operation `ce` to a score. Both are from the point of view of the side to move.
+/// Returns `None` if the operand says that the side to move is already checkmated.
 fn of_ce(ce: i64) -> Option<Score> {
     const MATED: i64 = 1 - CE_MATE_BASE;
     match ce {

@@ -415,8 +415,8 @@ impl EvalCollector<'_> {
         self.origins.partition_point(|origin| **origin < *name) as u8
     }
 
-    /// Adds the evaluations in `analysis`, which an engine has computed, to the collector. Also adds the engine's
-    /// report to the report of the run.
+    /// Adds the evaluations that an engine has computed to the collector. Also adds the engine's report to the report
+    /// of the run.
     fn take(&mut self, analysis: Analysis) -> Result<()> {
         let origin = self.number_of(&analysis.report.name);
         let records = analysis.records.into_iter().map(|mut record| {

@@ -310,7 +310,7 @@ fn played_move(
     })
 }
 
-/// Converts `tally`, the results of a player in the games with one move, to a [`PlayerScore`].
+/// Converts the results of a player in the games with one move to a [`PlayerScore`].
 fn player_score(tally: &PlayerTally) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,
@@ -322,7 +322,7 @@ fn player_score(tally: &PlayerTally) -> PlayerScore {
     }
 }
 
-/// Converts `tally`, the results of a player in all games of a query, to [`PlayerTotals`].
+/// Converts the results of a player in all games of a query to [`PlayerTotals`].
 fn player_totals(tally: &PlayerTally) -> PlayerTotals {
     PlayerTotals {
         wins: tally.wins,

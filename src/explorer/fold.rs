@@ -26,9 +26,9 @@ use crate::{
     position::{BookMove, Variant},
 };
 
-/// The maximum number of parts of a list of games that the calling thread filters alone. A list with so many parts
-/// contains up to about half a million games. On a busy machine, waking another thread can take longer than filtering
-/// these games.
+/// The maximum number of parts of a list of games that the calling thread filters alone. A list with this number of
+/// parts contains up to about half a million games. On a busy machine, waking another thread can take longer than
+/// filtering these games.
 const MAX_SERIAL_PARTS: usize = 32;
 
 /// The minimum number of parts of a list of games that a thread filters as one task. Starting a smaller task would take

@@ -44,9 +44,9 @@ pub(super) struct WaitingStats {
     pub stats: PositionStats,
 }
 
-/// Removes the last element from `waiting` and writes its statistics, those of one position, to `out` if they need not
-/// wait any longer. This is the case if their LevelDB keys sort before `next`, the key of the entry that the caller
-/// will write next.
+/// Removes the last element from `waiting`, and writes the statistics that it contains to `out`, if these statistics
+/// need not wait any longer. This is the case if their LevelDB keys sort before `next`, the key of the entry that the
+/// caller will write next.
 ///
 /// Returns `true` if statistics were written. The caller then calls the function again, because the next element of
 /// `waiting` may also be ready.

@@ -155,9 +155,9 @@ impl<'a> Sequencer<'a> {
         Ok(())
     }
 
-    /// Adds `filtered`, the numbers of games that were filtered because of their variant, to the totals of the run. The
-    /// totals list only a limited number of variants, because every game may name a different one. Games of variants
-    /// beyond this limit are counted together.
+    /// Adds the numbers of games that were filtered because of their variant to the totals of the run. The totals list
+    /// only a limited number of variants, because every game may name a different one. Games of variants beyond this
+    /// limit are counted together.
     fn filter_variants(&mut self, filtered: BTreeMap<VariantRejection, u64>) {
         for (variant, games) in filtered {
             let is_new = !self.filtered_variants.contains_key(&variant);

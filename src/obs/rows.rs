@@ -110,8 +110,8 @@ impl SkippedRows {
         ))
     }
 
-    /// Adds `other`, the skipped rows of another reader, to `self`. Takes the description of the first skipped row from
-    /// `other` only if `self` has none.
+    /// Adds the rows that another reader has skipped to those in `self`. Takes the description of the first skipped row
+    /// from `other` only if `self` has none.
     pub(crate) fn add(&mut self, other: SkippedRows) {
         self.rows += other.rows;
         self.example = self.example.take().or(other.example);
@@ -127,8 +127,8 @@ pub fn legal_move<P: Rules>(pos: &P, text: &str) -> Option<BookMove> {
         .map(BookMove::from)
 }
 
-/// The maximum value of each of the columns `Win`, `Draw` and `Loss` in a row of the table `Book`. No collection of
-/// games is so large, and sums of values up to this maximum cannot overflow.
+/// The maximum value of each of the columns `Win`, `Draw` and `Loss` in a row of the table `Book`. No collection
+/// contains that many games, and sums of values up to this maximum cannot overflow.
 pub(super) const MAX_GAMES_PER_ROW: i64 = 1 << 36;
 
 /// An upper bound on the length of an EPD in characters, including counters and operations. A longer string is not

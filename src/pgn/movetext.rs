@@ -418,8 +418,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns `true` if the zeros at `offset` are the decimal places of a number, such as the evaluation `0.00`.
-    /// Returns `false` if they are castling, as in `4.00`: this is so if 4 is the number of the next move, or if the
-    /// number of the next move is unknown.
+    /// Returns `false` if they are castling, as in `4.00`. This is the case if 4 is the number of the next move, or if
+    /// the number of the next move is unknown.
     #[cold]
     fn is_fraction(&self, offset: usize) -> bool {
         let whole = self.text[..offset].strip_suffix(b".");

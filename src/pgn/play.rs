@@ -263,7 +263,7 @@ pub(crate) fn play_from_start(
     })
 }
 
-/// Converts `end`, which the reader returned at the end of a game, to an [`Ending`] in which `illegal` is `None`. The
+/// Converts the value that the reader returned at the end of a game to an [`Ending`] in which `illegal` is `None`. The
 /// caller must set this field if a move could not be played.
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {

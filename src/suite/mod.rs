@@ -266,8 +266,8 @@ fn is_over(identities: &[u64], pos: &VariantPosition) -> bool {
     has_threefold || pos.is_game_over() || pos.halfmoves() >= SEVENTY_FIVE_MOVES
 }
 
-/// The length of the 75-move rule in half-moves: a game is drawn after so many half-moves without a capture or a pawn
-/// move.
+/// The length of the 75-move rule in half-moves: a game is drawn after this number of half-moves without a capture or a
+/// pawn move.
 const SEVENTY_FIVE_MOVES: u32 = 150;
 
 /// Returns `true` if `epd` can be a starting position of Chess960. In such a position, all pawns are on their initial

@@ -273,7 +273,7 @@ impl<S: Source> LineSearch<'_, S> {
 
     /// Makes one pass of the search, from all starting positions. Finds the lines whose number of games lies in the
     /// field `band`, the range of this pass. `wanted` is the number of lines that the suite still needs. The search
-    /// from a starting position may end early when it has found so many lines (see [`find_from`](Self::find_from)).
+    /// from a starting position may end early when it has found `wanted` lines (see [`find_from`](Self::find_from)).
     /// Returns `false` if the pass stopped early because the search had extended [`MAX_EXTENDED_LINES`] lines.
     fn find_in_band(&mut self, wanted: u64) -> Result<bool> {
         let starts = self.of.starts;

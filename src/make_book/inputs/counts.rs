@@ -283,9 +283,8 @@ fn add_keyed<'r>(
     tally.refuse_many_large(path)
 }
 
-/// Converts `about`, the description of a counts directory, to an [`Outcome`]. The outcome contains the totals that
-/// replaying the counted games would have produced. It contains no records of moves, because these are read from the
-/// Parquet files.
+/// Converts the description of a counts directory to an [`Outcome`]. The outcome contains the totals that replaying the
+/// counted games would have produced. It contains no records of moves, because these are read from the Parquet files.
 ///
 /// # Errors
 ///
