@@ -92,7 +92,7 @@ export class OpeningsTable {
       const { isOpen, toggle } = folding(family.name);
       const row = this.#row(family, family.name, average, ofPlayer, variations.length ? { isOpen, toggle } : undefined);
       if (!isOpen) return [row];
-      return [row, ...withRest(family.name, variations, LEAST_VARIATION, (one) => [this.#row(one, `${one.name}${one.name === family.name ? ":" : ","}`, average, ofPlayer, undefined, family.name)])];
+      return [row, ...withRest(family.name, variations.map(counting), LEAST_VARIATION, (one) => [this.#row(one, `${one.name}${one.name === family.name ? ":" : ","}`, average, ofPlayer, undefined, family.name)])];
     });
     if (openings.unnamed) rows.push(rest(`${counted(openings.unnamed)} without a named opening`));
     const table = div({ role: "table", "aria-label": "Openings" }, div({ role: "rowgroup", class: "head" }, this.#headings(columns, sort, choose)), div({ role: "rowgroup", class: "body" }, ...rows));
@@ -188,8 +188,8 @@ export class OpeningsTable {
  * @param {OpeningRow} row
  * @returns {OpeningRow}
  */
-function counting({ draws, unfinished = 0, variations, ...row }) {
-  return { ...row, draws: draws + unfinished, unfinished, ...(variations && { variations: variations.map(counting) }) };
+function counting({ draws, unfinished = 0, ...row }) {
+  return { ...row, draws: draws + unfinished, unfinished };
 }
 
 /** @param {Child} content */
