@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_not_the_end() {
+    fn a_feed_without_an_end_message_is_an_error() {
         let (feeder, mut feed) = channel::<()>(1);
         drop(feeder);
         let message = message(feed.next(&[]));

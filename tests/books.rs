@@ -93,7 +93,7 @@ fn moves_of_lines(path: &Path) -> (usize, BTreeSet<(u64, String)>) {
 }
 
 #[test]
-fn numbers_and_lines_are_those_of_polyglot() {
+fn info_book_and_dump_book_print_what_polyglot_prints() {
     let Some(program) = program(&["polyglot"]) else {
         return;
     };
@@ -127,7 +127,7 @@ fn numbers_and_lines_are_those_of_polyglot() {
 }
 
 #[test]
-fn exact_numbers_are_those_of_polyglot() {
+fn exact_info_book_prints_what_polyglot_prints() {
     let Some(program) = program(&["polyglot"]) else {
         return;
     };
@@ -174,7 +174,7 @@ fn merged_books_are_those_of_polyglot() {
 }
 
 #[test]
-fn the_first_book_wins_a_position_whole() {
+fn policy_first_takes_all_moves_of_a_position_from_the_first_book() {
     let dir = temp();
     books(dir.path());
     ok(
@@ -545,7 +545,7 @@ fn damage_in_a_book_is_noticed_and_polybook_renews_the_checksum() {
 }
 
 #[test]
-fn numbers_for_programs_and_lines_to_standard_output() {
+fn info_book_prints_json_and_dump_book_writes_to_standard_output() {
     let dir = temp();
     books(dir.path());
     let numbers = ok_json(dir.path(), "info-book --bin book1.bin --exact --json");
@@ -571,7 +571,7 @@ fn numbers_for_programs_and_lines_to_standard_output() {
 }
 
 #[test]
-fn file_knows_headed_books() {
+fn the_program_file_recognizes_books_with_headers() {
     let Some(_) = program(&["file"]) else {
         return;
     };

@@ -21,7 +21,7 @@ fn times(answer: &Value) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn mean_times_of_moves() {
+fn moves_have_mean_times() {
     let dir = temp();
     let dir = dir.path();
     let castled = "1. e4 {[%clk 0:03:00]} e5 {[%clk 0:03:00]} 2. Nf3 {[%clk 0:02:58.5]} Nc6 {[%clk 0:02:50]} \

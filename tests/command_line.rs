@@ -181,7 +181,7 @@ fn a_pattern_that_no_file_has_names_the_folder() {
 }
 
 #[test]
-fn manual_pages_are_counted() {
+fn a_message_counts_the_manual_pages_that_were_written() {
     let dir = temp();
     let output = run(dir.path(), "man --dir pages");
     let pages = fs::read_dir(dir.path().join("pages")).unwrap().count();
@@ -430,7 +430,7 @@ fn a_second_file_or_name_of_an_option_is_an_error() {
 }
 
 #[test]
-fn documents_are_as_documented() {
+fn json_keys_have_the_documented_order() {
     let dir = made();
     let text = ok(dir.path(), "make-book -q --json --bin a.bin famous.pgn");
     let order = [
@@ -521,7 +521,7 @@ fn a_broken_book_in_json() {
 
 #[cfg(unix)]
 #[test]
-fn names_of_any_bytes() {
+fn file_names_may_be_invalid_utf_8() {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
     let dir = temp();
@@ -660,7 +660,7 @@ fn moves_of_a_fork_index_are_not_sorted() {
 }
 
 #[test]
-fn what_is_no_book_is_named() {
+fn an_error_names_the_format_of_a_file_that_is_no_book() {
     let dir = made();
     for (line, said) in [
         ("verify famous.pgn", "PGN"),
@@ -679,7 +679,7 @@ fn what_is_no_book_is_named() {
 }
 
 #[test]
-fn one_word_for_one_thing_and_null_for_what_is_not_known() {
+fn json_has_one_name_for_each_value_and_null_for_unknown_ones() {
     let dir = temp();
     let dir = dir.path();
     fs::write(dir.join("games.pgn"), "1. e4 e5 *\n").unwrap();

@@ -254,7 +254,7 @@ fn famous(dir: &Path) -> PathBuf {
 }
 
 #[test]
-fn counts_are_added_in_any_way() {
+fn indexes_of_added_counts_do_not_depend_on_how_they_were_added() {
     let dir = temp();
     let dir = dir.path();
     let pgn = famous(dir);
@@ -736,7 +736,7 @@ fn a_server_says_what_counts_cannot_answer() {
 }
 
 #[test]
-fn games_and_counts_that_end_at_a_half_move_say_so() {
+fn answers_about_games_up_to_a_half_move_state_the_limit() {
     let dir = temp();
     let dir = dir.path();
     let games = sample("famous.pgn");

@@ -252,7 +252,7 @@ fn pages_that_would_fill_the_memory_are_refused() {
 }
 
 #[test]
-fn counts_and_games_mix() {
+fn counts_and_games_can_be_inputs_of_one_run() {
     let dir = temp();
     let pgns = cut(dir.path(), "selfplay.pgn", 3);
     count_each(dir.path(), &pgns[1..2], "--max-ply 20");
@@ -467,7 +467,7 @@ fn inputs_with_games_of_the_same_file_are_reported() {
 }
 
 #[test]
-fn starts_of_games_go_along() {
+fn counts_contain_the_starting_positions_of_games() {
     let dir = temp();
     let fen = "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1";
     let game = |fen: &str| format!("[Event \"x\"]\n[FEN \"{fen}\"]\n\n1. e4 Kd7 2. Ke2 1-0\n\n");
@@ -679,7 +679,7 @@ fn counts_of_other_programs_are_read_and_the_header_says_so() {
 }
 
 #[test]
-fn rows_that_cannot_be_name_their_part() {
+fn an_error_about_an_impossible_row_names_its_part() {
     let dir = temp();
     let long = |values: &[Option<i64>]| Column::Long(values.to_vec());
     let cases: Vec<(&str, Option<Column>, &str)> = vec![
@@ -784,7 +784,7 @@ fn rows_that_cannot_be_name_their_part() {
 }
 
 #[test]
-fn rows_of_classes_that_cannot_be_name_their_part() {
+fn an_error_about_an_impossible_row_by_class_names_its_part() {
     let dir = temp();
     let dir = dir.path();
     let long = |value| Column::Long(vec![Some(value); 2]);
@@ -1335,7 +1335,7 @@ fn counts_of_a_move_of_very_many_games_are_added() {
 }
 
 #[test]
-fn no_counts_come_of_no_games() {
+fn a_run_without_games_writes_no_counts() {
     let dir = temp();
     fs::write(dir.path().join("none.pgn"), "\n").unwrap();
     let err = fails(dir.path(), "make-book none.pgn --counts none", 1);

@@ -26,7 +26,7 @@ fn changed() -> tempfile::TempDir {
 }
 
 #[test]
-fn what_is_made_of_a_whole_file_is_made_of_a_verified_one() {
+fn commands_that_read_a_whole_file_refuse_a_wrong_checksum() {
     let dir = changed();
     let dir = dir.path();
     for command in [

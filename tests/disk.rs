@@ -174,17 +174,17 @@ fn judge_lasting(scene: &Scene, case: &str, kind: &str, outcome: &Outcome, sound
 }
 
 #[test]
-fn calls_that_fail_from_one_on_for_books() {
+fn books_survive_a_disk_that_stops_working() {
     BOOKS.iter().copied().for_each(outlives_lasting_faults);
 }
 
 #[test]
-fn calls_that_fail_from_one_on_for_databases() {
+fn databases_survive_a_disk_that_stops_working() {
     DATABASES.iter().copied().for_each(outlives_lasting_faults);
 }
 
 #[test]
-fn calls_that_fail_from_one_on_for_directories() {
+fn directories_survive_a_disk_that_stops_working() {
     DIRECTORIES
         .iter()
         .copied()
@@ -192,12 +192,12 @@ fn calls_that_fail_from_one_on_for_directories() {
 }
 
 #[test]
-fn calls_that_fail_from_one_on_for_texts() {
+fn texts_survive_a_disk_that_stops_working() {
     TEXTS.iter().copied().for_each(outlives_lasting_faults);
 }
 
 #[test]
-fn calls_that_fail_from_one_on_for_evaluations() {
+fn evaluations_survive_a_disk_that_stops_working() {
     EVALUATIONS
         .iter()
         .copied()
@@ -205,7 +205,7 @@ fn calls_that_fail_from_one_on_for_evaluations() {
 }
 
 #[test]
-fn short_reads_and_writes_change_nothing() {
+fn short_reads_and_writes_do_not_change_outputs() {
     let Some(injector) = injector() else { return };
     for line in [BOOKS, DATABASES, DIRECTORIES, TEXTS, EVALUATIONS].concat() {
         let scene = scene(line);
@@ -223,7 +223,7 @@ fn short_reads_and_writes_change_nothing() {
 }
 
 #[test]
-fn answers_with_short_reads_and_writes() {
+fn short_reads_and_writes_do_not_change_answers() {
     let Some(injector) = injector() else { return };
     for line in [
         "show one.bin --json",

@@ -539,7 +539,7 @@ fn the_largest_differences_come_first() {
 }
 
 #[test]
-fn positions_that_no_line_comes_to_have_their_key() {
+fn diff_prints_the_key_of_a_position_that_no_line_reaches() {
     let dir = temp();
     let record = |weight| [&[1, 2, 3, 4, 5, 6, 7, 8, 3, 28, 0, weight, 0, 0, 0, 0][..]].concat();
     fs::write(dir.path().join("a.bin"), record(1)).unwrap();
@@ -554,7 +554,7 @@ proptest! {
 
     /// Checks that moves which are set are shown, and that nothing else changes.
     #[test]
-    fn what_is_set_is_shown(sets in proptest::collection::btree_map(0..20usize, 1..=u16::MAX, 1..5)) {
+    fn edit_sets_exactly_the_given_weights(sets in proptest::collection::btree_map(0..20usize, 1..=u16::MAX, 1..5)) {
         const MOVES: [&str; 20] = [
             "a3", "a4", "b3", "b4", "c3", "c4", "d3", "d4", "e3", "e4", "f3", "f4", "g3", "g4", "h3", "h4", "Na3", "Nc3",
             "Nf3", "Nh3",

@@ -548,7 +548,7 @@ fn a_position_can_lose_all_its_moves() {
 }
 
 #[test]
-fn the_heaviest_of_the_moves_that_lose_too_much_are_named() {
+fn a_message_names_the_most_played_moves_that_lose_too_much() {
     let dir = temp();
     let dir = dir.path();
     // 1. e4 is best. Each of the other moves loses a pawn or more, and was played in as many games as its number says.
@@ -865,7 +865,7 @@ fn program(path: &Path, lines: &str) {
 /// An engine that does not read, answers before a request, or lists options without end costs at most its time limit.
 #[cfg(unix)]
 #[test]
-fn an_engine_that_talks_past_polybook_fails() {
+fn an_engine_that_violates_the_protocol_fails() {
     let dir = temp();
     fs::write(dir.path().join("some.epd"), PLAIN[..2].join("\n")).unwrap();
     let flood = "readyok\\ninfo depth 5 score cp 10 nodes 100\\nbestmove e2e4";

@@ -231,7 +231,7 @@ fn every_number_is_that_of_python_chess_in_variants() {
 }
 
 #[test]
-fn random_games_of_variants_agree() {
+fn python_chess_agrees_on_random_games_of_variants() {
     let Some(python) = python(&["chess"]) else {
         return;
     };
@@ -263,7 +263,7 @@ fn random_games_of_variants_agree() {
 }
 
 #[test]
-fn the_corpus_of_masters_agrees() {
+fn python_chess_agrees_on_the_corpus_of_masters() {
     let Some(corpus) = corpus() else {
         return;
     };
@@ -291,7 +291,7 @@ fn both_ways(explorer: &Explorer, query: &Query) -> [String; 2] {
 }
 
 #[test]
-fn sums_say_what_the_games_say() {
+fn stored_sums_give_the_same_counts_as_the_games() {
     let dir = temp();
     let [many, few] = [(0, 70_000), (70_000, 300)].map(|(first, games)| {
         let path = dir.path().join(format!("{first}.pgn"));
@@ -582,7 +582,7 @@ fn moves_and_games_take_filters_and_several_indexes() {
 }
 
 #[test]
-fn an_index_without_the_data_says_what_they_would_add() {
+fn an_index_without_filter_data_names_the_option_that_adds_them() {
     let dir = temp();
     let pgn = sample("famous.pgn");
     let pgn = pgn.display();

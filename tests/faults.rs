@@ -836,7 +836,7 @@ fn databases_are_sorted_in_the_directory_that_is_named() {
 }
 
 #[test]
-fn asking_books_and_databases() {
+fn commands_that_read_books_and_databases() {
     endures("show book.bin --json");
     endures("show games.obs.db3");
     endures("info-book --bin book.bin");
@@ -845,7 +845,7 @@ fn asking_books_and_databases() {
 }
 
 #[test]
-fn asking_an_index() {
+fn commands_that_read_an_index() {
     endures("games --leveldb index --json");
     endures("games --leveldb index --pgn --moves e4");
     endures("game --leveldb index 0 2");

@@ -73,7 +73,7 @@ fn moves_are_kept_by_weight_share_and_number() {
 }
 
 #[test]
-fn what_is_reachable_is_what_info_book_counts() {
+fn filter_keeps_the_reachable_positions_that_info_book_counts() {
     let dir = made();
     // If only one move of the starting position is left, most of the book is unreachable.
     ok(dir.path(), "filter -q book.bin --best 1 --out one.bin");
@@ -149,7 +149,7 @@ proptest! {
     /// Checks that filtering a book again changes nothing, for any memory budget, and that a line leads to every remaining
     /// position.
     #[test]
-    fn any_book_is_filtered_once(
+    fn filtering_a_filtered_book_changes_nothing(
         lines in lines(),
         best in 1..4u8,
         max_ply in 1..20u8,

@@ -375,7 +375,7 @@ fn pages_and_texts_of_games() {
 }
 
 #[test]
-fn what_is_not_known_of_a_game_is_null() {
+fn unknown_details_of_a_game_are_null() {
     let dir = temp();
     let tags = "[White \"?\"]\n[Black \"-\"]\n[Date \"????.??.??\"]\n[EventDate \"2019.??.??\"]\n[Event \"\"]\n[WhiteElo \"2500\"]\n";
     write(
@@ -461,7 +461,7 @@ fn an_existing_index_is_replaced_only_by_force() {
 }
 
 #[test]
-fn what_is_not_an_index_is_never_replaced() {
+fn directories_with_other_files_are_never_replaced() {
     let dir = temp();
     let pgn = sample("famous.pgn").display().to_string();
     let make = format!("make-book -q --leveldb idx --force {pgn}");
@@ -488,7 +488,7 @@ fn what_is_not_an_index_is_never_replaced() {
 }
 
 #[test]
-fn reading_changes_nothing() {
+fn reading_an_index_does_not_change_its_files() {
     let dir = temp();
     let pgn = sample("famous.pgn").display().to_string();
     ok(dir.path(), &format!("make-book -q --leveldb idx {pgn}"));
@@ -498,7 +498,7 @@ fn reading_changes_nothing() {
 }
 
 #[test]
-fn what_is_no_index_says_what_it_is() {
+fn an_error_describes_a_path_that_is_not_an_index() {
     let dir = temp();
     let path = dir.path();
     fs::create_dir(path.join("directory")).unwrap();
@@ -716,7 +716,7 @@ fn keys_of_two_games() -> Vec<u64> {
 }
 
 #[test]
-fn every_bit_of_an_index_matters_or_not() {
+fn flipping_any_bit_of_an_index_is_reported_or_harmless() {
     let dir = temp();
     write(dir.path(), "games.pgn", TWO_GAMES);
     ok(
@@ -730,7 +730,7 @@ fn every_bit_of_an_index_matters_or_not() {
 
 #[test]
 #[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
-fn every_bit_of_a_database_that_leveldb_wrote_matters_or_not() {
+fn flipping_any_bit_of_a_database_written_by_leveldb_is_reported_or_harmless() {
     let dir = temp();
     write(dir.path(), "games.pgn", TWO_GAMES);
     ok(dir.path(), "make-book -q --explorer idx games.pgn");
@@ -980,7 +980,7 @@ fn entries_of(index: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 #[test]
 #[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
-fn verify_holds_entries_against_each_other() {
+fn verify_reports_entries_that_contradict_each_other() {
     let dir = temp();
     write(dir.path(), "games.pgn", format!("{TWO_GAMES}\n1. e4 *\n"));
     ok(
@@ -1102,7 +1102,7 @@ fn holds_entries(index: &Path, cases: &[EntryCase<'_>]) {
 }
 
 #[test]
-fn what_may_be_replaced_is_an_index() {
+fn only_directories_without_other_files_are_recognized_as_indexes() {
     use polybook::index::is_index;
     let dir = temp();
     let path = dir.path().join("idx");
@@ -1129,7 +1129,7 @@ fn what_may_be_replaced_is_an_index() {
 
 #[cfg(unix)]
 #[test]
-fn paths_need_not_be_text() {
+fn paths_of_indexes_may_be_invalid_utf_8() {
     use std::os::unix::ffi::OsStrExt;
     let dir = temp();
     let pgn = dir

@@ -201,7 +201,7 @@ impl Old {
 }
 
 #[test]
-fn waiting_for_standard_input() {
+fn a_signal_ends_a_command_that_waits_for_standard_input() {
     let old = Old::make();
     let lines = [
         format!("{ALL_OUTPUTS} -"),
@@ -225,7 +225,7 @@ fn waiting_for_standard_input() {
 }
 
 #[test]
-fn every_signal_while_reading() {
+fn every_signal_ends_a_run_that_reads_games() {
     for signal in SIGNALS {
         let old = Old::make();
         let mut run = Running::start(old.path(), &format!("{ALL_OUTPUTS} -"));
@@ -249,7 +249,7 @@ fn every_signal_while_reading() {
 }
 
 #[test]
-fn a_pipe_that_no_program_writes_to() {
+fn a_signal_ends_a_command_that_opens_a_pipe_without_a_writer() {
     let old = Old::make();
     let outside = temp();
     let fifo = outside.path().join("games.fifo");
@@ -262,7 +262,7 @@ fn a_pipe_that_no_program_writes_to() {
 
 /// Sends a signal when the file of an output grows. The run may end before it receives the signal.
 #[test]
-fn writing_each_output() {
+fn a_signal_while_an_output_is_written_leaves_the_old_or_new_outputs() {
     let other = Old::make();
     ok(other.path(), &format!("{ALL_OUTPUTS} many.pgn"));
     let new = Old::bytes(other.path());
@@ -291,7 +291,7 @@ fn writing_each_output() {
 /// Sends signals at different times of a run. After each signal, either all outputs are the old ones, or all are
 /// the new ones.
 #[test]
-fn any_moment() {
+fn a_signal_at_any_moment_leaves_all_old_or_all_new_outputs() {
     let old = Old::make();
     let line = format!("{ALL_OUTPUTS} many.pgn");
     let start = Instant::now();
@@ -329,7 +329,7 @@ fn counts_and_book(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// Sends signals at different times of runs that write counts, made from games or from other counts.
 #[test]
-fn counts_at_any_moment() {
+fn a_signal_at_any_moment_leaves_old_or_new_counts() {
     let dir = temp();
     let dir = dir.path();
     fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
@@ -921,7 +921,10 @@ fn tests_may_run_under_nohup() {
     let tests = std::env::current_exe().unwrap();
     let output = Command::new("nohup")
         .arg(tests)
-        .args(["--exact", "interrupts::every_signal_while_reading"])
+        .args([
+            "--exact",
+            "interrupts::every_signal_ends_a_run_that_reads_games",
+        ])
         .stdin(Stdio::null())
         .output()
         .unwrap();

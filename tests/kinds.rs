@@ -127,7 +127,7 @@ fn results_with_letters_and_signs_for_digits() {
 /// A pawn that cannot be captured en passant does not affect the identity of a position, whatever the reason.
 /// Only books distinguish such positions.
 #[test]
-fn an_idle_en_passant_right_splits_no_position() {
+fn an_unusable_en_passant_square_does_not_make_a_different_position() {
     let dir = temp();
     let dir = dir.path();
     for (variant, placement, square, mv) in [
@@ -285,7 +285,7 @@ fn both_spellings_of_castling_have_one_share() {
 }
 
 #[test]
-fn moves_without_weight_have_no_share_anywhere() {
+fn moves_of_weight_0_have_no_share_in_any_command() {
     let dir = temp();
     let dir = dir.path();
     let start = key(&from_text(None, None).unwrap());
@@ -315,7 +315,7 @@ fn moves_without_weight_have_no_share_anywhere() {
 
 /// A record with an illegal move has no share, and `filter` never keeps it, for whatever reason the move is illegal.
 #[test]
-fn records_without_a_legal_move_take_nothing_from_the_others() {
+fn illegal_moves_do_not_reduce_the_shares_of_legal_moves() {
     let dir = temp();
     let dir = dir.path();
     for (line, legal, illegal, said) in [

@@ -50,7 +50,7 @@ fn the_summary_for_people_goes_to_standard_error() {
 }
 
 #[test]
-fn old_spellings_do_the_same() {
+fn options_with_a_single_dash_do_the_same() {
     let dir = temp();
     let pgn = selfplay();
     ok(

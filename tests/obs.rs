@@ -292,7 +292,7 @@ fn memory_and_threads_change_nothing() {
 }
 
 #[test]
-fn only_moves_that_are_kept_are_written_but_lost_ones_are() {
+fn a_database_omits_dropped_moves_but_keeps_moves_that_only_lost() {
     let dir = temp();
     let pgn = "[Result \"0-1\"]\n1. e4 e5 0-1\n\n[Result \"0-1\"]\n1. e4 c5 0-1\n\n[Result \"1-0\"]\n1. d4 1-0\n";
     fs::write(dir.path().join("a.pgn"), pgn).unwrap();
@@ -628,7 +628,7 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
 
 /// A database counts how often moves were played, not in how many games. It also lists the moves whose games it contains.
 #[test]
-fn suites_of_databases_count_times_and_say_what_is_missing() {
+fn suites_of_databases_count_occurrences_and_report_missing_games() {
     let dir = temp();
     let games = "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 1-0\n\n1. e4 e5 0-1\n\n1. e4 c5 0-1\n\n";
     fs::write(dir.path().join("a.pgn"), games).unwrap();
@@ -679,7 +679,7 @@ fn suites_of_databases_count_times_and_say_what_is_missing() {
 }
 
 #[test]
-fn a_book_becomes_a_table() {
+fn a_book_is_converted_to_csv() {
     let dir = temp();
     fs::write(dir.path().join("a.pgn"), "1. e4 *\n").unwrap();
     ok(dir.path(), "make-book -q a.pgn --min-game 1");
@@ -693,7 +693,7 @@ fn a_book_becomes_a_table() {
 
 /// Tests sums, bytes and merging with the big corpus.
 #[test]
-fn the_masters() {
+fn databases_of_the_corpus_of_masters_have_right_sums_and_merge() {
     let Some(corpus) = corpus() else {
         return;
     };

@@ -189,7 +189,7 @@ fn positions_in_a_table_of_their_own_are_found() {
 }
 
 #[test]
-fn rows_that_make_no_sense_are_passed_over_and_named() {
+fn invalid_rows_are_skipped_and_reported() {
     let dir = temp();
     let path = dir.path().join("odd.obs.db3");
     let db = Connection::open(&path).unwrap();
@@ -224,7 +224,7 @@ fn rows_that_make_no_sense_are_passed_over_and_named() {
 }
 
 #[test]
-fn what_is_no_database_is_an_error_of_one_line() {
+fn a_file_that_is_no_database_is_an_error_of_one_line() {
     let dir = temp();
     fs::write(dir.path().join("text.obs.db3"), "no database").unwrap();
     Connection::open(dir.path().join("other.db3"))

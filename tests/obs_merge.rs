@@ -183,7 +183,7 @@ fn sixty_databases_are_merged_in_their_order() {
 }
 
 #[test]
-fn a_database_named_twice_is_told_through_links_too() {
+fn a_database_named_twice_is_reported_even_if_one_name_is_a_link() {
     let dir = temp();
     let at = |name: &str| dir.path().join(name);
     many_moves(&at("a.db3"), 3);
@@ -203,7 +203,7 @@ fn a_database_named_twice_is_told_through_links_too() {
 }
 
 #[test]
-fn merging_ends_when_it_is_told_to() {
+fn the_stop_flag_ends_merging() {
     let dir = temp();
     let at = |name: &str| dir.path().join(name);
     many_moves(&at("a.db3"), 200_000);
@@ -221,7 +221,7 @@ fn merging_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn nothing_cannot_be_merged() {
+fn merging_no_databases_is_an_error() {
     let dir = temp();
     let writer = ObsWriter::create(dir.path().join("m.db3"), true).unwrap();
     let inputs: [&Path; 0] = [];

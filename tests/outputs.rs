@@ -158,7 +158,7 @@ fn a_missing_directory_is_named_before_games_are_read() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_mounted_is_refused_before_games_are_read() {
+fn an_output_that_is_a_mount_point_is_refused_before_games_are_read() {
     let dir = temp();
     let dir = dir.path();
     let pgn = sample("famous.pgn").display().to_string();
@@ -412,7 +412,7 @@ fn outputs_of_the_longest_names() {
 
 #[cfg(unix)]
 #[test]
-fn one_stream_is_not_two_outputs() {
+fn two_outputs_to_one_stream_are_refused() {
     let dir = temp();
     let dir = dir.path();
     fs::write(dir.join("no.pgn"), "[Event \"?\"]\n\n1. e9 *\n").unwrap();
@@ -510,7 +510,7 @@ fn a_file_that_is_no_book_is_replaced_only_by_force() {
 }
 
 #[test]
-fn a_run_that_is_run_again_counts_anew() {
+fn running_a_run_again_gives_the_same_result() {
     let dir = temp();
     let run = MakeBook::new([Input::file(sample("famous.pgn"))])
         .min_game(1)

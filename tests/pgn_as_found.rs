@@ -288,7 +288,7 @@ fn an_empty_file() {
 }
 
 #[test]
-fn what_is_no_pgn_is_refused() {
+fn files_that_are_not_pgn_are_refused() {
     let noise: Vec<u8> = (0..100_000u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();

@@ -214,7 +214,7 @@ fn a_null_move_ends_what_counts_of_its_game() {
 }
 
 #[test]
-fn variations_make_books_of_repertoires() {
+fn variations_of_repertoires_are_counted_on_demand() {
     let study = "[Result \"*\"]\n\n1. e4 c5 (1... e5 2. Nf3 (2. f4 {gambit} exf4 1-0) 2... Nc6) (1... Ke6 2. d4) 2. Nf3 \
                  (2. -- d6) (2. c3) *\n";
     let plain = made(study, &[]);

@@ -69,7 +69,7 @@ fn prepared() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn the_phases_of_a_book() {
+fn a_progress_bar_shows_the_phases_of_make_book() {
     let Some(python) = python(&["pty"]) else {
         return;
     };
@@ -94,7 +94,7 @@ fn the_phases_of_a_book() {
 }
 
 #[test]
-fn other_commands() {
+fn progress_bars_of_other_commands_show_their_phases() {
     let Some(python) = python(&["pty"]) else {
         return;
     };

@@ -3,7 +3,7 @@
 use crate::common::{fails, ok, ok_json, sample, temp};
 
 #[test]
-fn keys() {
+fn key_prints_the_polyglot_key() {
     let dir = temp();
     let dir = dir.path();
     assert_eq!(ok(dir, "key"), "463b96181691fc9c\n");
@@ -35,7 +35,7 @@ fn keys() {
 }
 
 #[test]
-fn what_a_book_plays() {
+fn show_prints_the_moves_of_a_book() {
     let dir = temp();
     let famous = sample("famous.pgn");
     ok(
@@ -107,7 +107,7 @@ fn a_move_that_is_not_legal_has_no_san() {
 }
 
 #[test]
-fn what_is_no_book() {
+fn show_names_a_file_that_is_no_book() {
     let dir = temp();
     std::fs::write(dir.path().join("x.bin"), "not a book").unwrap();
     let error = fails(dir.path(), "show x.bin", 1);
@@ -122,7 +122,7 @@ fn what_is_no_book() {
 /// In Chess960, a rook other than the outermost one of its side may castle. A key does not say which rook, so books leave
 /// such positions out, and databases contain them.
 #[test]
-fn what_is_shown_is_a_book_and_a_position() {
+fn show_takes_a_book_and_a_position_without_quotes() {
     let dir = temp();
     let dir = dir.path();
     let games = sample("famous.pgn");

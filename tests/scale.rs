@@ -73,7 +73,7 @@ fn python_with(engine: &str, modules: &[&str]) -> Option<PathBuf> {
 }
 
 #[test]
-fn the_document_done_in_order_has_answers() {
+fn the_queries_of_docs_scale_return_results_in_order() {
     let Some(python) = python_with("duckdb", &["duckdb"]) else {
         return;
     };
@@ -97,7 +97,7 @@ fn the_document_done_in_order_has_answers() {
 /// The queries in the document for data people return results. Joining counts with FENs changes no sum, and does
 /// not lose castling moves.
 #[test]
-fn the_document_for_data_people_done_in_order_has_answers() {
+fn the_queries_of_the_document_for_data_people_return_results() {
     let Some(python) = python_with("duckdb", &["duckdb"]) else {
         return;
     };

@@ -277,7 +277,7 @@ fn results_are_asked_for_in_any_spelling() {
 
 /// A filter may match more names than the printed lists contain. The lists then contain the names with the most games.
 #[test]
-fn lists_of_many_matched_names_begin_with_those_of_the_most_games() {
+fn shortened_lists_of_matched_names_have_the_names_with_the_most_games() {
     let dir = temp();
     let dir = dir.path();
     let game = |white: String| format!("[White \"{white}\"]\n[Black \"X\"]\n\n1. e4 e5 *\n\n");

@@ -277,7 +277,7 @@ fn what_only_the_page_needs_is_left_out_on_demand() {
 }
 
 #[test]
-fn only_a_type_that_is_acceptable_is_a_wish() {
+fn a_media_type_of_quality_0_is_not_sent() {
     let (_dir, served) = famous();
     const PGN: &str = "application/x-chess-pgn";
     const JSON: &str = "application/json";
@@ -314,7 +314,7 @@ fn only_a_type_that_is_acceptable_is_a_wish() {
 }
 
 #[test]
-fn an_answer_that_no_coding_is_acceptable_for_has_no_body_but_a_line() {
+fn a_request_that_accepts_no_coding_is_refused_in_one_line() {
     let (_dir, served) = famous();
     for coding in ["identity;q=0", "*;q=0", "identity;q=0, br;q=0"] {
         for path in ["/lichess", "/", "/game/00000000"] {
@@ -333,7 +333,7 @@ fn an_answer_that_no_coding_is_acceptable_for_has_no_body_but_a_line() {
 }
 
 #[test]
-fn an_id_that_is_not_a_text_is_unknown_as_any() {
+fn an_id_of_invalid_utf_8_is_answered_like_an_unknown_id() {
     let (_dir, served) = famous();
     let unknown = served.get("/game/zzzzzzzz");
     assert_eq!(unknown.status, 404);
@@ -349,7 +349,7 @@ fn an_id_that_is_not_a_text_is_unknown_as_any() {
 
 #[cfg(unix)]
 #[test]
-fn where_the_cache_cannot_be_written_the_advice_works() {
+fn advice_about_an_unwritable_cache_works() {
     let dir = temp();
     fs::copy(sample("famous.pgn"), dir.path().join("famous.pgn")).unwrap();
     // A file in place of a directory prevents any user from creating the cache.
@@ -533,7 +533,7 @@ fn parameters_that_a_route_of_ours_does_not_have_are_named() {
 }
 
 #[test]
-fn a_number_is_that_of_a_game_whatever_a_tag_says() {
+fn an_id_with_the_form_of_a_number_is_the_number_of_a_game() {
     let dir = temp();
     let game =
         |site: &str, mv: &str| format!("[Site \"https://lichess.org/{site}\"]\n\n1. {mv} *\n\n");
@@ -687,7 +687,7 @@ const ROUTES: [&str; 18] = [
 ];
 
 #[test]
-fn a_page_of_another_site_learns_nothing_from_whether_an_address_loads() {
+fn whether_an_address_loads_tells_other_sites_nothing() {
     let dir = temp();
     let pgn = sample("famous.pgn");
     let served = Served::start(
@@ -857,7 +857,7 @@ fn a_name_that_is_allowed_is_answered() {
 }
 
 #[test]
-fn several_sources_are_one_and_each() {
+fn several_sources_are_answered_from_together_and_separately() {
     let dir = temp();
     let (famous, selfplay) = (sample("famous.pgn"), sample("selfplay.pgn"));
     let served = Served::start(dir.path(), args!["-q", &famous, &selfplay]);
@@ -877,7 +877,7 @@ fn several_sources_are_one_and_each() {
 }
 
 #[test]
-fn books_stand_beside_the_counts() {
+fn an_answer_contains_the_moves_of_books_beside_the_counts() {
     let dir = temp();
     let pgn = sample("famous.pgn");
     let line = format!(
@@ -1131,7 +1131,7 @@ fn an_answer_is_the_same_when_it_is_asked_again() {
 }
 
 #[test]
-fn each_request_is_a_line_where_that_is_asked_for() {
+fn the_option_verbose_logs_each_request_in_a_line() {
     let dir = temp();
     let log = fs::File::create(dir.path().join("log")).unwrap();
     let served = Served::start_with(
@@ -1254,7 +1254,7 @@ fn signals_end_the_server_as_any_command() {
 }
 
 #[test]
-fn what_cannot_be_served_is_one_line() {
+fn an_error_about_a_source_that_cannot_be_served_has_one_line() {
     let dir = temp();
     let pgn = sample("famous.pgn");
     fs::create_dir(dir.path().join("empty")).unwrap();
@@ -1558,7 +1558,7 @@ fn a_second_server_waits_until_the_first_has_made_the_index() {
 /// without one.
 #[cfg(target_os = "linux")]
 #[test]
-fn nginx_asks_for_a_password_but_not_before_a_request() {
+fn nginx_requires_a_password_except_for_preflight_requests() {
     use std::{env, os::unix::net::UnixStream, path::Path, process::Command};
 
     let path = env::var("PATH").unwrap_or_default() + ":/usr/sbin";

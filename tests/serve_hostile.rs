@@ -174,7 +174,7 @@ fn malformed_requests_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn what_is_too_long_is_refused() {
+fn requests_that_are_too_long_are_refused() {
     let (_dir, served) = famous();
     let plies = |count: usize| {
         let moves = ["g1f3", "g8f6", "f3g1", "f6g8"].into_iter().cycle();

@@ -28,7 +28,7 @@ fn exits(report: &Value, field: &str) -> Vec<Value> {
 }
 
 #[test]
-fn pairs_of_every_kind_from_positions() {
+fn pairs_of_games_from_positions_are_scored() {
     let dir = temp();
     let dir = dir.path();
     let suite = format!(
@@ -129,7 +129,7 @@ fn pairs_of_every_kind_from_positions() {
 }
 
 #[test]
-fn pairs_from_lines_and_of_several_players() {
+fn pairs_of_games_from_lines_are_scored_for_several_players() {
     let dir = temp();
     let dir = dir.path();
     let suite = "1. e4 e5 *\n\n[Event \"x\"]\n[ECO \"C44\"]\n[Opening \"King's Knight\"]\n\n1. e4 e5 2. Nf3 Nc6 {c} *\n\n1. d4 d5 *\n";
@@ -198,7 +198,7 @@ fn an_engine_plays_itself() {
 
 /// Returns games of one exit that ended out of order. Two of them lack their partners.
 #[test]
-fn rounds_say_the_pairs() {
+fn the_round_tags_tell_which_games_form_a_pair() {
     let dir = temp();
     let dir = dir.path();
     fs::write(dir.join("s.epd"), format!("{E4}\n{D4}\n")).unwrap();

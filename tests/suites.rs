@@ -951,7 +951,7 @@ fn evaluations() {
 }
 
 #[test]
-fn no_exit_is_where_the_game_is_over() {
+fn suites_contain_no_positions_in_which_the_game_is_over() {
     let dir = temp();
     let dir = dir.path();
     let mate = "1. e4 e5 2. Bc4 Nc6 3. Qh5 Nf6 4. Qxf7#";
@@ -1029,7 +1029,7 @@ const PINNED: [&str; 2] = [
 ];
 
 #[test]
-fn a_pinned_pawn_splits_no_position() {
+fn an_en_passant_square_of_a_pinned_pawn_does_not_make_a_different_position() {
     let dir = temp();
     let dir = dir.path();
     let games = |results: [&str; 2]| {

@@ -413,7 +413,7 @@ fn games_of_other_variants_are_filtered_and_never_misread() {
 }
 
 #[test]
-fn auto_counts_every_game_as_what_it_is() {
+fn auto_counts_every_game_by_the_rules_of_its_variant() {
     let dir = temp();
     write(dir.path(), "a.pgn", MIXED);
     let report = ok_json(
@@ -481,7 +481,7 @@ fn auto_counts_every_game_as_what_it_is() {
 }
 
 #[test]
-fn variants_without_a_number_have_no_book_but_the_rest() {
+fn variants_without_a_number_can_be_indexed_but_have_no_book() {
     let dir = temp();
     write(dir.path(), "a.pgn", MIXED);
     for variant in ["horde", "kingofthehill", "racingkings"] {
@@ -529,7 +529,7 @@ fn variants_without_a_number_have_no_book_but_the_rest() {
 }
 
 #[test]
-fn every_question_takes_a_variant() {
+fn every_command_about_a_position_takes_a_variant() {
     let dir = temp();
     write(dir.path(), "a.pgn", MIXED);
     ok(
@@ -573,7 +573,7 @@ fn every_question_takes_a_variant() {
 }
 
 #[test]
-fn standard_books_know_no_drops() {
+fn verify_reports_drops_in_a_book_of_standard_chess() {
     let dir = temp();
     // A drop in a book without a header, which is a book for standard chess.
     let mut record = [0u8; 16];

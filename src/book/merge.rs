@@ -699,7 +699,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_merged() {
+    fn books_that_cannot_be_read_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.bin");
         let out = dir.path().join("out.bin");
@@ -817,7 +817,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_position() {
+    fn each_limit_keeps_the_heaviest_moves_of_a_position() {
         let kept = |change: fn(&mut Filter)| {
             let mut filter = Filter::default();
             change(&mut filter);

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn one_record_is_not_many() {
+    fn messages_about_one_record_are_singular() {
         let order = |count| BookFault::Order(FaultyRecords { count, first: 7 }).to_string();
         assert_eq!(
             order(1),
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_book_is_named() {
+    fn a_file_that_is_no_book_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let (path, out) = (dir.path().join("games.pgn"), dir.path().join("out.bin"));
         fs::write(&path, "[Event \"x\"]\n\n1. e4 e5 *\n").unwrap();

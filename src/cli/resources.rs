@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes() {
+    fn sizes_of_memory_are_parsed() {
         for (text, bytes) in [
             ("64MiB", 64 << 20),
             ("64mib", 64 << 20),

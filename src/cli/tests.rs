@@ -237,7 +237,7 @@ fn the_command_line_is_consistent() {
 }
 
 #[test]
-fn one_is_singular() {
+fn the_noun_after_the_number_1_is_singular() {
     let found = [0, 1, 2].map(|number| counted(number, "game"));
     assert_eq!(found, ["0 games", "1 game", "2 games"]);
     assert_eq!(counted(1, "entry"), "1 entry");

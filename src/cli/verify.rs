@@ -230,12 +230,12 @@ fn verify_repertoire(
 }
 
 /// Returns an error that lists `faults`, if there are any. The message consists of `name` (the name of the file), the
-/// word `this`, `thing` (such as `suite contains invalid entries`), the faults, and `advice`, which says what the user
+/// word `this`, `problem` (such as `suite contains invalid entries`), the faults, and `advice`, which says what the user
 /// should do.
-fn refuse_faults(name: &str, thing: &str, faults: &[String], advice: &str) -> anyhow::Result<()> {
+fn refuse_faults(name: &str, problem: &str, faults: &[String], advice: &str) -> anyhow::Result<()> {
     anyhow::ensure!(
         faults.is_empty(),
-        "{name}: this {thing}: {}{}; {advice}",
+        "{name}: this {problem}: {}{}; {advice}",
         faults[..faults.len().min(MAX_LISTED_FAULTS)].join("; "),
         match faults.len().saturating_sub(MAX_LISTED_FAULTS) {
             0 => String::new(),

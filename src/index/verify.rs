@@ -649,7 +649,7 @@ mod tests {
     use crate::{MakeBook, pgn::Input};
 
     #[test]
-    fn another_opinion_is_a_fault() {
+    fn an_entry_that_rusty_leveldb_reads_differently_is_a_fault() {
         let dir = tempfile::tempdir().unwrap();
         let made = ["famous", "selfplay"].map(|name| {
             let path = dir.path().join(name);

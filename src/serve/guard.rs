@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_host_names_are_refused() {
+    fn invalid_host_names_are_refused() {
         for name in ["chess.example", "a-b_c", "192.168.1.9", "::1", "[fe80::1]"] {
             assert_eq!(host_name(name).as_deref(), Ok(name));
         }

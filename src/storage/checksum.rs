@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_the_formats_say() {
+    fn a_checksum_is_the_sum_of_crc_32c_in_16_digits() {
         // The check value of CRC-32C.
         let mut one = Checksum::default();
         one.add(b"123456789");
@@ -80,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn order_does_not_matter_and_damage_does(
+        fn a_checksum_does_not_depend_on_order_and_changes_with_any_bit(
             mut records in proptest::collection::vec(any::<[u8; 16]>(), 1..20), bit in 0..128usize, at: prop::sample::Index,
         ) {
             let before = sum(&records);

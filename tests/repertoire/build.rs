@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_owner_of_a_collection_is_advised_to_give_a_name() {
+fn building_from_a_collection_of_one_player_suggests_the_option_player() {
     let dir = temp();
     let dir = dir.path();
     let game = |white: &str, black: &str| {
@@ -50,7 +50,7 @@ fn the_owner_of_a_collection_is_advised_to_give_a_name() {
 }
 
 #[test]
-fn what_is_built_has_no_likelier_gap() {
+fn a_built_repertoire_has_no_gap_above_the_likelihood_that_was_asked_for() {
     let dir = temp();
     let dir = dir.path();
     fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
@@ -112,7 +112,7 @@ fn what_is_built_has_no_likelier_gap() {
 /// the longer path is found two half-moves later, the position is expanded with the half-moves left after the
 /// shorter path.
 #[test]
-fn what_is_built_has_no_likelier_gap_where_half_moves_are_limited() {
+fn limited_half_moves_are_counted_along_the_shortest_path() {
     let dir = temp();
     let dir = dir.path();
     let fen = "4k3/p6p/8/8/8/8/8/K7 w - - 0 1";

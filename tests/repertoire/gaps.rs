@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn gaps_say_one_game_in_how_many() {
+fn a_gap_states_in_how_many_games_it_occurs_once() {
     let dir = temp();
     let dir = dir.path();
     write(dir, "games.pgn", SOURCE);

@@ -103,7 +103,7 @@ fn assert_python_agrees(
 }
 
 #[test]
-fn python_chess_agrees() {
+fn python_chess_agrees_with_all_reports_about_a_repertoire() {
     let Some(python) = python(&["chess"]) else {
         return;
     };

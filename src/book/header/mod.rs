@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_header_can_hold() {
+    fn invalid_names_and_comments_are_refused() {
         for name in ["", "Normal", "a b", "a\nb", "\u{e4}"] {
             assert!(
                 matches!(create(&[name], ""), Err(HeaderError::BadParameter(_))),

@@ -458,7 +458,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_key_is_missed(
+        fn every_key_of_a_book_has_its_playable_moves(
             mut keys in proptest::collection::vec(prop_oneof![1..99u64, any::<u64>()], 0..600),
             memory in 0..1_000_000usize,
         ) {
