@@ -452,9 +452,21 @@ fn merging_books() {
     endures("merge-book other.bin book.bin --policy first --out new.bin -q");
 }
 
+/// `--reachable` looks up every move of every position, so the books contain only a few plies of three games.
 #[test]
 fn filtering_books() {
-    endures("filter other.bin third.bin --out book.bin --reachable -q");
+    Scene::new(
+        "filter other.bin third.bin --out book.bin --reachable -q",
+        |dir| {
+            write_games(dir, "games.pgn", "famous.pgn", 8, 3);
+            for (book, plies) in [("other.bin", 6), ("third.bin", 4), ("book.bin", 2)] {
+                let line =
+                    format!("make-book games.pgn --min-game 1 --max-ply {plies} --bin {book} -q");
+                ok(dir, &line);
+            }
+        },
+    )
+    .endure();
 }
 
 #[test]
@@ -752,6 +764,17 @@ fn outputs_on_a_bare_file_system() {
 /// Kills each command that writes. The inputs contain more games than those of the tests of single failures.
 #[test]
 fn kills_at_random_moments() {
+    let mut scene = Scene::new("", |dir| {
+        with_old_outputs(dir);
+        with_old_evals(dir);
+        fs::copy(sample("selfplay.pgn"), dir.join("games.pgn")).unwrap();
+        ok(dir, "make-book old.pgn --counts counts -q");
+        ok(dir, "make-book games.pgn --counts other.counts -q");
+        ok(
+            dir,
+            "make-book games.pgn --min-game 1 --bin other.bin --obs other.obs.db3 --force -q",
+        );
+    });
     for line in [
         &format!("make-book games.pgn {ALL_OUTPUTS}"),
         &format!("make-book games.pgn --memory 64KiB {ALL_OUTPUTS}"),
@@ -773,17 +796,7 @@ fn kills_at_random_moments() {
         "verify other.bin --fix book.bin -q",
         "evals evals.pgn --out my.evals -q",
     ] {
-        let scene = Scene::new(line, |dir| {
-            with_old_outputs(dir);
-            with_old_evals(dir);
-            fs::copy(sample("selfplay.pgn"), dir.join("games.pgn")).unwrap();
-            ok(dir, "make-book old.pgn --counts counts -q");
-            ok(dir, "make-book games.pgn --counts other.counts -q");
-            ok(
-                dir,
-                "make-book games.pgn --min-game 1 --bin other.bin --obs other.obs.db3 --force -q",
-            );
-        });
+        scene.line = line.to_owned();
         scene.outlive_kills();
     }
 }

@@ -1,6 +1,6 @@
 //! Chess960 and other variants: keys, moves, books, indexes and databases.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path, process::Command, thread};
 
 use crate::common::{fails, ok, ok_json, python, records, run, run_python, temp};
 use rusqlite::Connection;
@@ -132,7 +132,7 @@ fn python_chess_agrees_on_500_games_of_each_variant() {
     let Some(python) = python(&["chess", "sqlite3"]) else {
         return;
     };
-    for variant in [
+    let variants = [
         "normal",
         "fischerandom",
         "crazyhouse",
@@ -143,7 +143,8 @@ fn python_chess_agrees_on_500_games_of_each_variant() {
         "horde",
         "kingofthehill",
         "racingkings",
-    ] {
+    ];
+    let agrees = |variant: &str| {
         let dir = temp();
         let polybook = Path::new(env!("CARGO_BIN_EXE_polybook"));
         run_python(
@@ -151,7 +152,13 @@ fn python_chess_agrees_on_500_games_of_each_variant() {
             "variant_games.py",
             &[polybook, Path::new(variant), dir.path()],
         );
-    }
+    };
+    // This test is among the last, so it uses all cores.
+    thread::scope(|scope| {
+        for some in variants.chunks(5) {
+            scope.spawn(|| some.iter().copied().for_each(agrees));
+        }
+    });
 }
 
 /// Castling of all four kinds, with castling rights in X-FEN and moves in SAN.

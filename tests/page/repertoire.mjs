@@ -41,7 +41,7 @@ const failed = await run({
     // The board is turned to the other repertoire, and the switch chooses one, too.
     await page.keyboard.press("f");
     await page.waitForFunction(() => document.querySelector("#moves .head .san button")?.textContent === "You play");
-    assert.match(await card(page).textContent(), /%black(?! · )/);
+    await card(page).filter({ hasText: /%black(?! · )/ }).waitFor();
     assert.equal(await row(page, "e7e5").locator(".in-repertoire").count(), 1);
     await page.click("#repertoires .which [data-value='white white']");
     await addressed(page, "repertoire=white");

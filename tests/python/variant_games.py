@@ -57,7 +57,7 @@ def castling_first(board, moves):
     return castling if castling and generator.random() < 0.5 else moves
 
 
-positions = {}  # EPD to board
+positions = {}  # EPD to board and its legal moves
 counts = defaultdict(lambda: [0, 0, 0])  # (EPD, move as text) to wins, draws, losses
 with open(directory / "games.pgn", "w") as out:
     for _ in range(GAMES):
@@ -74,7 +74,8 @@ with open(directory / "games.pgn", "w") as out:
                 break
             move = generator.choice(castling_first(board, moves))
             epd = board.epd(en_passant="legal")
-            positions.setdefault(epd, board.copy())
+            if epd not in positions:
+                positions[epd] = board.copy(stack=False), moves
             column = 1 if result == "1/2-1/2" else 0 if (result == "1-0") == board.turn else 2
             counts[epd, board.uci(move)][column] += 1
             node = node.add_variation(move)
@@ -103,11 +104,11 @@ if variant in NUMBERS or variant in ("normal", "fischerandom"):
             book[number][int.from_bytes(data[at + 8 : at + 10], "big")] = int.from_bytes(data[at + 10 : at + 12], "big")
     expected = defaultdict(lambda: defaultdict(int))
     for (epd, move), numbers in counts.items():
-        board = positions[epd]
+        board, moves = positions[epd]
         number = key(variant, epd)
         if number is None:
             continue
-        moves = {book_move(board, move) for move in board.legal_moves}
+        moves = {book_move(board, move) for move in moves}
         assert set(book[number]) <= moves, (epd, set(book[number]) - moves)
         expected[number][book_move(board, board.parse_uci(move))] += sum(numbers)
     assert book == expected
