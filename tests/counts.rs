@@ -1352,8 +1352,8 @@ fn a_run_without_games_writes_no_counts() {
         pgn.display()
     );
     let err = fails(dir.path(), &all, 1);
-    let reason = "positions is kept, because fewer than 1000 moves were counted in each of them: use a smaller \
-                  --min-game; --allow-empty writes";
+    let reason =
+        "positions contains at least 1000 counted moves (--min-game): use a smaller --min-game";
     assert!(
         err.contains(reason) && !dir.path().join("few").exists(),
         "{err}"

@@ -690,7 +690,7 @@ fn books_and_databases_answer_for_their_own_variants_only() {
         "make-book -q a.pgn --min-game 1 --variant fischerandom --bin random.bin",
     );
     let error = fails(dir.path(), "show random.bin --variant standard", 1);
-    assert!(error.contains("is for fischerandom"), "{error}");
+    assert!(error.contains("is for the variant fischerandom"), "{error}");
     ok(dir.path(), "show random.bin");
 }
 
@@ -721,7 +721,8 @@ fn no_command_answers_from_another_variants_games() {
             "diff a.bin a.bin",
         ] {
             let error = fails(dir, &format!("{command} --variant {variant}"), 1);
-            let expected = format!("this file is for normal, not for {variant}: give --variant");
+            let expected =
+                format!("this file is for the variant normal, not for {variant}: give --variant");
             let expected_of_database = expected.replace("normal", "standard");
             assert!(
                 error.contains(&expected) || error.contains(&expected_of_database),

@@ -687,7 +687,7 @@ def run(spark, arguments, options):
         first = about["rejected"][0]
         raise Failure(f"{first['file']}: game {first['game']}, byte {first['offset']}: {first['reason']}; without --strict, polybook drops the game and continues")
     if about["plies"] == 0 and not arguments.allow_empty:
-        raise Failure(f"nothing was written: none of {about['games']['read']} games can be counted; --allow-empty writes empty counts")
+        raise Failure(f"nothing was written, because none of {about['games']['read']} games can be counted; --allow-empty writes empty counts")
 
     has_identity = about["variant"] != "normal"
     classes = [CLASSES[name] for name in about.get("by", [])]

@@ -238,9 +238,13 @@ fn advice(err: &anyhow::Error) -> String {
         let directory = directory.display();
         return format!(": remove the directory {directory}, and repeat the command");
     }
-    // Only some commands have the option --allow-empty.
-    if let Some(Error::Empty { .. }) = err.downcast_ref() {
-        return "; --allow-empty writes empty outputs".to_owned();
+    // Only some commands have the option --allow-empty. If the reason ends in other advice, that advice is better.
+    if let Some(Error::Empty { reason }) = err.downcast_ref() {
+        let end = reason.rsplit(')').next();
+        return match end.is_some_and(|end| end.contains([':', ';'])) {
+            true => String::new(),
+            false => "; --allow-empty writes empty outputs".to_owned(),
+        };
     }
     let advice = match err.downcast_ref().map(Error::kind) {
         Some(ErrorKind::Exists) => ": remove it, or replace it with --force",

@@ -63,8 +63,8 @@ pub struct Args {
     #[arg(long)]
     normalize: bool,
 
-    /// Find the positions of the book from the starting position of this variant [default: the variant of the first
-    /// book]
+    /// Use the rules of this variant, and find the positions of the books from its starting position [default: the
+    /// variant of the first book]
     #[arg(long, value_name = "NAME", value_parser = position::variant())]
     variant: Option<Variant>,
 

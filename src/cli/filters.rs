@@ -101,17 +101,17 @@ pub struct GameFilterArgs {
 
     /// Keep games in which White's or Black's name contains NAME. If the option is given several times, games that
     /// match any of the names are kept
-    #[arg(long, value_name = "NAME", group = NAMES)]
+    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     player: Vec<String>,
 
     /// Keep games in which White's name contains NAME. If the option is given several times, games that match any of the
     /// names are kept
-    #[arg(long, value_name = "NAME", group = NAMES)]
+    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     white: Vec<String>,
 
     /// Keep games in which Black's name contains NAME. If the option is given several times, games that match any of the
     /// names are kept
-    #[arg(long, value_name = "NAME", group = NAMES)]
+    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     black: Vec<String>,
 
     /// Match only whole names in --player, --white and --black

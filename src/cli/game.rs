@@ -23,8 +23,8 @@ Examples:
   polybook game --index games.pgn https://lichess.org/abcdefgh
   polybook game --index games.idx 17 4711 > two.pgn")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer or --leveldb, or this PGN file, which polybook indexes once and
-    /// keeps in a cache
+    /// Read this index, made with make-book --explorer or --leveldb, or this PGN file. polybook indexes a PGN file once
+    /// and keeps the index in a cache
     #[arg(long, alias = "leveldb", value_name = "INDEX")]
     index: PathBuf,
 

@@ -36,9 +36,9 @@ Examples:
   polybook games --index games.idx --json
   polybook games --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --sort recent --limit 10")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer or --leveldb, or this PGN file, which polybook indexes once and
-    /// keeps in a cache. If the option is given several times, the games are numbered in this order; indexes made with
-    /// --leveldb cannot be combined
+    /// Read this index, made with make-book --explorer or --leveldb, or this PGN file. polybook indexes a PGN file once
+    /// and keeps the index in a cache. If the option is given several times, the games are numbered in the order of the
+    /// options; indexes made with --leveldb cannot be combined
     #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 

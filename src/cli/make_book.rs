@@ -130,7 +130,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Count the first N half-moves of each game (a half-move is one move of one side)
+    /// Count only the first N half-moves of each game (a half-move is one move of one side)
     #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = MOVES)]
     max_ply: usize,
 

@@ -45,9 +45,9 @@ Examples:
   polybook moves --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --color black
   polybook moves --index games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer or with --leveldb and --index-stats, or this PGN file, which
-    /// polybook indexes once and keeps in a cache. If the option is given several times, the results are added; indexes
-    /// made with --leveldb cannot be combined
+    /// Read this index, made with make-book --explorer or with --leveldb and --index-stats, or this PGN file. polybook
+    /// indexes a PGN file once and keeps the index in a cache. If the option is given several times, the results are
+    /// added; indexes made with --leveldb cannot be combined
     #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 

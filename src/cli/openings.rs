@@ -32,8 +32,8 @@ Examples:
   polybook openings --index games.idx --sort games \"1. d4 Nf6\"
   polybook openings --index games.idx --player Me --opening B20-B99 --json")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer, or this PGN file, which polybook indexes once and keeps in a
-    /// cache. If the option is given several times, the games are combined
+    /// Read this index, made with make-book --explorer, or this PGN file. polybook indexes a PGN file once and keeps
+    /// the index in a cache. If the option is given several times, the games are combined
     #[arg(long, value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 

@@ -111,8 +111,8 @@ impl PositionArgs {
             text if !text.contains(char::is_alphabetic) => Err(LineError::Fen {
                 fen: text,
                 reason:
-                    "the text contains no move; if the number belongs to an option, write the number after =, as in \
-                     --clocks=5000"
+                    "this is neither a FEN nor a move; if the number belongs to an option, write the number after =, \
+                     as in --clocks=5000"
                         .to_owned(),
             }),
             text => variant.from_text(None, Some(&text)),
@@ -196,7 +196,7 @@ pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::
         return Ok(());
     }
     anyhow::bail!(
-        "{}: this file is for {}, not for {}: give --variant with a variant of the file",
+        "{}: this file is for the variant {}, not for {}: give --variant with a variant of the file",
         input::name(argument),
         own.join(", "),
         asked.name()

@@ -46,8 +46,8 @@ Examples:
   polybook prepare --index games.idx --opponent caruana --player aronian --color black --since 2018 \"1. e4 e5\"
   polybook prepare --index games.idx --opponent them --player me --player \"my name\" --color white --repertoire white.pgn --out tonight.pgn")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer, or this PGN file, which polybook indexes once and keeps in a
-    /// cache. If the option is given several times, the games are combined
+    /// Read this index, made with make-book --explorer, or this PGN file. polybook indexes a PGN file once and keeps
+    /// the index in a cache. If the option is given several times, the games are combined
     #[arg(long, value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
@@ -61,8 +61,8 @@ pub struct Args {
     #[command(flatten)]
     untagged: UntaggedArg,
 
-    /// List at most N lines for study, the most important lines first. At most two of the lines, and at most half of
-    /// several lines, end at a gap in the repertoire, unless there are too few other lines
+    /// List at most N lines for study, the most important lines first. At most two of them end at a gap in the
+    /// repertoire, unless there are too few other lines
     #[arg(long, value_name = "N", default_value_t = 7)]
     lines: usize,
 

@@ -320,7 +320,7 @@ fn sources_of_both_kinds_answer_together() {
         };
         let needs = both.needs_games(&asked).unwrap().to_string();
         assert!(
-            needs.contains("needed for player") && needs.contains("counts"),
+            needs.contains("needed for the filter player") && needs.contains("counts"),
             "{needs}"
         );
         let query = Query {
@@ -331,7 +331,7 @@ fn sources_of_both_kinds_answer_together() {
             both.answer(&query)
                 .unwrap_err()
                 .to_string()
-                .contains("games are needed for player")
+                .contains("games are needed for the filter player")
         );
     }
     assert!(

@@ -25,7 +25,7 @@ pub enum LineError {
     },
     /// The FEN contains castling rights that are possible only in Chess960.
     #[error(
-        "FEN \"{}\": the castling rights are those of Chess960: give --variant {1} (in HTTP and Python: variant={1})",
+        "the castling rights in FEN \"{}\" are those of Chess960: give --variant {1}, or variant={1} in HTTP and Python",
         truncated(fen),
         Variant::Chess960
     )]

@@ -184,8 +184,7 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
     if first.is_empty() {
         return Err(match *build.start == build.source.variant().start() {
             true => {
-                let problem = "no game of the source has a move in the starting position: give a position of the games \
-                               with --from";
+                let problem = "no game has a move in the starting position: give a position of the games with --from";
                 Error::file("the source", problem)
             }
             false => {

@@ -331,12 +331,12 @@ prepare --index duel.idx --player Ann --opponent Bob
 prepare --index duel.idx --player Ann --color white
   ! give the opponent's name with --opponent and your name with --player
   > prepare --index duel.idx --player Ann --opponent Bob --color white
-prepare --index duel.idx --player Ann --opponent Bob --color white --lines 0 --out a7.pgn
+prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --lines 0 --out a7.pgn
   ! remove one of the two options
-  > prepare --index duel.idx --player Ann --opponent Bob --color white --lines 0 && prepare --index duel.idx --player Ann --opponent Bob --color white --out a7.pgn
-prepare --index duel.idx --player Ann --opponent Bob --color white --out -
+  > prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --lines 0 && prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --out a7.pgn
+prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --out -
   ! give a file with --out
-  > prepare --index duel.idx --player Ann --opponent Bob --color white --out a8.pgn
+  > prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --out a8.pgn
 repertoire build duel.pgn --color white --player Ann --white Bob --out a9.pgn --min-game 1
   ! give all names with the same option
   > repertoire build duel.pgn --color white --player Ann --player Bob --out a9.pgn --min-game 1
@@ -362,7 +362,7 @@ moves --index full.idx --player A --opponent-rating x
   ! such as 2000-2199, 2000- or -2199
   > moves --index full.idx --player A --opponent-rating -2199
 moves --index li.idx --player A
-  ! li.idx: this index contains only counts, but games are needed for player: use an index
+  ! li.idx: this index contains only counts, but games are needed for the filter player: use an index
   > moves --index full.idx --player A
 moves --index big.idx --clocks
   ! unpack the file and make the index again

@@ -191,8 +191,7 @@ impl Sink for CountsSink<'_> {
         if written.rows == 0 && least > 0 && !self.options.allow_empty {
             let positions = error::counted(written.positions, "position");
             let reason = format!(
-                "none of {positions} is kept, because fewer than {least} moves were counted in each of them: use a \
-                 smaller --min-game"
+                "none of {positions} contains at least {least} counted moves (--min-game): use a smaller --min-game"
             );
             return Err(Error::Empty { reason });
         }

@@ -111,7 +111,7 @@ impl GameFilter {
         match names.find(|name| folded(name).is_empty()) {
             Some(name) => Err(GameFilterError::Malformed {
                 text: name.clone(),
-                what: "the name of a player or event is empty: give at least one letter",
+                what: "give at least one letter of the name",
             }),
             None => Ok(()),
         }
