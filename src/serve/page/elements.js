@@ -25,9 +25,15 @@ export function focusView() {
   revealView();
 }
 
+/** The height in pixels of the buttons at the bottom of a phone, and of a heading above them. */
+const DOCK = 100;
+
 /** Scrolls to the moves or the view that takes their place, if it has the focus, the user uses the keyboard, and it is not visible. */
 export function revealView() {
-  document.querySelector("#counts:focus-visible, #moves:focus-visible")?.scrollIntoView({ block: "nearest" });
+  const view = document.querySelector("#counts:focus-visible, #moves:focus-visible");
+  const { top = 0, bottom = Infinity } = view?.getBoundingClientRect() ?? {};
+  const covered = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+  if (top > innerHeight - DOCK || bottom < covered) view?.scrollIntoView({ block: "nearest" });
 }
 
 /** Matches the windows that have room for the trends below the moves. */
