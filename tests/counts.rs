@@ -756,6 +756,9 @@ fn an_error_about_an_impossible_row_names_its_part() {
             "{name}: {err}"
         );
     }
+    // The row is read if it is correct.
+    foreign(dir.path(), "correct", &one_row());
+    ok(dir.path(), "make-book -q correct --bin correct.bin");
     // Each part is valid, but their sum is too large.
     let many = || {
         let mut columns = one_row();

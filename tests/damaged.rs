@@ -222,6 +222,15 @@ fn a_journal_of_an_interrupted_program_is_named_and_the_advice_works() {
             "{command}: {error}"
         );
     }
+    let make = format!(
+        "make-book -q {} --min-game 1 --obs games.db3 --force",
+        games.display()
+    );
+    let error = fails(killed.path(), &make, 1);
+    assert!(
+        error.contains("open and close the database with that program"),
+        "{error}"
+    );
     // Follow the advice.
     let db = Connection::open(killed.path().join("games.db3")).unwrap();
     db.query_row("PRAGMA schema_version", [], |_| Ok(()))
@@ -229,6 +238,7 @@ fn a_journal_of_an_interrupted_program_is_named_and_the_advice_works() {
     drop(db);
     assert_eq!(ok(killed.path(), "show games.db3"), expected);
     assert_eq!(names_in(killed.path()), ["games.db3", "link.db3"]);
+    ok(killed.path(), &make);
 }
 
 #[test]

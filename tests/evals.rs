@@ -1258,6 +1258,15 @@ fn a_journal_can_always_be_named_and_removed() {
     assert_eq!(journal(dir.path()), None);
     assert!(dir.path().join(name).exists());
 
+    std::os::unix::fs::symlink("diary", dir.path().join("my.evals.journal")).unwrap();
+    let error = fails(dir.path(), &format!("{line} my.evals"), 1);
+    assert!(
+        error.contains("remove it, or choose another output"),
+        "{error}"
+    );
+    fs::remove_file(dir.path().join("my.evals.journal")).unwrap();
+    ok(dir.path(), &format!("{line} my.evals"));
+
     let append = dir.path().join("append");
     fs::create_dir(&append).unwrap();
     if !chattr("+a", &append) {

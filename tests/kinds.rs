@@ -501,7 +501,8 @@ mod served {
         let dir = temp();
         let dir = dir.path();
         fs::write(dir.join("a.pgn"), "1. e4 d5 2. exd5 Qxd2 0-1\n").unwrap();
-        fs::write(dir.join("b.pgn"), "1. e4 e5 1-0\n").unwrap();
+        let other = "1. e4 e5 1-0\n\n[Variant \"Atomic\"]\n\n1. d4 d5 1-0\n";
+        fs::write(dir.join("b.pgn"), other).unwrap();
         let make = "make-book -q --min-game 1 --variant auto";
         ok(
             dir,
@@ -525,12 +526,21 @@ mod served {
             let served = Served::start(dir, index);
             let reply = served.get("/book.bin?variant=atomic&minGame=1&count=true");
             assert_eq!(reply.status, 400);
-            assert!(
-                reply.text().contains("choose one source"),
-                "{}",
-                reply.text()
-            );
-            if index != "both.idx" {
+            let is_merged = index == "both.idx";
+            let advice = match is_merged {
+                true => "make a book of each file with polybook make-book, and merge the books",
+                false => "choose one source",
+            };
+            assert!(reply.text().contains(advice), "{}", reply.text());
+            if is_merged {
+                let make = "make-book -q --min-game 1 --variant atomic";
+                ok(
+                    dir,
+                    &*format!("{make} a.pgn --untagged-variant atomic --bin a.bin"),
+                );
+                ok(dir, &*format!("{make} b.pgn --bin b.bin"));
+                ok(dir, "merge-book -q a.bin b.bin --out both.bin");
+            } else {
                 let path = format!("/book.bin?variant=atomic&minGame=1&count=true&source={source}");
                 assert_eq!(served.get(&path).status, 200);
             }

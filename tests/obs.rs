@@ -469,6 +469,7 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
         );
         drop(open);
         assert_eq!(fs::read(at("a.obs.db3")).unwrap(), old);
+        ok(dir.path(), &format!("{make} gone.db3"));
     }
 
     // Another program opens the database while the new one is being made.

@@ -263,6 +263,11 @@ fn a_directory_without_renames_is_refused_before_games_are_read() {
         );
     }
     assert_eq!(fs::read_dir(append).unwrap().count(), 0);
+    fs::write(dir.join("yes.pgn"), "1. e4 *\n").unwrap();
+    ok(
+        dir,
+        "make-book -q yes.pgn --min-game 1 --bin append/out.bin",
+    );
 }
 
 /// A file of 16 bytes may be a record of a book by chance.
@@ -723,6 +728,7 @@ fn a_replaced_output_keeps_its_rights_and_a_read_only_one_is_refused() {
         set(name, writable);
         assert!(contents(dir.path()) == before, "{name} was changed");
     }
+    ok(dir.path(), &make);
 }
 
 /// A text that polybook wrote is replaced if it contains a checksum and its bytes are unchanged. Any other text needs

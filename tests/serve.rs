@@ -372,6 +372,19 @@ fn advice_about_an_unwritable_cache_works() {
     }
 }
 
+/// The index that the server makes has all half-moves of each game, as the names of its openings do. The default of
+/// `make-book --max-ply` would end this game before its first pawn move.
+#[test]
+fn the_last_moves_of_a_very_long_game_are_found() {
+    let dir = temp();
+    let pgn = format!("{} e4 e5 1-0\n", "Nf3 Nf6 Ng1 Ng8 ".repeat(300));
+    fs::write(dir.path().join("long.pgn"), pgn).unwrap();
+    let served = Served::start(dir.path(), "-q long.pgn");
+    let answer = served.json("/lichess?play=e2e4");
+    assert_eq!(answer["moves"][0]["uci"], "e7e5", "{answer}");
+    assert_eq!(answer["maxPly"], serde_json::Value::Null);
+}
+
 #[test]
 fn games_come_byte_for_byte_and_as_moves() {
     let (_dir, served) = famous();

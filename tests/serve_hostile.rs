@@ -685,6 +685,12 @@ fn games_that_are_read_do_not_hold_up_counts() {
         .read_exact(&mut refused)
         .unwrap();
     assert_eq!(&refused, b"HTTP/1.1 503");
+    // As the answer advises, the client tries again later.
+    drop(reading);
+    let accept = "Accept: application/x-chess-pgn\r\n";
+    until("the other requests end", || {
+        served.ask("GET", "/games?limit=1", accept).status == 200
+    });
 }
 
 #[cfg(unix)]

@@ -1277,6 +1277,12 @@ fn a_repertoire_that_became_a_pipe_is_refused_and_a_renamed_one_is_read() {
         );
     }
     assert_eq!(served.json("/repertoire")["repertoires"][0]["name"], "mine");
+    fs::remove_file(&mine).unwrap();
+    fs::rename(dir.join("link.pgn"), &mine).unwrap();
+    let served = Served::start(dir, "games.pgn --repertoire mine.pgn:white");
+    for path in paths("e2e4,e7e5,g1f3") {
+        assert_eq!(served.get(&path).status, 200, "{path}");
+    }
 }
 
 #[test]
@@ -1379,7 +1385,15 @@ fn an_operator_limits_the_games_of_books() {
     let served = Served::start(dir.path(), "games.pgn --book-games 4");
     let refusal = served.get("/book.bin?count=true");
     assert_eq!(refusal.status, 400);
-    assert!(refusal.text().contains("at most 4"), "{}", refusal.text());
+    let advice =
+        "at most 4: use polybook make-book, or start the server with a larger --book-games";
+    assert!(refusal.text().contains(advice), "{}", refusal.text());
+    ok(
+        dir.path(),
+        "make-book -q games.pgn --min-game 1 --bin book.bin",
+    );
+    let served = Served::start(dir.path(), "games.pgn --book-games 100");
+    assert_eq!(served.get("/book.bin?count=true&minGame=1").status, 200);
 }
 
 #[cfg(unix)]

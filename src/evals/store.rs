@@ -62,7 +62,7 @@ impl Evals {
         }
         if start != FIRST_BYTES {
             let problem = "this store of evaluations was made by another version of polybook: use that version, or \
-                           make the store again";
+                           make the store again with --force";
             return Err(Error::foreign(path, problem));
         }
         let (footer, records) = read_footer(&file, size, path)?;

@@ -106,8 +106,7 @@ impl<R: Read> Cutter<R> {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
                     format!(
-                        "the file is damaged, because no {} in the {} MiB after byte {}: remove the damaged part of \
-                         the file",
+                        "no {} in the {} MiB after byte {}",
                         self.lacks,
                         MAX_GAME_LENGTH >> 20,
                         self.offset

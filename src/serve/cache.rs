@@ -232,10 +232,11 @@ impl CachedIndex {
     }
 
     /// Returns a [`MakeBook`] that builds the index of the PGN file when it is run. The index will contain the games of
-    /// all variants.
+    /// all variants, with all their half-moves.
     pub fn make(&self) -> MakeBook {
         MakeBook::new([Input::file(&self.pgn).with_untagged_variant(self.untagged)])
             .variant(VariantChoice::Auto)
+            .max_ply(usize::MAX)
             .explorer(&self.path)
     }
 

@@ -105,6 +105,7 @@ fn files() -> tempfile::TempDir {
             "[White \"Ann X\"]\n[Black \"Bob Ann\"]\n\n1. e4 e5 1-0\n".to_owned(),
         ),
         ("long.txt", "; set e4=1\n".repeat(20_000)),
+        ("text.epd", format!("{ENDGAME} 0 1 {}\n", "x".repeat(1 << 16))),
         ("long.epd", "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR\n".repeat(20_000)),
     ] {
         fs::write(at.join(name), text).unwrap();
@@ -146,8 +147,7 @@ fn files() -> tempfile::TempDir {
     dir
 }
 
-/// Writes a book with a changed weight, a file that is not a book, a 7z archive, and PGN files compressed with
-/// gzip, one of them truncated.
+/// Writes damaged books, files of other formats and versions, archives, and PGN files compressed with gzip and zstd.
 fn damaged_and_packed_files(dir: &Path) {
     let write = |name: &str, bytes: &[u8]| fs::write(dir.join(name), bytes).unwrap();
     let mut book = fs::read(dir.join("s.bin")).unwrap();
@@ -180,6 +180,32 @@ fn damaged_and_packed_files(dir: &Path) {
     );
     let evals = fs::read(dir.join("e.evals")).unwrap();
     write("cut.evals", &evals[..evals.len() - 9]);
+    write(
+        "old.evals",
+        &[&b"\0\0\0\0\0\0\0\0polybook evals 1"[..], &evals[24..]].concat(),
+    );
+    let zip = |name: &str, flags: u8| {
+        let mut packer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for member in ["a.pgn", name] {
+            let options = zip::write::SimpleFileOptions::default();
+            packer.start_file(member, options).unwrap();
+        }
+        let mut bytes = packer.finish().unwrap().into_inner();
+        for at in 0..bytes.len() - 10 {
+            // The name of the second member becomes that of the first, and the members get the flags.
+            match &bytes[at..at + 4] {
+                b"PK\x03\x04" => bytes[at + 6] |= flags,
+                b"PK\x01\x02" => bytes[at + 8] |= flags,
+                b"same" => bytes[at..at + 5].copy_from_slice(b"a.pgn"),
+                _ => {}
+            }
+        }
+        bytes
+    };
+    write("locked.zip", &zip("b.pgn", 1));
+    write("names.zip", &zip("same!", 0));
+    write("wide.pgn.zst", &zstd_frame(27));
+    write("late.pgn.zst", &[zstd_frame(20), zstd_frame(27)].concat());
     write("a.7z", &[&b"7z\xbc\xaf\x27\x1c"[..], &[0; 40]].concat());
     let packed = |name: &str| {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -191,6 +217,19 @@ fn damaged_and_packed_files(dir: &Path) {
     write("en.pgn.gz", &en);
     write("twice.pgn.gz", &packed("en.pgn.gz"));
     write("big.pgn.gz", &packed("big.pgn"));
+}
+
+/// Returns a zstd frame that contains a game as it is, and states a window of `1 << log` bytes.
+fn zstd_frame(log: u8) -> Vec<u8> {
+    let game = b"1. e4 e5 1-0\n\n";
+    let block = (game.len() as u32) << 3 | 1;
+    [
+        &b"\x28\xb5\x2f\xfd\0"[..],
+        &[(log - 10) << 3],
+        &block.to_le_bytes()[..3],
+        game,
+    ]
+    .concat()
 }
 
 /// Runs a command or another step in `dir`: `cp`, `mv`, `rm`, `cut FILE LENGTH`, or `sql FILE STATEMENTS`. Words in
@@ -597,8 +636,11 @@ fn advice_about_the_start_of_the_server_works() {
     advised(
         dir,
         &format!("serve duel.pgn --listen {address}"),
-        "use a free port with --listen 127.0.0.1:0",
+        &format!(
+            "open http://{address}/ if that program is polybook, or use a free port with --listen 127.0.0.1:0"
+        ),
     );
+    assert_eq!(first.get("/").status, 200);
     Served::start(dir, "-q duel.pgn --listen 127.0.0.1:0");
     ok(
         dir,
@@ -613,6 +655,50 @@ fn advice_about_the_start_of_the_server_works() {
         dir,
         "make-book -q tagged.pgn --min-elo 100 --min-game 1 --bin chosen.bin",
     );
+}
+
+/// A browser that cannot be started is replaced by the user's, with the address in the message.
+#[cfg(all(feature = "serve", target_os = "linux"))]
+#[test]
+fn advice_about_a_browser_works() {
+    use crate::common::{served::Served, until};
+
+    let dir = files();
+    let log = dir.path().join("log");
+    let file = fs::File::create(&log).unwrap();
+    let served = Served::start_with(dir.path(), "en.pgn --open", |command| {
+        command.env("PATH", "").stderr(file);
+    });
+    let advice = format!("open {} yourself", served.url());
+    until("the advice is printed", || {
+        fs::read_to_string(&log).unwrap().contains(&advice)
+    });
+    assert_eq!(served.get("/").status, 200);
+}
+
+/// The memory for unpacking standard input depends on `--memory`.
+#[test]
+fn advice_about_memory_for_a_pipe_works() {
+    let dir = files();
+    for (name, advice) in [
+        (
+            "wide.pgn.zst",
+            "use at least --memory 1024MiB, or unpack the file first",
+        ),
+        (
+            "late.pgn.zst",
+            "use a larger --memory, or unpack the file first",
+        ),
+    ] {
+        let games = fs::read(dir.path().join(name)).unwrap();
+        let made = |memory| {
+            let command = format!("make-book - --min-game 1 --bin {name}.bin --memory {memory}");
+            fed(dir.path(), &*command, &games)
+        };
+        let refused = String::from_utf8(made("64MiB").stderr).unwrap();
+        assert!(refused.contains(advice), "{refused}");
+        assert!(made("1024MiB").status.success());
+    }
 }
 
 /// Games from standard input cannot be printed; those of a file can.

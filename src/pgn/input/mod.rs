@@ -193,8 +193,9 @@ impl Input {
     /// number, but at most half of the budget. For a pipe, which cannot be examined in advance, the result is an eighth
     /// of the budget. For all other files, the result is 0, because they need little memory.
     pub fn unpacking_memory(&self, memory: usize) -> usize {
+        let most = memory / usize::from(self.unpacking_divisor());
         let (Some(path), Some(_)) = (&self.path, self.size()) else {
-            return memory / 8;
+            return most;
         };
         // If the file cannot be read, reading its games fails as well.
         let window = file_start(path).ok().and_then(|start| zstd_window(&start));
@@ -204,9 +205,18 @@ impl Input {
                     .checked_next_power_of_two()
                     .and_then(|bytes| usize::try_from(bytes).ok())
                     .unwrap_or(usize::MAX);
-                needed.min(memory / 2)
+                needed.min(most)
             }
             _ => 0,
+        }
+    }
+
+    /// Returns the number by which the memory budget is divided to get the most memory that decompressing the input may
+    /// use.
+    fn unpacking_divisor(&self) -> u8 {
+        match self.size() {
+            Some(_) => 2,
+            None => 8,
         }
     }
 
@@ -477,11 +487,15 @@ impl Sender {
         if !err.to_string().contains("requires too much memory") {
             return err;
         }
+        // The memory for a regular file depends only on its first frame, so a larger budget would not help.
+        let advice = match self.input.size() {
+            Some(_) => "unpack the file first",
+            None => "use a larger --memory, or unpack the file first",
+        };
         io::Error::other(Error::too_large(
             self.input.path(),
             format!(
-                "unpacking this zstd file takes more than {} MiB of memory: use a larger --memory, or unpack the file \
-                 first",
+                "unpacking this zstd file takes more than {} MiB of memory: {advice}",
                 self.memory >> 20
             ),
         ))

@@ -33,7 +33,7 @@ impl Sender {
         if kind == FileKind::Zip {
             return self.send_zip(chunks, start, source, file);
         }
-        refuse_large_window(path, &start, self.memory)?;
+        refuse_large_window(path, &start, self.memory, self.input.unpacking_divisor())?;
         let source = Cursor::new(start).chain(source);
         let reader = unpacked(kind, source, self.memory).at(path, "unpack")?;
         self.send_text(chunks, reader, true)

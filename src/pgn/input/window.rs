@@ -5,12 +5,18 @@ use std::path::Path;
 use crate::error::{Error, Result};
 
 /// Checks that decompressing a zstd file takes at most `memory` bytes. The first bytes of the file, `start`, state
-/// the window size of its first frame. The decoder allocates this size, rounded up to a power of two.
+/// the window size of its first frame. The decoder allocates this size, rounded up to a power of two. `divisor` is
+/// `Input::unpacking_divisor` of the input.
 ///
 /// # Errors
 ///
 /// Returns an error that says how much memory is needed.
-pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> Result<()> {
+pub(super) fn refuse_large_window(
+    path: &Path,
+    start: &[u8],
+    memory: usize,
+    divisor: u8,
+) -> Result<()> {
     let Some(window) = zstd_window(start) else {
         return Ok(());
     };
@@ -25,7 +31,7 @@ pub(super) fn refuse_large_window(path: &Path, start: &[u8], memory: usize) -> R
              unpacking: use at least --memory {}MiB, or unpack the file first",
             unpacking >> 20,
             memory >> 20,
-            (unpacking >> 20).saturating_mul(8),
+            (unpacking >> 20).saturating_mul(divisor.into()),
         ),
     ))
 }
@@ -69,7 +75,7 @@ mod tests {
             (&largest, (1 << 41) / 8 * 15),
         ] {
             assert_eq!(zstd_window(start), Some(window));
-            let err = refuse_large_window(Path::new("a.zst"), start, 1 << 30).unwrap_err();
+            let err = refuse_large_window(Path::new("a.zst"), start, 1 << 30, 2).unwrap_err();
             assert!(err.to_string().contains("unpack the file first"), "{err}");
         }
     }
@@ -100,8 +106,8 @@ mod tests {
         packer.flush().unwrap();
         let packed = packer.finish().unwrap();
         let path = Path::new("x.zst");
-        assert!(refuse_large_window(path, &packed, 1 << 27).is_ok());
-        let err = refuse_large_window(path, &packed, (1 << 27) - 1).unwrap_err();
+        assert!(refuse_large_window(path, &packed, 1 << 27, 2).is_ok());
+        let err = refuse_large_window(path, &packed, (1 << 27) - 1, 2).unwrap_err();
         assert!(err.to_string().contains("128 MiB"), "{err}");
     }
 }
