@@ -1,6 +1,7 @@
 //! The explorer, which answers from indexes that were made with `make_book(explorer=...)`.
 
 use std::{
+    ffi::CString,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -9,6 +10,7 @@ use std::{
 };
 
 use polybook::{
+    Error,
     counts::Memory,
     explorer::{self, Filters, Line, Preparation, PrepareQuery, Query, RatingGroup, View},
     make_book::Unfinished,
@@ -19,6 +21,7 @@ use polybook::{
     storage::output::TemporaryDir,
 };
 use pyo3::{
+    exceptions::PyUserWarning,
     prelude::*,
     types::{PyBytes, PyDict},
 };
@@ -141,7 +144,7 @@ impl Explorer {
             }
         }
         let (pool, stop) = (pool()?, Arc::default());
-        let prepared = watched(
+        let (prepared, warnings) = watched(
             py,
             &stop,
             |_| Ok(()),
@@ -151,6 +154,14 @@ impl Explorer {
                 })
             },
         )?;
+        for warning in warnings {
+            PyErr::warn(
+                py,
+                &py.get_type::<PyUserWarning>(),
+                &CString::new(warning)?,
+                1,
+            )?;
+        }
         Ok(pythonize::pythonize(py, &prepared)?)
     }
 
@@ -203,7 +214,7 @@ impl Explorer {
     }
 
     /// Returns the preparation of the player in `filters`, who has the color `color`. `repertoire` is the path of the player's
-    /// repertoire. Setting `stop` cancels the work.
+    /// repertoire. Also returns warnings about the repertoire. Setting `stop` cancels the work.
     fn prepared(
         &self,
         line: Line,
@@ -212,14 +223,15 @@ impl Explorer {
         repertoire: Option<&Path>,
         lines: usize,
         stop: &Arc<AtomicBool>,
-    ) -> polybook::Result<Preparation> {
+    ) -> polybook::Result<(Preparation, Vec<String>)> {
+        let variant = line.variant();
         let open = |path: &Path| {
             let memory = Memory::default();
             let directory = TemporaryDir::new_in(&memory.temp_dir)?;
             let opened = MoveSource::repertoire(
                 path,
                 &OpenOptions {
-                    variant: Some(line.variant()),
+                    variant: None,
                     untagged: Variant::Standard,
                     filter: None,
                     memory,
@@ -229,21 +241,34 @@ impl Explorer {
                     counting: &|_| Box::new(()),
                 },
             );
-            Ok((opened?, directory))
+            let known = opened?;
+            if !known.is_for(variant) {
+                let problem = format!(
+                    "this repertoire contains no games of {variant}: give --variant with a variant of the repertoire"
+                );
+                return Err(Error::file(path, problem));
+            }
+            Ok((known, directory))
         };
         let repertoire: Option<(MoveSource, TemporaryDir)> = repertoire.map(open).transpose()?;
+        let mut warnings = Vec::new();
+        if let Some((known, _)) = &repertoire {
+            warnings.extend_from_slice(known.warnings());
+            warnings.extend(known.color_warning(color)?);
+        }
         let moves = |pos: &VariantPosition| match &repertoire {
             Some((known, _)) => known.moves_by_weight(&Keyed::new(pos.clone())),
             None => Ok(Vec::new()),
         };
-        self.explorer.prepare(&PrepareQuery {
+        let prepared = self.explorer.prepare(&PrepareQuery {
             line,
             filters,
             color,
             repertoire: repertoire.as_ref().map(|_| &moves as _),
             lines,
             should_continue: &|| !stop.load(Ordering::Relaxed),
-        })
+        })?;
+        Ok((prepared, warnings))
     }
 
     fn query(&self, position: Given<'_, '_>, options: &mut Options<'_>) -> PyResult<Query> {

@@ -5,6 +5,7 @@ import doctest
 import inspect
 import io
 import json
+import os
 import random
 import sqlite3
 import struct
@@ -414,6 +415,14 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
     assert known == prepared("--repertoire", tmp_path / "mine.pgn")
     answers = {move["san"]: move["answer"] for move in known["moves"]}
     assert answers["e4"]["san"] == "c5" and answers["e4"]["source"] == "repertoire"
+    (tmp_path / "bad.pgn").write_text("1. e4 c5 2. Nf3 d6 *\n\n1. e4 e5 2. Ke3 *\n")
+    with pytest.warns(UserWarning, match="Ke3"):
+        assert explorer.prepare(**names, repertoire=tmp_path / "bad.pgn")["lines"]
+    (tmp_path / "other.pgn").write_text('[Variant "Atomic"]\n\n1. e4 c5 2. Nf3 d6 *\n')
+    with pytest.raises(polybook.Error, match="no games of normal"):
+        explorer.prepare(**names, repertoire=tmp_path / "other.pgn")
+    with pytest.raises(polybook.Error, match="pipe or a device"):
+        explorer.prepare(**names, repertoire=os.devnull)
     for wrong, problem in (
         ({"player": "A", "opponent": "B"}, TypeError),
         ({"player": "A", "opponent": "B", "color": "red"}, ValueError),

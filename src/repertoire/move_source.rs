@@ -147,10 +147,14 @@ impl MoveSource {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read, or if it has a different format.
+    /// Returns an error if the file cannot be read, if it has a different format, or if it is a pipe or a device.
     pub fn repertoire(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
         if is_directory(path)? {
             let problem = "this is a directory, but a repertoire is a PGN file, a book (.bin) or an OOBS database: give a file";
+            return Err(Error::file(path, problem));
+        }
+        if !path.metadata().at(path, "open")?.is_file() {
+            let problem = "this is a pipe or a device, but a repertoire is read several times: save it as a file";
             return Err(Error::file(path, problem));
         }
         match MoveSource::stored(path, options)? {
@@ -831,6 +835,29 @@ mod tests {
         fs::rename(at("b.pgn"), at("a.pgn")).unwrap();
         let error = pgn.check_unchanged().unwrap_err().to_string();
         assert!(error.contains("changed while it was read"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_or_a_device_is_no_repertoire() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = OpenOptions {
+            variant: None,
+            untagged: Variant::Standard,
+            filter: None,
+            memory: Memory::default(),
+            threads: 1,
+            directory: dir.path(),
+            stop: Arc::default(),
+            counting: &|_| Box::new(()),
+        };
+        let open = |path: &Path| MoveSource::repertoire(path, &options).map(drop);
+        let error = open(Path::new("/dev/null")).unwrap_err().to_string();
+        assert!(error.contains("pipe or a device"), "{error}");
+        assert!(matches!(
+            open(&dir.path().join("a.pgn")),
+            Err(Error::Io { .. })
+        ));
     }
 
     #[test]
