@@ -18,7 +18,7 @@ use std::{
     time::Instant,
 };
 
-use crate::common::{is_slow, ok, polybook_in, sample, skip, until};
+use crate::common::{is_slow, ok, polybook_in, sample, skip, temp_in_memory, until};
 use tempfile::TempDir;
 
 /// The kinds of calls that `inject.c` can make fail.
@@ -140,10 +140,7 @@ pub struct Outcome {
 impl Scene {
     /// Creates a scene. `prepare` puts files into its directory.
     pub fn new(line: &str, prepare: impl FnOnce(&Path)) -> Scene {
-        let room = match tempfile::tempdir_in("/dev/shm") {
-            Ok(in_memory) => in_memory,
-            Err(_) => crate::common::temp(),
-        };
+        let room = temp_in_memory();
         let dir = room.path().join("scene");
         fs::create_dir(&dir).unwrap();
         prepare(&dir);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, io::Write, path::Path};
 
 use crate::common::{
-    corpus, fails, ok, ok_json, polybook_in, python, run, run_python, sample, temp,
+    corpus, fails, ok, ok_json, polybook_in, python, run, run_python, sample, temp, temp_in_memory,
 };
 use polybook::{
     explorer::{Explorer, Line, Page, Query, Sort, View},
@@ -717,7 +717,7 @@ fn keys_of_two_games() -> Vec<u64> {
 
 #[test]
 fn flipping_any_bit_of_an_index_is_reported_or_harmless() {
-    let dir = temp();
+    let dir = temp_in_memory();
     write(dir.path(), "games.pgn", TWO_GAMES);
     ok(
         dir.path(),
@@ -731,7 +731,7 @@ fn flipping_any_bit_of_an_index_is_reported_or_harmless() {
 #[test]
 #[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
 fn flipping_any_bit_of_a_database_written_by_leveldb_is_reported_or_harmless() {
-    let dir = temp();
+    let dir = temp_in_memory();
     write(dir.path(), "games.pgn", TWO_GAMES);
     ok(dir.path(), "make-book -q --explorer idx games.pgn");
     let keys = keys_of_two_games();
