@@ -70,13 +70,7 @@ pub(super) fn check_unused(target: &Path, old: &Path) -> io::Result<()> {
             )));
         }
     }
-    check_not_locked_here(old)?;
-    match stays_so(|| is_locked(old))? {
-        true => Err(io::Error::other(
-            "another program has this file open: close the file in that program, or choose another file",
-        )),
-        false => Ok(()),
-    }
+    check_unlocked(|| is_locked_here(old), || is_locked(old))
 }
 
 /// Checks that this process holds none of SQLite's locks on the file at `path`. A Python program holds such locks, for
@@ -87,23 +81,33 @@ pub(super) fn check_unused(target: &Path, old: &Path) -> io::Result<()> {
 ///
 /// Returns an error if this process keeps a lock, or if the file cannot be checked.
 pub(super) fn check_not_locked_here(path: &Path) -> io::Result<()> {
-    match stays_so(|| is_locked_here(path))? {
-        true => Err(io::Error::other(
-            "this program has the file open as a database: end its transaction, or choose another file",
-        )),
-        false => Ok(()),
-    }
+    check_unlocked(|| is_locked_here(path), || Ok(false))
 }
 
-/// Returns `true` if `is_locked` returns `true` several times, because a reader may hold its lock only for a moment.
-fn stays_so(is_locked: impl Fn() -> io::Result<bool>) -> io::Result<bool> {
+/// Checks that neither this process nor another process keeps a lock on a file, according to `is_locked_here` and
+/// `is_locked`. Repeats the check several times, because a reader may hold its lock only for a moment.
+///
+/// Does not call `is_locked` while this process holds a lock, because `is_locked` would release it.
+///
+/// # Errors
+///
+/// Returns an error if each check finds a lock, or if a check fails.
+fn check_unlocked(
+    is_locked_here: impl Fn() -> io::Result<bool>,
+    is_locked: impl Fn() -> io::Result<bool>,
+) -> io::Result<()> {
+    let mut problem = "";
     for _ in 0..LOCK_CHECKS {
-        if !is_locked()? {
-            return Ok(false);
-        }
+        problem = if is_locked_here()? {
+            "this program has the file open as a database: end its transaction, or choose another file"
+        } else if is_locked()? {
+            "another program has this file open: close the file in that program, or choose another file"
+        } else {
+            return Ok(());
+        };
         thread::sleep(LOCK_CHECK_INTERVAL);
     }
-    Ok(true)
+    Err(io::Error::other(problem))
 }
 
 /// The number of times that a database is checked for locks. The database counts as in use only if each check finds a
@@ -181,13 +185,17 @@ fn is_own_lock(line: &str, inode: u64) -> bool {
         return false;
     };
     let number_of_file = file.rsplit(':').next().and_then(|inode| inode.parse().ok());
-    let first = first.parse().unwrap_or(0);
+    let of_sqlite = FIRST_LOCKED_OFFSET..FIRST_LOCKED_OFFSET + LOCKED_BYTES;
     // A lock up to the end of the file has the word `EOF` instead of a number.
-    let last = last.parse().unwrap_or(u64::MAX);
+    let is_of_sqlite = |offset: &str| {
+        offset
+            .parse()
+            .is_ok_and(|offset| of_sqlite.contains(&offset))
+    };
     process.parse() == Ok(std::process::id())
         && number_of_file == Some(inode)
-        && first < FIRST_LOCKED_OFFSET + LOCKED_BYTES
-        && last >= FIRST_LOCKED_OFFSET
+        && is_of_sqlite(first)
+        && is_of_sqlite(last)
 }
 
 /// Always returns `false`. Only Linux lists the locks of a process. On Windows, a database that SQLite has open cannot
@@ -205,7 +213,10 @@ fn is_locked(_path: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{
+        cell::{Cell, RefCell},
+        fs,
+    };
 
     use super::*;
 
@@ -225,9 +236,24 @@ mod tests {
         assert!(is_database(dir.path()).is_err());
     }
 
+    #[test]
+    fn a_file_that_this_process_locks_during_the_check_is_not_opened() {
+        let (round, opened) = (Cell::new(0), RefCell::new(Vec::new()));
+        let is_locked_here = || {
+            round.set(round.get() + 1);
+            Ok(round.get() == 2)
+        };
+        let is_locked = || {
+            opened.borrow_mut().push(round.get());
+            Ok(round.get() == 1)
+        };
+        check_unlocked(is_locked_here, is_locked).unwrap();
+        assert_eq!(opened.into_inner(), [1, 3]);
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
-    fn locks_of_this_process_are_found_and_kept() {
+    fn only_the_locks_of_sqlite_in_this_process_are_found() {
         use rustix::fs::{FlockOperation, fcntl_lock};
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file.db3");
@@ -235,18 +261,18 @@ mod tests {
         let file = File::create(&path).unwrap();
         assert!(!is_locked_here(&path).unwrap());
         fcntl_lock(&file, FlockOperation::LockExclusive).unwrap();
-        for _ in 0..2 {
-            let err = check_unused(&path, &path).unwrap_err().to_string();
-            assert!(err.contains("this program has the file open"), "{err}");
-        }
+        // The program locks the whole file, as SQLite never does.
+        check_not_locked_here(&path).unwrap();
         let inode = std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
         let process = std::process::id();
         let is_own = |words: &str, inode| is_own_lock(&format!("7: {words}"), inode);
         for (range, is_of_sqlite) in [
             ("1073741826 1073742335", true),
-            ("0 EOF", true),
-            ("0 1073741823", false),
-            ("1073742336 EOF", false),
+            ("1073741825 1073741825", true),
+            ("0 EOF", false),
+            ("0 1073741824", false),
+            ("1073742335 1073742336", false),
+            ("1073741826 EOF", false),
         ] {
             let line = format!("POSIX  ADVISORY  READ {process} 08:01:{inode} {range}");
             assert_eq!(is_own(&line, inode), is_of_sqlite, "{range}");
