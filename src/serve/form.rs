@@ -59,8 +59,9 @@ pub(super) async fn receive_form(
     (Request::from_parts(parts, Body::empty()), permits)
 }
 
-/// Receives the whole body of a request. Acquires a semaphore permit of the server for each byte when it arrives, so
-/// that forms which arrive slowly hold few permits.
+/// Receives the whole body of a request, and returns the form in it with its parameters encoded again. Acquires a
+/// semaphore permit of the server for each byte when it arrives, so that forms which arrive slowly hold few permits. If
+/// the encoded form is longer, also acquires a permit for each further byte.
 ///
 /// # Errors
 ///
@@ -94,7 +95,20 @@ async fn receive(
         }
         form.extend_from_slice(&bytes);
     }
-    Ok((form, permits))
+    // Encoding the parameters again makes bytes that are not ASCII longer.
+    let mut encoded = form_urlencoded::Serializer::new(String::new());
+    encoded.extend_pairs(form_urlencoded::parse(&form));
+    let encoded = encoded.finish().into_bytes();
+    if let Some(permits) = &mut permits {
+        permits.merge(client.form_permits(encoded.len().saturating_sub(form.len()))?);
+    }
+    Ok((encoded, permits))
+}
+
+/// Returns `true` if [`receive_form`] has refused the form of a request.
+pub(super) fn is_form_refused(request: &Request) -> bool {
+    let form = request.extensions().get();
+    form.is_some_and(|ReceivedForm(form)| form.is_err())
 }
 
 /// Converts a `POST` request to the equivalent `GET` request, whose [query string](query_of) consists of the parameters

@@ -38,7 +38,7 @@ use tokio_io_timeout::TimeoutStream;
 use super::{
     Refusal,
     client::{Client, Clients},
-    form::receive_form,
+    form::{is_form_refused, receive_form},
     guard::Guard,
     log::{Logging, Served},
 };
@@ -222,7 +222,11 @@ impl Site {
         // Requests whose forms arrive slowly hold only the permits of their address and of the bytes that have arrived,
         // so they do not block other clients.
         let (mut request, _form) = receive_form(request, &client).await;
-        let _permit = client.server_permit().await?;
+        // A refused form needs no work, so it is answered even if the server is busy.
+        let _permit = match is_form_refused(&request) {
+            true => None,
+            false => Some(client.server_permit().await?),
+        };
         request.extensions_mut().insert(client);
         let Ok(response) = TowerToHyperService::new(self.routes).call(request).await;
         match response.status() {
@@ -353,6 +357,18 @@ mod tests {
     }
 
     #[test]
+    fn forms_need_permits_for_their_encoded_bytes() {
+        with_clients([127, 0, 0, 1].into(), 1, async |clients| {
+            for (form, bytes) in [("edits=e4", 8), ("edits=%FF", 15), ("edits=\u{e9}", 12)] {
+                let mut request = unfinished(0, false);
+                *request.body_mut() = Body::from(form);
+                let (_, permits) = receive_form(request, &clients[0]).await;
+                assert_eq!(permits.unwrap().num_permits(), bytes, "{form}");
+            }
+        });
+    }
+
+    #[test]
     fn a_broken_connection_is_not_called_a_long_form() {
         with_clients([127, 0, 0, 1].into(), 1, async |clients| {
             for bytes in [0, 100] {
@@ -379,6 +395,13 @@ mod tests {
             let answered = immediate(answer(request, &clients[0]).as_mut()).await;
             let status = answered.unwrap().unwrap().status();
             assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
+            // A form that is too long is refused even if the server cannot answer any other request.
+            let mut taken = Vec::new();
+            for _ in 0..256 {
+                taken.push(clients[0].server_permit().await.unwrap());
+            }
+            let valid = immediate(answer(get_request(), &clients[0]).as_mut()).await;
+            assert!(valid.is_none());
             let too_long =
                 immediate(answer(unfinished((48 << 10) + 1, false), &clients[0]).as_mut()).await;
             let status = too_long.unwrap().unwrap().status();
