@@ -379,9 +379,7 @@ pub(super) async fn in_time<T>(
 ) -> Result<T, Refusal> {
     match timeout(PERMIT_TIMEOUT, permit).await {
         Ok(Ok(permit)) => Ok(permit),
-        _ => Err(Refusal::unavailable(
-            "the server is answering too many requests at once: try again later",
-        )),
+        _ => Err(Refusal::too_many()),
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use shakmaty::variant::VariantPosition;
+use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Refusal, Request,
@@ -38,19 +38,10 @@ impl AppState {
         key: &CacheKey,
         stop: &Arc<AtomicBool>,
     ) -> Result<Content, Refusal> {
+        let (request, color, me) = self.preparation(key)?;
         let Request {
             query, parameters, ..
-        } = self.request(key, Route::Prepare)?;
-        let both = || {
-            Refusal::bad("the parameter color must be white or black, the color of the opponent")
-        };
-        let color = !query.filters.color.ok_or_else(both)?;
-        let me = names(&parameters, "me")?;
-        if me.is_empty() {
-            return Err(Refusal::bad(
-                "the parameter me is missing: give the name of the player who prepares",
-            ));
-        }
+        } = request;
         let repertoire = match parameters.text("repertoire") {
             None => None,
             Some(name) => {
@@ -95,5 +86,28 @@ impl AppState {
         }
         let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
         self.answered(key, (&filters, has_games), &prepared, stop)
+    }
+
+    /// Parses a request for a preparation. Also returns the color and the names of the player who prepares.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error response if the request is invalid.
+    pub(super) fn preparation(
+        &self,
+        key: &CacheKey,
+    ) -> Result<(Request, Color, Vec<String>), Refusal> {
+        let request = self.request(key, Route::Prepare)?;
+        let both = || {
+            Refusal::bad("the parameter color must be white or black, the color of the opponent")
+        };
+        let color = !request.query.filters.color.ok_or_else(both)?;
+        let me = names(&request.parameters, "me")?;
+        if me.is_empty() {
+            return Err(Refusal::bad(
+                "the parameter me is missing: give the name of the player who prepares",
+            ));
+        }
+        Ok((request, color, me))
     }
 }

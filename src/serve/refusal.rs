@@ -93,6 +93,12 @@ impl Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
 
+    /// Creates an error response with status 503, for a server that answers too many requests.
+    pub(super) fn too_many() -> Refusal {
+        let text = "the server is answering too many requests at once: try again later";
+        Refusal::unavailable(text)
+    }
+
     /// Returns the HTTP status of the response.
     pub fn status(&self) -> u16 {
         self.status.as_u16()

@@ -409,24 +409,15 @@ pub(super) fn folds_duplicates(parameters: &Parameters) -> Result<Option<bool>, 
     })
 }
 
-/// The paths of the routes that count games like `make-book`, which finds duplicates by itself.
-const COUNTING_ROUTES: [&str; 4] = [
-    "/book.bin",
-    "/book.pgn",
-    "/repertoire.bin",
-    "/repertoire.pgn",
-];
-
-/// Returns `true` if the answer to a request depends on the duplicate games of the explorer. `path` and `query` are the
-/// path and the query string of the request, which may be invalid.
-pub(super) fn needs_duplicates(path: &str, query: &str) -> bool {
+/// Returns `true` if the answer to a request may depend on the duplicate games of the explorer. `path` and `query` are
+/// the path and the query string of the request, which may be invalid.
+pub(super) fn mentions_duplicates(path: &str, query: &str) -> bool {
     let has = |parameter: &str, value: &str| {
         let mut all = form_urlencoded::parse(query.as_bytes());
         all.any(|(name, given)| name == parameter && given == value)
     };
     let by_default = path == "/prepare" && !has("duplicates", "all");
-    (by_default || has("duplicates", "once") || has("fold", "match"))
-        && !COUNTING_ROUTES.contains(&path)
+    by_default || has("duplicates", "once") || has("fold", "match")
 }
 
 /// Returns all names in the parameter `parameter`, which may be given several times. Returns an error response if there

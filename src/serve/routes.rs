@@ -320,6 +320,19 @@ const MOST_SUGGESTED: u32 = 50;
 /// The default number of names in a response of `/suggest`.
 const SUGGESTED: u32 = 8;
 
+/// A checked request for `/suggest`.
+pub(super) struct SuggestRequest {
+    field: SuggestField,
+    text: String,
+    /// The maximum number of names in the response.
+    limit: usize,
+    source: Option<String>,
+    /// Whether duplicates of a game count as one game.
+    pub(super) fold_duplicates: bool,
+    /// The names of opponents. If it is not empty, the response contains the number of games against them.
+    with: Vec<String>,
+}
+
 /// A suggested player. The field `met` is the number of the player's games against the players whom the parameter
 /// `with` names.
 #[derive(Serialize)]
@@ -336,38 +349,18 @@ impl AppState {
     /// typed. `key` contains the query string with the parameters `field`, `text`, `limit`, `source`, `duplicates` and
     /// `with`.
     pub(super) fn suggest(&self, key: &CacheKey) -> Result<Content, Refusal> {
-        let own = ["field", "text", "limit", "source", "duplicates", "with"];
-        let parameters = Parameters::parse_only(&key.query, &own)?;
-        let field = parameters.choice("field", "player, event or opening", |name| match name {
-            "player" => Some(SuggestField::Player),
-            "event" => Some(SuggestField::Event),
-            "opening" => Some(SuggestField::Opening),
-            _ => None,
-        })?;
-        let missing =
-            || Refusal::bad("the parameter field is missing: use player, event or opening");
-        let text = parameters.text("text").unwrap_or_default();
-        let limit = parameters.number("limit", 0..=MOST_SUGGESTED)?;
-        let limit = limit.unwrap_or(SUGGESTED) as usize;
-        let source = parameters.filled("source")?;
-        self.check_source(source)?;
-        if let Some(needs) = self.explorer.lacks_games(source, "names")
-            && field != Some(SuggestField::Opening)
-        {
-            return Err(Refusal::bad(needs.to_string()));
-        }
-        let found = self
-            .explorer
-            .suggest(field.ok_or_else(missing)?, text, limit, source)?;
-        let (fold_duplicates, with) = (folds_duplicates(&parameters)?, names(&parameters, "with")?);
-        let fold_duplicates = fold_duplicates.unwrap_or(false);
+        let SuggestRequest {
+            field,
+            text,
+            limit,
+            source,
+            fold_duplicates,
+            with,
+        } = self.suggest_request(key)?;
+        let source = source.as_deref();
+        let found = self.explorer.suggest(field, &text, limit, source)?;
         if !fold_duplicates && with.is_empty() {
             return self.cached(key, Content::json(&found)?);
-        }
-        if field != Some(SuggestField::Player) {
-            let problem =
-                "the parameters duplicates and with apply only to players: use field=player";
-            return Err(Refusal::bad(problem));
         }
         let filters = Filters {
             players: found.iter().map(|found| found.name.clone()).collect(),
@@ -400,6 +393,48 @@ impl AppState {
             met,
         });
         self.cached(key, Content::json(&counted.collect::<Vec<_>>())?)
+    }
+
+    /// Parses a request for `/suggest`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error response if the request is invalid, or if the selected sources have no names.
+    pub(super) fn suggest_request(&self, key: &CacheKey) -> Result<SuggestRequest, Refusal> {
+        let own = ["field", "text", "limit", "source", "duplicates", "with"];
+        let parameters = Parameters::parse_only(&key.query, &own)?;
+        let field = parameters.choice("field", "player, event or opening", |name| match name {
+            "player" => Some(SuggestField::Player),
+            "event" => Some(SuggestField::Event),
+            "opening" => Some(SuggestField::Opening),
+            _ => None,
+        })?;
+        let missing =
+            || Refusal::bad("the parameter field is missing: use player, event or opening");
+        let limit = parameters.number("limit", 0..=MOST_SUGGESTED)?;
+        let source = parameters.filled("source")?;
+        self.check_source(source)?;
+        if let Some(needs) = self.explorer.lacks_games(source, "names")
+            && field != Some(SuggestField::Opening)
+        {
+            return Err(Refusal::bad(needs.to_string()));
+        }
+        let request = SuggestRequest {
+            field: field.ok_or_else(missing)?,
+            text: parameters.text("text").unwrap_or_default().to_owned(),
+            limit: limit.unwrap_or(SUGGESTED) as usize,
+            source: source.map(str::to_owned),
+            fold_duplicates: folds_duplicates(&parameters)?.unwrap_or(false),
+            with: names(&parameters, "with")?,
+        };
+        if (request.fold_duplicates || !request.with.is_empty())
+            && request.field != SuggestField::Player
+        {
+            let problem =
+                "the parameters duplicates and with apply only to players: use field=player";
+            return Err(Refusal::bad(problem));
+        }
+        Ok(request)
     }
 
     /// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that

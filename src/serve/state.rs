@@ -49,6 +49,10 @@ const MAX_TIMED_GAMES: usize = 200;
 /// worker thread adds up the results.
 const MAX_INLINE_YEARS: u16 = 100;
 
+/// The maximum number of requests that wait for the duplicate games. Waiting requests hold permits of the server, and
+/// the limit leaves enough of these permits for other requests.
+const MAX_DUPLICATE_WAITERS: usize = 64;
+
 /// A function that returns `false` if reading the PGN text of games should be cancelled. Code that reads games calls
 /// the function repeatedly, because reading can take a long time.
 pub(super) type ShouldContinue<'a> = &'a dyn Fn() -> bool;
@@ -132,10 +136,10 @@ pub(super) struct AppState {
     pub(super) readers: Workers,
     /// The thread that makes books, one at a time.
     pub(super) makers: Workers,
-    /// The permit for searching for duplicate games, which only one thread does at a time.
-    duplicate_search: Arc<Semaphore>,
-    /// A value that each request clones while it waits for the duplicate games.
-    duplicates_wanted: Arc<()>,
+    /// The thread that searches for duplicate games.
+    searchers: Workers,
+    /// One permit for each request that may wait for the duplicate games.
+    duplicate_waiters: Semaphore,
     /// The book or repertoire whose size was requested last. It is kept because a request for the file itself usually
     /// follows.
     last_content: Mutex<Option<(ContentIdentity, Content)>>,
@@ -339,8 +343,8 @@ impl AppState {
             counters: Workers::start(threads)?,
             readers: Workers::start(READER_THREADS)?,
             makers: Workers::start(1)?,
-            duplicate_search: Arc::new(Semaphore::new(1)),
-            duplicates_wanted: Arc::default(),
+            searchers: Workers::start(1)?,
+            duplicate_waiters: Semaphore::new(MAX_DUPLICATE_WAITERS),
             last_content: Mutex::default(),
             book_games,
             names,
@@ -484,38 +488,62 @@ impl AppState {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the client has disconnected, or if an index is damaged.
+    /// Returns a refusal if the request is invalid, if too many requests are waiting, if the client has disconnected, or
+    /// if an index is damaged.
     pub(super) async fn find_duplicates(
         self: &Arc<AppState>,
         client: &Client,
         key: &CacheKey,
     ) -> Result<(), Refusal> {
-        let needs = request::needs_duplicates(&key.path, &key.query);
-        if !needs || self.explorer.knows_duplicates() {
+        if self.explorer.knows_duplicates() || !self.needs_duplicates(key)? {
             return Ok(());
         }
-        let _wanted = Arc::clone(&self.duplicates_wanted);
-        let permit = Arc::clone(&self.duplicate_search).acquire_owned();
+        let waits = self.duplicate_waiters.try_acquire();
+        let _waits = waits.map_err(|_| Refusal::too_many())?;
+        let permit = Arc::clone(&self.searchers.permits).acquire_owned();
         let permit = while_connected(client, permit).await?;
+        let permit = permit.map_err(|_| Refusal::too_many())?;
         if self.explorer.knows_duplicates() {
             return Ok(());
         }
         let state = Arc::clone(self);
         let search = move || {
-            let _permit = permit;
             let are_wanted = || state.duplicates_are_wanted();
             Ok(state.explorer.find_duplicates_while(&are_wanted)?)
         };
-        let found = async {
-            let thread = in_time(Arc::clone(&self.counters.permits).acquire_owned()).await?;
-            self.counters.run(thread, client, search).await
+        while_connected(client, self.searchers.run(permit, client, search)).await?
+    }
+
+    /// Returns `true` if the answer to the request `key` depends on the duplicate games of the explorer.
+    ///
+    /// # Errors
+    ///
+    /// Returns a refusal if the answer may depend on them, but the request is invalid.
+    fn needs_duplicates(&self, key: &CacheKey) -> Result<bool, Refusal> {
+        if !request::mentions_duplicates(&key.path, &key.query) {
+            return Ok(false);
+        }
+        let route = match &*key.path {
+            "/suggest" => return Ok(self.suggest_request(key)?.fold_duplicates),
+            "/prepare" => return Ok(self.preparation(key)?.0.query.filters.fold_duplicates),
+            "/lichess" => Route::Lichess,
+            "/player" | "/personal" => Route::Player,
+            "/games" => Route::Games,
+            "/facets" => Route::Facets,
+            "/scores" => Route::Scores,
+            "/openings" => Route::Openings,
+            "/repertoire" => Route::Repertoire,
+            "/gaps" => Route::Gaps,
+            // Books and repertoires are made like those of `make-book`, which finds duplicates by itself.
+            _ => return Ok(false),
         };
-        while_connected(client, found).await?
+        let request = self.request(key, route)?;
+        Ok(request.query.filters.fold_duplicates || request.page.fold_matches)
     }
 
     /// Returns `true` if a request waits for the duplicate games.
     fn duplicates_are_wanted(&self) -> bool {
-        Arc::strong_count(&self.duplicates_wanted) > 1
+        self.duplicate_waiters.available_permits() < MAX_DUPLICATE_WAITERS
     }
 
     /// Answers `/about`: returns a description of the server's games, books and repertoires, as JSON. `key` describes
@@ -716,12 +744,24 @@ mod tests {
             let client = clients.enter(permit, stream, [127, 0, 0, 1].into());
             let (client, _stream) = client.unwrap();
             let (_accepted, _) = listener.accept().await.unwrap();
-            for other in [key("/lichess", ""), key("/book.bin", "duplicates=once")] {
-                app.find_duplicates(&client, &other).await.unwrap();
-                assert!(!app.explorer.knows_duplicates());
+            for (path, query, is_valid) in [
+                ("/lichess", "", true),
+                ("/book.bin", "duplicates=once", true),
+                ("/about", "duplicates=once", true),
+                ("/masters", "duplicates=once", true),
+                ("/lichess", "duplicates=once&play=e2", false),
+                ("/facets", "duplicates=once&source=other", false),
+                ("/games", "fold=match&unknown=1", false),
+                ("/prepare", "player=a&color=white", false),
+                ("/suggest", "field=event&duplicates=once", false),
+            ] {
+                let found = app.find_duplicates(&client, &key(path, query)).await;
+                assert_eq!(found.is_ok(), is_valid, "{path}?{query}");
+                assert!(!app.explorer.knows_duplicates(), "{path}?{query}");
             }
-            let searching = Arc::clone(&app.duplicate_search).try_acquire_owned();
-            let (prepare, facets) = (key("/prepare", ""), key("/facets", "duplicates=once"));
+            let searching = Arc::clone(&app.searchers.permits).try_acquire_owned();
+            let prepare = key("/prepare", "player=a&color=white&me=b");
+            let facets = key("/facets", "duplicates=once");
             let mut first = Box::pin(app.find_duplicates(&client, &prepare));
             let mut second = Box::pin(app.find_duplicates(&client, &facets));
             assert!(!app.duplicates_are_wanted());
@@ -730,13 +770,19 @@ mod tests {
                 assert!(tokio::time::timeout(soon, waiting).await.is_err());
             }
             assert!(app.duplicates_are_wanted());
-            // The worker thread is free for other requests.
-            assert_eq!(app.counters.permits.available_permits(), 1);
+            let others = app
+                .duplicate_waiters
+                .try_acquire_many(MAX_DUPLICATE_WAITERS as u32 - 2);
+            let refusal = app.find_duplicates(&client, &facets).await.unwrap_err();
+            assert_eq!(refusal.status(), 503);
+            drop(others);
+            // The search needs none of the threads of other requests.
+            let workers = Arc::clone(&app.counters.permits).try_acquire_owned();
             drop(first);
             assert!(app.duplicates_are_wanted());
             drop(searching);
             second.await.unwrap();
-            assert!(app.explorer.knows_duplicates());
+            assert!(workers.is_ok() && app.explorer.knows_duplicates());
             assert!(!app.duplicates_are_wanted());
         });
     }
