@@ -307,6 +307,17 @@ fn lines_to_look_at_are_written_as_games() {
         );
         assert_eq!(reply.text(), games.split_once('\n').unwrap().1, "{path}");
     }
+    for (path, problem) in [
+        ("/prepare?player=thim&color=white&me=me", "thim"),
+        (
+            "/prepare?player=them&color=white&me=me&lines=0",
+            "there are no lines",
+        ),
+    ] {
+        let reply = served.ask("GET", path, pgn);
+        assert_eq!(reply.status, 400, "{path}");
+        assert!(reply.text().contains(problem), "{}", reply.text());
+    }
     // polybook replaces its own file, and no other.
     ok(dir.path(), command);
     fs::write(&tonight, games.replace("1. e4", "1. d4")).unwrap();
@@ -317,12 +328,18 @@ fn lines_to_look_at_are_written_as_games() {
     );
     ok(dir.path(), &format!("{command} --force"));
     assert_eq!(fs::read_to_string(&tonight).unwrap(), games);
-    let error = fails(
-        dir.path(),
-        &format!("{command} --since 2050 --require-date"),
-        1,
-    );
-    assert!(error.contains("the output would be empty"), "{error}");
+    // Without lines to write, the tables are printed nevertheless.
+    let empty = format!("{command} --since 2050 --require-date");
+    for (option, part) in [
+        ("", "no moves in this position\n"),
+        (" --json", "\"moves\":[]"),
+    ] {
+        let output = run(dir.path(), &format!("{empty}{option}"));
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.contains(part), "{printed}");
+        let error = fails(dir.path(), &format!("{empty}{option}"), 1);
+        assert!(error.contains("the output would be empty"), "{error}");
+    }
     assert_eq!(fs::read_to_string(&tonight).unwrap(), games);
     for (command, status, part) in [
         (

@@ -162,22 +162,27 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         theirs: filters.opponents.join(" or "),
         color,
     };
-    if let Some((path, mut out)) = out {
-        if lines.is_empty() {
+    let written = match out {
+        None => Ok(()),
+        Some((path, _)) if lines.is_empty() => {
             let problem = "the output would be empty, because there are no lines to look at first";
-            return Err(Error::empty(path, problem).into());
+            Err(Error::empty(path, problem))
         }
-        let event = format!("Preparation for {}", names.theirs);
-        write_prepared(&event, &pos, lines, &mut out, path)?;
-        out.commit()?;
-    }
+        Some((path, mut out)) => {
+            let event = format!("Preparation for {}", names.theirs);
+            write_prepared(&event, &pos, lines, &mut out, path)?;
+            Ok(out.commit()?)
+        }
+    };
     if args.json {
         let mut document = serde_json::to_value(&prepared)?;
         add_matched(&mut document, &matched);
-        return print_json(&document);
+        print_json(&document)?;
+    } else {
+        print(&text(&prepared, &pos, &names))?;
     }
-    print(&text(&prepared, &pos, &names))?;
-    if let Some(out) = &args.out {
+    written?;
+    if let Some(out) = args.out.as_ref().filter(|_| !args.json) {
         let lines = counted(lines.len() as u64, "line");
         context.say(&format!("{}: {lines}\n", out.display()));
     }

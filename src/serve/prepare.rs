@@ -80,6 +80,15 @@ impl AppState {
         if is_pgn {
             let event = format!("Preparation for {}", filters.opponents.join(" or "));
             let lines = prepared.lines.as_deref().unwrap_or_default();
+            if lines.is_empty() {
+                let should_continue = || !stop.load(Ordering::Relaxed);
+                let unknown = self
+                    .explorer
+                    .unknown_name_while(&filters, &should_continue)?;
+                let no_lines = || "there are no lines to look at first".to_owned();
+                let problem = unknown.map_or_else(no_lines, |unknown| unknown.to_string());
+                return Err(Refusal::bad(problem));
+            }
             let mut games = Vec::new();
             write_prepared(&event, &start, lines, &mut games, Path::new("prepare"))?;
             return self.cached(key, Content::pgn(games));
