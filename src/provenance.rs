@@ -66,12 +66,15 @@ impl Provenance {
 
     /// Returns the names of the inputs as one string. `spelled` converts each name before it is added. If the string
     /// would be longer than `room` bytes, the last names are left out, and it ends with how many were left out ("and 7
-    /// more").
+    /// more"). Returns an empty string if not even the first name has room.
     pub(crate) fn input_names(&self, room: usize, spelled: impl Fn(&str) -> String) -> String {
         let mut line = String::new();
         for (i, input) in self.inputs.iter().enumerate() {
             let name = shortened(&spelled(input), room / 2);
             if line.len() + name.len() > room {
+                if i == 0 {
+                    break;
+                }
                 let more = self.inputs[i..].iter().map(|input| 1 + named_more(input));
                 let more = more.fold(0, u64::saturating_add);
                 line.push_str(&format!(" and {more} more"));

@@ -409,7 +409,10 @@ fn joined_header(books: &[Book], operation: &str, options: &str, out: &Path) -> 
     let version = env!("CARGO_PKG_VERSION");
     let mut comment = format!("{operation} by polybook {version} from ");
     let room = longest.saturating_sub(create(&comment)?.len() + options.len());
-    comment += &origin.input_names(ROOM_FOR_NAMES.min(room), printable);
+    match &*origin.input_names(ROOM_FOR_NAMES.min(room), printable) {
+        "" => comment.truncate(comment.len() - " from ".len()),
+        names => comment += names,
+    }
     comment += &options;
     let mut room = longest.saturating_sub(create(&comment)?.len());
     let mut left_out = 0;
@@ -647,6 +650,24 @@ mod tests {
                 .collect(),
             summary,
         )
+    }
+
+    #[test]
+    fn a_header_with_no_room_names_no_book() {
+        let dir = tempfile::tempdir().unwrap();
+        for (variants, names) in [(1, " from 0.bin, 1.bin"), (400, "")] {
+            let variants = Vec::from_iter((0..variants).map(|number| format!("v{number}")));
+            let header = header::create_raw(&header::create(&variants, "").unwrap());
+            let books = ["0.bin", "1.bin"].map(|name| {
+                let path = dir.path().join(name);
+                std::fs::write(&path, &header).unwrap();
+                Book::open(&path).unwrap()
+            });
+            let text = joined_header(&books, "Merged", "", &dir.path().join("out.bin")).unwrap();
+            let comment = header::parse(&text).unwrap().comment;
+            let origin = format!("Merged by polybook {}{names}", env!("CARGO_PKG_VERSION"));
+            assert_eq!(split_checksum(&comment).0, origin);
+        }
     }
 
     #[test]
