@@ -146,6 +146,19 @@ fn performances_are_printed_with_that_of_all_games() {
     );
     let row = text.lines().nth(2).unwrap();
     assert!(row.contains("   2400   1600  weaker"), "{text}");
+    // The family of the only variation has no row of its own.
+    let chance =
+        "\nmarked: 1 of 1 opening with at least 10 games; chance alone would mark about 0.2\n";
+    assert!(text.ends_with(chance), "{text}");
+    let text = ok(dir.path(), "openings --index idx --player A --limit 1");
+    let chance =
+        "\nmarked: 2 of 2 openings with at least 10 games; chance alone would mark about 0.4\n";
+    assert!(text.ends_with(chance), "{text}");
+    // Nothing is marked without a player, or if all scores are equal.
+    for options in ["", "--player A 1. d4", "--player A --result win"] {
+        let text = ok(dir.path(), &format!("openings --index idx {options}"));
+        assert_eq!(text.contains("marked"), options.ends_with("d4"), "{text}");
+    }
     let all = ok_json(dir.path(), "openings --index idx --json");
     assert_eq!(
         (all.get("performance"), all.get("opponent_rating")),

@@ -23,8 +23,9 @@ position, only games that reached the position are listed.
 With --player, results and scores are the player's; otherwise they are White's. \"points\" are the player's points minus those
 that the player's average score with the same color would give: -7.8 means 7.8 points less than usual. The range contains the
 true score with a probability of about 80 %. From ten games, \"weaker\" or \"stronger\" marks a range that does not contain the
-average; one opening in five is marked by chance alone. Games without a result do not change scores. Points do not consider how
-strong the opponents are: \"opp\" is their mean rating, and \"perf\" is the performance, to compare with that of all games.
+average; chance alone marks about one such opening in five, so the last line compares the number of marks with that. Games
+without a result do not change scores. Points do not consider how strong the opponents are: \"opp\" is their mean rating, and
+\"perf\" is the performance, to compare with that of all games.
 
 Examples:
   polybook openings --index games.pgn --player \"Carlsen, Magnus\" --color black
@@ -81,6 +82,10 @@ enum OpeningOrder {
 /// the difference between the score and the expected score has little meaning.
 const LIKELY_GAMES: u64 = 10;
 
+/// The fraction of the openings that are marked as `weaker` or `stronger` although their true score is the average. It is
+/// the probability that an 80 % confidence interval does not contain the true value.
+const MARKED_BY_CHANCE: f64 = 0.2;
+
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let filters = args.filters.filters()?;
     let of_player = !filters.players.is_empty();
@@ -118,6 +123,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             counted(args.min_games, "game")
         ));
     }
+    let chance = chance_line(&rows).filter(|_| of_player);
     let all = rows.len();
     rows.truncate(args.limit.unwrap_or(usize::MAX));
     match args.json {
@@ -126,7 +132,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             add_matched(&mut document, &matched);
             print_json(&document)?;
         }
-        false => print(&text(&table, &rows, of_player))?,
+        false => print(&(text(&table, &rows, of_player) + &chance.unwrap_or_default()))?,
     }
     if rows.len() < all {
         let more = all - rows.len();
@@ -184,6 +190,23 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
         true if low > expected => Some("stronger"),
         _ => None,
     }
+}
+
+/// Returns a line that says how many of `rows` are marked as `weaker` or `stronger`, and how many of them chance alone
+/// would mark. Returns `None` if no row is marked.
+fn chance_line(rows: &[(&OpeningRow, bool)]) -> Option<String> {
+    let count = |is_counted: fn(&OpeningRow) -> bool| {
+        rows.iter().filter(|(row, _)| is_counted(row)).count() as u64
+    };
+    let marked = count(|row| likely(row).is_some());
+    let judged = count(|row| row.finished() >= LIKELY_GAMES);
+    (marked > 0).then(|| {
+        format!(
+            "marked: {marked} of {} with at least {LIKELY_GAMES} games; chance alone would mark about {:.1}\n",
+            counted(judged, "opening"),
+            MARKED_BY_CHANCE * judged as f64
+        )
+    })
 }
 
 /// Returns a table of openings as a JSON document. Each element of `rows` contains a row, and `true` if the row is a

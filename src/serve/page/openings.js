@@ -219,7 +219,7 @@ function restRow(rare, least, noun, { isOpen, toggle }, ofPlayer) {
 function key(average) {
   const sign = (/** @type {string} */ kind, /** @type {string} */ text) => span("", span(`sign ${kind}`), text);
   return p("key", span("", "Points: against the average of ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", "could be chance"),
-    span("", `Likely: in ${ENOUGH} games or more, the 80% range of the score misses the average`));
+    span("", `Likely: in ${ENOUGH} games or more, the 80% range of the score misses the average, for one in five by chance alone`));
 }
 
 /**
