@@ -154,6 +154,18 @@ fn performances_are_printed_with_that_of_all_games() {
     let chance =
         "\nmarked: 2 of 2 openings with at least 10 games; chance alone would mark about 0.4\n";
     assert!(text.ends_with(chance), "{text}");
+    let won = ok(dir.path(), "openings --index idx --player A --result win");
+    assert!(
+        won.starts_with("10 games, average score 100.0 %, opponents 1400 on average\n"),
+        "{won}"
+    );
+    assert_eq!(
+        won.split_whitespace()
+            .filter(|word| *word == "2200")
+            .count(),
+        0,
+        "{won}"
+    );
     // Nothing is marked without a player, or if all scores are equal.
     for options in ["", "--player A 1. d4", "--player A --result win"] {
         let text = ok(dir.path(), &format!("openings --index idx {options}"));

@@ -328,6 +328,9 @@ fn moves_of_a_player_have_the_players_score_and_performance() {
     ] {
         let found = moves(dir, &format!("{line} --result {result}"));
         assert_eq!(found["games"], games, "{result}");
+        // A performance in selected results would say nothing.
+        let performance = (&found["performance"], &found["moves"][0]["performance"]);
+        assert_eq!(performance, (&Value::Null, &Value::Null), "{result}");
         let listed = ok_json(dir, &format!("games {line} --result {result} --json"));
         assert_eq!(listed["total"], games, "{result}");
     }

@@ -11,7 +11,7 @@ use super::{
     dates::text_of_number,
     game_info::{GameInfo, PlayedGame, game_info, played_games},
     line::Line,
-    query::{Query, View},
+    query::{Filters, Query, View},
     sources::Sources,
     tally::{MoveTally, PlayerTally, PositionTally, Rank, ResultSum, count_games, is_zero},
 };
@@ -148,7 +148,8 @@ pub struct PlayerTotals {
     pub player_rating: Option<u64>,
     /// The number of games in which the player's own rating is known.
     pub player_rating_games: u64,
-    /// The performance by FIDE's table, or `None` if `performance_games` is less than 10.
+    /// The performance by FIDE's table, or `None` if `performance_games` is less than 10, or if the
+    /// filters select games by their result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub performance: Option<u64>,
     /// The number of games with a result and a rated opponent, from which `opponent_rating` and `performance` are
@@ -169,7 +170,8 @@ pub struct PlayerScore {
     pub losses: u64,
     /// The mean rating of the opponents in the games with a result, rounded half up.
     pub average_opponent_rating: Option<u64>,
-    /// The performance by FIDE's table, or `None` if `performance_games` is less than 10.
+    /// The performance by FIDE's table, or `None` if `performance_games` is less than 10, or if the
+    /// filters select games by their result.
     pub performance: Option<u64>,
     /// The number of games with a result and a rated opponent, from which `average_opponent_rating` and `performance`
     /// are calculated.
@@ -263,7 +265,7 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
         black: totals.black(),
         player: query
             .has_player_scores()
-            .then(|| player_totals(&total.player)),
+            .then(|| player_totals(&total.player, &query.filters)),
         moves,
         recent_games: (query.view != View::Masters).then_some(recent),
         top_games: (query.view != View::Player).then_some(top),
@@ -297,7 +299,7 @@ fn played_move(
         average_rating: (!of_player).then(|| tally.ratings.mean()),
         player: query
             .has_player_scores()
-            .then(|| player_score(&tally.player)),
+            .then(|| player_score(&tally.player, &query.filters)),
         white: results.white(),
         draws: results.not_won(),
         black: results.black(),
@@ -310,27 +312,27 @@ fn played_move(
     })
 }
 
-/// Converts the results of a player in the games with one move to a [`PlayerScore`].
-fn player_score(tally: &PlayerTally) -> PlayerScore {
+/// Converts the results of a player in the games that pass `filters` and have one move to a [`PlayerScore`].
+fn player_score(tally: &PlayerTally, filters: &Filters) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,
         losses: tally.losses,
         average_opponent_rating: tally.opponents.rounded_mean(),
-        performance: tally.performance(),
+        performance: tally.performance(filters),
         performance_games: tally.opponents.games,
         last_played: text_of_number(tally.last),
     }
 }
 
-/// Converts the results of a player in all games of a query to [`PlayerTotals`].
-fn player_totals(tally: &PlayerTally) -> PlayerTotals {
+/// Converts the results of a player in all games that pass `filters` to [`PlayerTotals`].
+fn player_totals(tally: &PlayerTally, filters: &Filters) -> PlayerTotals {
     PlayerTotals {
         wins: tally.wins,
         losses: tally.losses,
         opponent_rating: tally.opponents.rounded_mean(),
         player_rating: tally.own.rounded_mean(),
         player_rating_games: tally.own.games,
-        performance: tally.performance(),
+        performance: tally.performance(filters),
         performance_games: tally.opponents.games,
         last_played: text_of_number(tally.last),
     }

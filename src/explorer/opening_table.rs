@@ -56,7 +56,8 @@ pub struct OpeningTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opponent_rating: Option<u64>,
     /// The player's performance by FIDE's table in all games that pass the filters. `None` if the filters name no
-    /// player, or for fewer than ten games with a result and a rated opponent.
+    /// player, for fewer than ten games with a result and a rated opponent, or if the filters select games by their
+    /// result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub performance: Option<u64>,
     /// The families of openings. If the filters name a player, they are sorted by the points that the player lost,
@@ -100,8 +101,8 @@ pub struct OpeningRow {
     /// The mean rating of the player's opponents, or `None` if the filters name no player or no rating is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opponent_rating: Option<u64>,
-    /// The player's performance by FIDE's table, or `None` if the filters name no player, or for fewer than ten games
-    /// with a result and a rated opponent.
+    /// The player's performance by FIDE's table, or `None` if the filters name no player, for fewer than ten games
+    /// with a result and a rated opponent, or if the filters select games by their result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub performance: Option<u64>,
     /// The mean of all known ratings of both players, or `None` if the filters name a player or no rating is known.
@@ -287,6 +288,7 @@ pub(super) fn opening_table(
     let mut total = OpeningTally::default();
     tallies.iter().for_each(|tally| total += *tally);
     let rows = OpeningRows {
+        asked,
         filters: &filters,
         line,
         tallies: &tallies,
@@ -304,7 +306,7 @@ pub(super) fn opening_table(
         all_games: average.games,
         average_score: percent(points, finished),
         opponent_rating: player.and_then(|player| player.opponents.rounded_mean()),
-        performance: player.and_then(|player| player.performance()),
+        performance: player.and_then(|player| player.performance(asked)),
         families,
     })
 }
@@ -323,6 +325,8 @@ fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Aver
 
 /// A builder of the rows of an [`OpeningTable`].
 struct OpeningRows<'a> {
+    /// The filters of the query.
+    asked: &'a Filters,
     filters: &'a SourceFilters<'a>,
     line: &'a Line,
     /// The games of each opening, indexed by its number.
@@ -437,7 +441,7 @@ impl OpeningRows<'_> {
             points: self.of_player.then(|| rounded(points - expected)),
             expected_score: percent(expected, finished),
             opponent_rating: player.opponents.rounded_mean().filter(|_| self.of_player),
-            performance: player.performance().filter(|_| self.of_player),
+            performance: player.performance(self.asked).filter(|_| self.of_player),
             rating: sum.ratings.rounded_mean().filter(|_| !self.of_player),
             last_played: text_of_number(player.last),
             line_games: reached.transpose()?.flatten().unwrap_or_default(),

@@ -186,6 +186,12 @@ pub struct Filters {
 }
 
 impl Filters {
+    /// Returns `true` if the filters select games by their result. A score or a performance of the selected games then
+    /// says nothing about a player's strength.
+    pub(super) fn select_by_result(&self) -> bool {
+        self.won || self.lost || !self.results.is_empty()
+    }
+
     /// Returns the name of the first filter that needs individual games, such as the filter by player. Returns `None`
     /// if all filters can be applied to counts.
     pub(super) fn game_only_filter(&self) -> Option<&'static str> {
@@ -207,9 +213,9 @@ impl Filters {
             color: _,
             opponents,
             opponent_rating,
-            won,
-            lost,
-            results,
+            won: _,
+            lost: _,
+            results: _,
             skip_unfinished,
             eco,
             opening,
@@ -223,7 +229,7 @@ impl Filters {
             (!players.is_empty(), "the filter player"),
             (!opponents.is_empty(), "the filter opponent"),
             (opponent_rating.is_some(), "the filter opponentRating"),
-            (*won || *lost || !results.is_empty(), "the filter result"),
+            (self.select_by_result(), "the filter result"),
             (*skip_unfinished, "the filter unfinished"),
             (eco.is_some(), "the filter eco"),
             (opening.is_some(), "the filter opening"),

@@ -203,12 +203,14 @@ impl PlayerTally {
         self.last = self.last.max(summary.date);
     }
 
-    /// Returns the player's performance rating. Returns `None` if the player has fewer than [`MIN_PERFORMANCE_GAMES`]
-    /// games with a result and a rated opponent.
-    pub(super) fn performance(&self) -> Option<u64> {
+    /// Returns the player's performance rating in the games that pass `filters`. Returns `None` if the player has fewer
+    /// than [`MIN_PERFORMANCE_GAMES`] games with a result and a rated opponent, or if the filters select games by their
+    /// result.
+    pub(super) fn performance(&self, filters: &Filters) -> Option<u64> {
         let games = self.opponents.games;
         let opponents = self.opponents.rounded_mean()?;
-        (games >= MIN_PERFORMANCE_GAMES).then(|| performance(opponents, self.half_points, games))
+        let is_known = games >= MIN_PERFORMANCE_GAMES && !filters.select_by_result();
+        is_known.then(|| performance(opponents, self.half_points, games))
     }
 }
 

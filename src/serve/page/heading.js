@@ -57,7 +57,6 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
   const games = sum(answer);
   const points = (answer.wins ?? 0) + drawn(answer) / 2;
   const scored = finished(answer);
-  const rated = answer.performanceGames ?? 0;
   const name = positionName(answer, isStart);
   const option = (/** @type {string} */ value, /** @type {string} */ label, /** @type {number} */ count) =>
     /** @type {[string, string, HTMLElement]} */ ([value, `${label} `, small(number(count))]);
@@ -77,7 +76,7 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
         "",
         figure("Games", number(games), ""),
         figure("Score", scored ? `${((100 * points) / scored).toFixed(1)}%` : "–", scored ? `${number(points)} of ${number(scored)}` : "no results"),
-        figure("Performance", String(answer.performance ?? "–"), performanceWords(rated, answer.opponentRating)),
+        figure("Performance", String(answer.performance ?? "–"), performanceWords(answer)),
         figure("Last played", dateWords(answer.lastPlayed) || "–", ""),
       ),
       bar(answer, true, list, true),
@@ -86,12 +85,12 @@ export function showPlayer(place, answer, player, color, colors, isStart, choose
 }
 
 /**
- * Says from which games a performance rating is calculated, or how many games are missing for it.
- * @param {number} rated The number of games that have a result and a rated opponent.
- * @param {number | undefined} mean The mean rating of these opponents.
+ * Says from which games a performance rating is calculated, or why there is none.
+ * @param {Answer} answer
  */
-function performanceWords(rated, mean) {
-  return rated < 10 ? `needs 10 games against rated opponents, has ${number(rated)}` : `against an average of ${mean ?? "–"}, in ${counted(rated)}`;
+function performanceWords({ performance, performanceGames = 0, opponentRating }) {
+  if (performanceGames < 10) return `needs 10 games against rated opponents, has ${number(performanceGames)}`;
+  return performance === undefined ? "unknown for games chosen by result" : `against an average of ${opponentRating ?? "–"}, in ${counted(performanceGames)}`;
 }
 
 /**

@@ -302,7 +302,7 @@ function headings(answer, { ofPlayer, repertoire, side, whose }, columns, sort, 
     ...(repertoire
       ? [div({ role: "columnheader", class: "act" }, span("unseen", "Repertoire"))]
       : ofPlayer
-        ? [cell("performance", "Performance rating. It needs ten games with a result and a rated opponent.", "Perf."), cell("latest", "", "Last")]
+        ? [cell("performance", "Performance rating. It needs ten games with a result and a rated opponent, and no filter by result.", "Perf."), cell("latest", "", "Last")]
         : [cell("rating", "Mean of the known ratings of the players who made the move", "Rating")]),
     ...columns.map(({ name, title }) => cell(`extra ${name}`, title, name)),
   );
