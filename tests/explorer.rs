@@ -579,6 +579,43 @@ fn moves_and_games_take_filters_and_several_indexes() {
         "games --leveldb famous.idx --leveldb selfplay.idx --pgn --skip 45",
     );
     assert_eq!(texts, fs::read_to_string(sample("selfplay.pgn")).unwrap());
+
+    // Several indexes number their games in the same way for both commands.
+    let both = "--index famous.idx --index selfplay.idx";
+    let games = |ids: &str| ok(dir.path(), &format!("game {both} {ids}"));
+    let first = ok(dir.path(), "game --index selfplay.idx 0");
+    let last = ok(dir.path(), "game --index famous.idx 44");
+    assert_eq!(games("45 44 45"), format!("{first}{last}{first}"));
+    assert_eq!(
+        games("544"),
+        ok(dir.path(), "game --index selfplay.idx 499")
+    );
+    let site = "https://lichess.org/abcdEF12";
+    for (ids, problem) in [
+        (
+            "545",
+            "no game has the number 545: the indexes contain 545 games, numbered from 0",
+        ),
+        (
+            site,
+            "with polybook games --index famous.idx --index selfplay.idx",
+        ),
+    ] {
+        let error = fails(dir.path(), &format!("game {both} {ids}"), 1);
+        assert!(error.contains(problem), "{error}");
+    }
+    ok(
+        dir.path(),
+        &format!(
+            "make-book -q {} --leveldb plain.idx",
+            sample("famous.pgn").display()
+        ),
+    );
+    let error = fails(dir.path(), &format!("game {both} --index plain.idx 0"), 2);
+    assert!(
+        error.contains("this command needs an explorer's index"),
+        "{error}"
+    );
 }
 
 #[test]

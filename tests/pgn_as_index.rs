@@ -97,7 +97,7 @@ fn a_game_is_found_by_its_lichess_address() {
     for (id, said) in [
         (
             "twiceAA1",
-            "games.idx: the index contains no game, or several games, with the Lichess id twiceAA1",
+            "games.idx: no game, or several games, have the Lichess id twiceAA1",
         ),
         ("unknown1", "with polybook games --index games.idx"),
     ] {
@@ -106,7 +106,7 @@ fn a_game_is_found_by_its_lichess_address() {
     }
     let error = fails(dir, "game --index games.db abcdEF12", 2);
     assert!(
-        error.contains("the command needs an explorer's index"),
+        error.contains("this command needs an explorer's index"),
         "{error}"
     );
     let output = run(

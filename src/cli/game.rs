@@ -21,12 +21,14 @@ use super::{
 Examples:
   polybook game --index games.idx 0
   polybook game --index games.pgn https://lichess.org/abcdefgh
-  polybook game --index games.idx 17 4711 > two.pgn")]
+  polybook game --index games.idx 17 4711 > two.pgn
+  polybook game --index mine.pgn --index theirs.pgn 632")]
 pub struct Args {
     /// Read this index, made with make-book --explorer or --leveldb, or this PGN file. polybook indexes a PGN file once
-    /// and keeps the index in a cache
-    #[arg(long, alias = "leveldb", value_name = "INDEX")]
-    index: PathBuf,
+    /// and keeps the index in a cache. If the option is given several times, the games are numbered in this order, as in
+    /// polybook games; indexes made with --leveldb cannot be combined
+    #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
+    index: Vec<PathBuf>,
 
     /// The numbers of the games, as polybook games lists them, or the addresses or ids of games at Lichess. A game at
     /// Lichess is found only if its Site tag contains its address
@@ -70,21 +72,30 @@ fn game_id(text: &str) -> Result<GameId, String> {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    refuse_counts_for_games(std::slice::from_ref(&args.index))?;
-    let index = Index::open(index_of(&args.index, context)?)?;
-    // The index of a PGN file is in the user's cache, so errors name the argument. The advice for a damaged index needs
-    // the path in the cache.
-    let with_argument = |mut err: Error| {
-        if let Error::File { path, kind, .. } = &mut err
-            && *kind != ErrorKind::Damaged
-            && path == index.path()
-        {
-            path.clone_from(&args.index);
+    refuse_counts_for_games(&args.index)?;
+    let mut indexes = Vec::new();
+    for path in &args.index {
+        let index = Index::open(index_of(path, context)?)?;
+        if args.index.len() > 1 && !index.kind().is_of_explorer() {
+            return Err(needs_explorer(path).into());
         }
-        err
-    };
+        indexes.push(index);
+    }
     let mut has_said = context.quiet;
-    for id in numbers(args, &index, context)? {
+    for number in numbers(args, &indexes, context)? {
+        let (at, id) = locate(&indexes, number)?;
+        let index = &indexes[at];
+        // The index of a PGN file is in the user's cache, so errors name the argument. The advice for a damaged index
+        // needs the path in the cache.
+        let with_argument = |mut err: Error| {
+            if let Error::File { path, kind, .. } = &mut err
+                && *kind != ErrorKind::Damaged
+                && path == index.path()
+            {
+                path.clone_from(&args.index[at]);
+            }
+            err
+        };
         if !has_said && index.is_slow_to_read(id).map_err(with_argument)? {
             context.say(
                 "the PGN file is compressed, so finding a game takes as long as unpacking the file up to this game\n",
@@ -96,29 +107,49 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the numbers that the requested games have in `index`, in the order of the arguments. Returns an error if a
-/// Lichess id belongs to no game or to several, or if the index cannot be searched for ids.
-fn numbers(args: &Args, index: &Index, context: Context) -> anyhow::Result<Vec<u32>> {
+/// Finds game `number` in `indexes`, whose games are numbered in this order. Returns the position of its index, and its
+/// id in this index. If there is only one index, the index may contain no game with this id. Otherwise, returns an error
+/// if no game has the number.
+fn locate(indexes: &[Index], number: u64) -> anyhow::Result<(usize, u32)> {
+    let mut first = 0;
+    for (at, index) in indexes.iter().enumerate() {
+        let next = first + index.game_count();
+        if (first..next).contains(&number) || indexes.len() == 1 {
+            return Ok((at, (number - first) as u32));
+        }
+        first = next;
+    }
+    anyhow::bail!(
+        "no game has the number {number}: the indexes contain {first} games, numbered from 0"
+    )
+}
+
+/// Returns the numbers that the requested games have in `indexes`, in the order of the arguments. Returns an error if a
+/// Lichess id belongs to no game or to several, or if an index cannot be searched for ids.
+fn numbers(args: &Args, indexes: &[Index], context: Context) -> anyhow::Result<Vec<u64>> {
     let is_number = |id: &GameId| matches!(id, GameId::Number(_));
     let explorer = match args.ids.iter().all(is_number) {
         true => None,
-        false if index.kind().is_of_explorer() => Some(explorer_of(&[index.path()], context)?),
-        false => return Err(needs_explorer(&args.index).into()),
-    };
-    let number = |id: &GameId| match (id, &explorer) {
-        (GameId::Lichess(id), Some(explorer)) => {
-            let number = explorer.find(id)?;
-            let number = number.and_then(|number| u32::try_from(number).ok());
-            number.ok_or_else(|| {
-                anyhow::anyhow!(
-                    "{}: the index contains no game, or several games, with the Lichess id {id} in the Site tag: find \
-                     the number of the game with polybook games --index {0}",
-                    args.index.display()
-                )
-            })
+        false if indexes.iter().all(|index| index.kind().is_of_explorer()) => {
+            let paths = Vec::from_iter(indexes.iter().map(Index::path));
+            Some(explorer_of(&paths, context)?)
         }
-        (GameId::Number(number), _) => Ok(*number),
+        false => return Err(needs_explorer(&args.index[0]).into()),
+    };
+    let number = |id: &GameId| {
+        match (id, &explorer) {
+        (GameId::Lichess(id), Some(explorer)) => explorer.find(id)?.ok_or_else(|| {
+            let paths = Vec::from_iter(args.index.iter().map(|path| path.display().to_string()));
+            anyhow::anyhow!(
+                "{}: no game, or several games, have the Lichess id {id} in the Site tag: find the number of the game \
+                 with polybook games --index {}",
+                paths.join(", "),
+                paths.join(" --index ")
+            )
+        }),
+        (GameId::Number(number), _) => Ok(u64::from(*number)),
         (GameId::Lichess(_), None) => unreachable!("an explorer is open if an id is not a number"),
+    }
     };
     args.ids.iter().map(number).collect()
 }
