@@ -294,6 +294,10 @@ fn lines_to_look_at_are_written_as_games() {
         games.contains("1. e4 {1 in 1.5, 2 games of theirs, 1 game of yours, 0.0%, no answer} *"),
         "{games}"
     );
+    assert!(
+        games.contains("\n[White \"them\"]\n[Black \"me\"]\n"),
+        "{games}"
+    );
     ok(dir.path(), "verify tonight.pgn");
     // The server answers with the same games, without the line of the checksum.
     let served = Served::start(dir.path(), "-q idx");
@@ -605,6 +609,43 @@ fn games_of_variants_with_the_same_rules_count_for_each_other() {
         );
         assert_eq!(prepared["theirs"]["games"], 2, "{prepared}");
     }
+}
+
+/// The table of the opponent's moves and the lines for study tell answers of the repertoire from habits.
+#[test]
+fn answers_are_marked_as_habits_and_end_the_lines() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: &str, moves: &str| {
+        format!("[White \"{white}\"]\n[Black \"Me\"]\n[Result \"1-0\"]\n\n{moves} 1-0\n\n")
+    };
+    let mut games = game("Them", "1. e4 e5 2. Nf3 Nc6") + &game("Them", "1. d4 d5");
+    games += &(game("X", "1. e4 e5").repeat(10) + &game("X", "1. d4 d5").repeat(10));
+    games += &game("Me", "1. g3 g6")
+        .replace("Black \"Me", "Black \"X")
+        .repeat(9);
+    games += &"[White \"X\"]\n[Black \"Me\"]\n[Result \"0-1\"]\n\n1. c4 c5 0-1\n\n".repeat(30);
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    fs::write(dir.join("mine.pgn"), "1. d4 d5 *\n").unwrap();
+    let command = "prepare -q --exact --index games.pgn --player Me --opponent Them --color black --duplicates all --repertoire mine.pgn";
+    let text = ok(dir, &format!("{command} --out tonight.pgn"));
+    assert!(text.contains("  e5 (usual)  King's Pawn Game\n"), "{text}");
+    assert!(text.contains("  d5          Queen's Pawn Game\n"), "{text}");
+    let lines = fs::read_to_string(dir.join("tonight.pgn")).unwrap();
+    assert!(
+        lines.contains("[White \"Them\"]\n[Black \"Me\"]\n"),
+        "{lines}"
+    );
+    let lines = lines.replace('\n', " ");
+    assert!(lines.contains("} 1... e5 {usual} *"), "{lines}");
+    assert!(lines.contains("} 1... d5 {repertoire} *"), "{lines}");
+    let found = ok_json(dir, &format!("{command} --json"));
+    let answers = found["lines"].as_array().unwrap().iter();
+    let answers: Vec<&Value> = answers.map(|line| &line["answer"]["san"]).collect();
+    assert!(
+        answers.contains(&&json!("e5")) && answers.contains(&&json!("d5")),
+        "{found}"
+    );
 }
 
 /// If a repertoire has several moves in a position, a preparation recommends the move of the main line.

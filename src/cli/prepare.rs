@@ -32,14 +32,14 @@ name must match.
 
 If the opponent is to move in the position, the list contains the opponent's moves; your games and your score are those of the
 position after each move, by any order of moves. Your answer is the move of the repertoire or, if it contains none, the move that
-you played most often, in at least five games; \"gap\" means that you have no answer. If you are to move, the list contains your
-moves.
+you played most often, in at least five games, marked as \"(usual)\"; \"gap\" means that you have no answer. If you are to move,
+the list contains your moves.
 
 \"Look at these first\" lists gaps that at least one game in ten reaches, then the lines with which the opponent is expected to
 cost you most points: the probability of the line times your average score minus your score after it, in at least ten games, if
 the product is at least 0.005. Then follow the likeliest other gaps. \"their games\" reached the end of the line.
 \"1 in N\" means that one game of N follows the line: the shares of the opponent's moves and of yours are multiplied, and moves
-of the repertoire share the probability equally. --out writes these lines as games.
+of the repertoire share the probability equally. --out writes these lines as games that end with your answers.
 
 Examples:
   polybook prepare --index games.pgn --opponent caruana --player aronian --color black
@@ -134,14 +134,15 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Some(known) => known.moves_by_weight(&Keyed::new(pos.clone())),
         None => Ok(Vec::new()),
     };
-    let prepared = explorer.prepare(&PrepareQuery {
+    let query = PrepareQuery {
         line: Line::at(variant, pos.clone()),
         filters: filters.clone(),
         color,
         repertoire: repertoire.as_ref().map(|_| &moves as _),
         lines: args.lines,
         should_continue: &|| true,
-    })?;
+    };
+    let prepared = explorer.prepare(&query)?;
     let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
     let matched = check_names(&explorer, &filters, has_games, context)?;
     if let Some(name) = &matched.both {
@@ -169,8 +170,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             Err(Error::empty(path, problem))
         }
         Some((path, mut out)) => {
-            let event = format!("Preparation for {}", names.theirs);
-            write_prepared(&event, &pos, lines, &mut out, path)?;
+            write_prepared(&query, lines, &mut out, path)?;
             Ok(out.commit()?)
         }
     };
@@ -261,8 +261,17 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
 fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     let since = prepared.recent_since;
     let since = since.map_or("recent".to_owned(), |year| format!("since {year}"));
+    let answer = |mv: &PreparedMove| match &mv.answer {
+        Some(answer) if answer.source == AnswerSource::Games => {
+            format!("{} ({})", answer.san, answer.source.word())
+        }
+        Some(answer) => answer.san.clone(),
+        None => "gap".to_owned(),
+    };
+    let answers = Vec::from_iter(prepared.moves.iter().map(answer));
+    let width = answers.iter().map(String::len).max().unwrap_or(0).max(7);
     *text += &format!(
-        "{:<9} {:>7}  {:>6}  {since:>10}  {:>10}  {:>6}  {:<7}  opening\n",
+        "{:<9} {:>7}  {:>6}  {since:>10}  {:>10}  {:>6}  {:<width$}  opening\n",
         "they play", "games", "share", "your games", "score", "answer"
     );
     let all: u64 = prepared
@@ -270,11 +279,10 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
         .iter()
         .map(|mv| mv.theirs.results.games)
         .sum();
-    for mv in &prepared.moves {
+    for (mv, answer) in prepared.moves.iter().zip(&answers) {
         let games = mv.theirs.results.games;
-        let answer = mv.answer.as_ref().map_or("gap", |answer| &answer.san);
         let row = format!(
-            "{:<9} {games:>7}  {:>6}  {:>10}  {:>10}  {:>6}  {answer:<7}  {}",
+            "{:<9} {games:>7}  {:>6}  {:>10}  {:>10}  {:>6}  {answer:<width$}  {}",
             mv.san,
             percent((all > 0).then(|| games as f64 / all as f64)),
             mv.theirs.recent,
@@ -294,8 +302,7 @@ fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
     );
     for mv in &prepared.moves {
         let answer = match &mv.answer {
-            Some(answer) if answer.source == AnswerSource::Repertoire => "repertoire",
-            Some(_) => "usual",
+            Some(answer) => answer.source.word(),
             None => "",
         };
         let row = format!(

@@ -187,6 +187,16 @@ pub enum AnswerSource {
     Games,
 }
 
+impl AnswerSource {
+    /// Returns the word that marks an answer from this source: `repertoire` or `usual`.
+    pub fn word(self) -> &'static str {
+        match self {
+            AnswerSource::Repertoire => "repertoire",
+            AnswerSource::Games => "usual",
+        }
+    }
+}
+
 /// A line that the player should prepare, because the player scores badly in it or has no answer to it. The line
 /// ends with a move of the opponent.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
@@ -211,6 +221,8 @@ pub struct PreparedLine {
     /// The expected loss of points per game, compared with the player's average score: `chance` times the difference
     /// between the average and `score`. `None` for a line that is listed because the player has no answer.
     pub loss: Option<f64>,
+    /// The player's answer to the last move of the line, or `None` if the player has no answer.
+    pub answer: Option<PreparedAnswer>,
     /// Whether the player has no answer at the end of the line.
     pub gap: bool,
 }
@@ -235,6 +247,16 @@ impl PreparedLine {
         }
         text.pop();
         text
+    }
+
+    /// Returns the player's answer in SAN with its move number, such as `2... d6`, or `None` if the player has no
+    /// answer. `start` is the position in which the line begins.
+    pub fn answer_text(&self, start: &VariantPosition) -> Option<String> {
+        let answer = self.answer.as_ref()?;
+        let plies = self.san.len() + usize::from(start.turn().is_black());
+        let number = start.fullmoves().get() as usize + plies / 2;
+        let dots = if plies.is_multiple_of(2) { "." } else { "..." };
+        Some(format!("{number}{dots} {}", answer.san))
     }
 }
 
@@ -426,6 +448,15 @@ struct Answers {
     source: AnswerSource,
 }
 
+impl Answers {
+    /// Returns the preferred answer. `games` contains the player's games that reached the position `pos`, in which the
+    /// player answers.
+    fn first(&self, pos: &VariantPosition, games: &PositionGames) -> PreparedAnswer {
+        let first = self.moves[0];
+        prepared_answer(pos, first, games.games_with(first), self.source)
+    }
+}
+
 /// A node of the search for the lines that a player should prepare: a position and the likeliest path to it.
 struct SearchNode {
     pos: VariantPosition,
@@ -504,10 +535,7 @@ impl Preparing<'_> {
             let next = after(pos, legal);
             let yours = self.position(self.yours, &next)?;
             let answers = self.answers(&next, &yours)?;
-            let answer = answers.map(|answers| {
-                let first = answers.moves[0];
-                prepared_answer(&next, first, yours.games_with(first), answers.source)
-            });
+            let answer = answers.map(|answers| answers.first(&next, &yours));
             Ok(PreparedMove {
                 theirs: tally.games(),
                 yours: GameResults::of(yours.all.results),
@@ -666,7 +694,8 @@ impl Preparing<'_> {
         let yours = self.position(self.yours, pos)?;
         let answers = self.answers(pos, &yours)?;
         let is_gap = answers.is_none() && !pos.legal_moves().is_empty();
-        let line = self.line_to(node, &yours, is_gap);
+        let answer = answers.as_ref().map(|answers| answers.first(pos, &yours));
+        let line = self.line_to(node, &yours, answer, is_gap);
         let line = line.filter(|line| is_gap || line.loss.is_some());
         let children = match answers {
             None => Vec::new(),
@@ -683,9 +712,15 @@ impl Preparing<'_> {
     }
 
     /// Returns the line that leads from the position of the query to `node`. Returns `None` if `node` is the position
-    /// of the query itself. `yours` contains the player's games that reached the position of `node`. `gap` says whether
-    /// the player has no answer in this position.
-    fn line_to(&self, node: &SearchNode, yours: &PositionGames, gap: bool) -> Option<PreparedLine> {
+    /// of the query itself. `yours` contains the player's games that reached the position of `node`. `answer` is the
+    /// player's answer in this position, and `gap` says whether the player has none.
+    fn line_to(
+        &self,
+        node: &SearchNode,
+        yours: &PositionGames,
+        answer: Option<PreparedAnswer>,
+        gap: bool,
+    ) -> Option<PreparedLine> {
         if node.moves.is_empty() {
             return None;
         }
@@ -710,6 +745,7 @@ impl Preparing<'_> {
             yours,
             score: score.map(|score| (10_000.0 * score).round() / 100.0),
             loss: loss.map(|(score, average)| rounded(node.chance * (average - score))),
+            answer,
             gap,
         })
     }

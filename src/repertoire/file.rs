@@ -17,7 +17,7 @@ use crate::{
     },
     counts::{MoveFilter, Tally, Wdl},
     error::{At, Error, Result, counted},
-    explorer::PreparedLine,
+    explorer::{PrepareQuery, PreparedLine},
     pgn::{Cutter, StreamOptions},
     position::{BookMove, Variant, has_inner_castling_rook},
     progress::Meter,
@@ -27,7 +27,7 @@ use crate::{
         sort::Memory,
     },
     task,
-    tree::{Branch, GameWriter, Limits, Order, Source, Tree, TreeEvent},
+    tree::{Branch, GameWriter, Limits, Order, Source, Tree, TreeEvent, UNKNOWN_PLAYERS},
 };
 
 /// The format in which a repertoire is written.
@@ -221,7 +221,7 @@ pub fn add_to_pgn(
     let mut games = GameWriter::new(&mut out);
     for (number, line) in (1..).zip(&added.lines) {
         games
-            .begin("Added answer", number, start, None, false)
+            .begin("Added answer", number, UNKNOWN_PLAYERS, start, None, false)
             .and_then(|()| games.words(line))
             .and_then(|()| games.end())
             .at(&path, "write")?;
@@ -330,40 +330,44 @@ pub fn add_to_book(
     edit_book(book, &edits, variant, out, memory, meter)
 }
 
-/// Writes a PGN file with the lines that a player should prepare. Each line becomes a game without a result, which ends
-/// with a comment that says how likely the line is, and how the player scores after it.
+/// Writes a PGN file with the lines that a player should prepare. Each line becomes a game without a result, with a
+/// comment that says how likely the line is, and how the player scores after it. If the player has an answer to the last
+/// move of the line, the game ends with this answer, and a comment that says where it comes from.
 ///
-/// `event` becomes the `Event` tag of each game. `start` is the position in which the lines begin. `path` is the path
-/// of the output for error messages.
+/// `query` names the player and the opponent, and contains the position in which the lines begin. `path` is the path of
+/// the output for error messages.
 ///
 /// # Errors
 ///
 /// Returns an error if the output cannot be written.
 pub fn write_prepared(
-    event: &str,
-    start: &VariantPosition,
+    query: &PrepareQuery<'_>,
     lines: &[PreparedLine],
     out: impl Write,
     path: &Path,
 ) -> Result<()> {
     // Quotes and backslashes would end the value of the tag early.
-    let event: String = event
-        .chars()
-        .filter(|letter| !matches!(letter, '"' | '\\' | '\r' | '\n'))
-        .collect();
+    let tag = |text: String| text.replace(['"', '\\', '\r', '\n'], "");
+    let name = |names: &[String]| tag(names.first().cloned().unwrap_or_default());
+    let event = format!("Preparation for {}", query.filters.opponents.join(" or "));
+    let (player, opponent) = (name(&query.filters.players), name(&query.filters.opponents));
+    let players = match query.color {
+        Color::White => [&*player, &*opponent],
+        Color::Black => [&*opponent, &*player],
+    };
+    let (event, start) = (tag(event), query.line.position());
     let mut games = GameWriter::new(out);
     for (line, round) in lines.iter().zip(1..) {
-        let written = games
-            .begin(
-                &event,
-                round,
-                start,
-                line.opening.map(|opening| (opening.eco, opening.name)),
-                false,
-            )
-            .and_then(|()| games.words(&format!("{} {{{}}}", line.text(start), comment(line))))
-            .and_then(|()| games.end());
-        written.at(path, "write")?;
+        let opening = line.opening.map(|opening| (opening.eco, opening.name));
+        let mut text = format!("{} {{{}}}", line.text(start), comment(line));
+        if let Some((answer, numbered)) = line.answer.as_ref().zip(line.answer_text(start)) {
+            text += &format!(" {numbered} {{{}}}", answer.source.word());
+        }
+        games
+            .begin(&event, round, players, start, opening, false)
+            .and_then(|()| games.words(&text))
+            .and_then(|()| games.end())
+            .at(path, "write")?;
     }
     Ok(())
 }

@@ -68,17 +68,16 @@ impl AppState {
         let is_pgn = key.prefers(PGN, JSON);
         let default_lines = if is_pgn { DEFAULT_PGN_LINES } else { 0 };
         let lines = parameters.number("lines", 0..=MAX_LINES)?;
-        let start = query.line.position().clone();
-        let prepared = self.explorer.prepare(&PrepareQuery {
+        let query = PrepareQuery {
             line: query.line,
             filters: filters.clone(),
             color,
             repertoire: repertoire.as_ref().map(|_| &moves as _),
             lines: lines.unwrap_or(default_lines) as usize,
             should_continue: &|| !stop.load(Ordering::Relaxed),
-        })?;
+        };
+        let prepared = self.explorer.prepare(&query)?;
         if is_pgn {
-            let event = format!("Preparation for {}", filters.opponents.join(" or "));
             let lines = prepared.lines.as_deref().unwrap_or_default();
             if lines.is_empty() {
                 let should_continue = || !stop.load(Ordering::Relaxed);
@@ -90,7 +89,7 @@ impl AppState {
                 return Err(Refusal::bad(problem));
             }
             let mut games = Vec::new();
-            write_prepared(&event, &start, lines, &mut games, Path::new("prepare"))?;
+            write_prepared(&query, lines, &mut games, Path::new("prepare"))?;
             return self.cached(key, Content::pgn(games));
         }
         let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;

@@ -17,7 +17,7 @@ use crate::{
     error::{At, Result},
     position::epd_of,
     storage::output::{BufferedFile, begin_text},
-    tree::GameWriter,
+    tree::{GameWriter, UNKNOWN_PLAYERS},
 };
 
 /// The `Event` tag of each line in a suite that is written as PGN.
@@ -86,7 +86,14 @@ pub(super) fn write_ranked(
         let is_sealed = is_sealed && count == 1;
         let written = match format {
             SuiteFormat::Pgn => games
-                .begin(EVENT, count, &start_of(&start), opening, is_sealed)
+                .begin(
+                    EVENT,
+                    count,
+                    UNKNOWN_PLAYERS,
+                    &start_of(&start),
+                    opening,
+                    is_sealed,
+                )
                 .and_then(|()| games.words(&text))
                 .and_then(|()| match &*note {
                     "" => Ok(()),

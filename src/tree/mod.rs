@@ -43,7 +43,7 @@ use crate::{
     walk::each_position,
 };
 
-pub(crate) use self::text::{GameWriter, push_move};
+pub(crate) use self::text::{GameWriter, UNKNOWN_PLAYERS, push_move};
 pub use crate::walk::{
     Branch, EvaluatedSource, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove,
     Union,

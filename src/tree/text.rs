@@ -266,7 +266,14 @@ impl<S: Source> Tree<'_, S> {
                     rounds += 1;
                     let begun = ended.and_then(|()| {
                         let is_sealed = is_sealed && rounds == 1;
-                        games.begin(event, rounds, self.start(), None, is_sealed)
+                        games.begin(
+                            event,
+                            rounds,
+                            UNKNOWN_PLAYERS,
+                            self.start(),
+                            None,
+                            is_sealed,
+                        )
                     });
                     begun.and_then(|()| lead(&mut games, self.start(), line))
                 }
@@ -332,6 +339,9 @@ fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
 /// The maximum length in bytes of a line of movetext. A line is longer only if it consists of a single longer word.
 const MAX_LINE_WIDTH: usize = 80;
 
+/// The values of the tags `White` and `Black` of a game without players.
+pub(crate) const UNKNOWN_PLAYERS: [&str; 2] = ["?", "?"];
+
 /// A writer of PGN games. It breaks movetext into lines.
 #[derive(Debug)]
 pub(crate) struct GameWriter<W> {
@@ -351,8 +361,9 @@ impl<W: Write> GameWriter<W> {
         }
     }
 
-    /// Begins a game without players and result, and writes its tags. The game starts from the position `start`.
-    /// `round` is the value of the `Round` tag, and `opening` contains the ECO code and the name of the opening.
+    /// Begins a game without result, and writes its tags. The game starts from the position `start`. `round` is the
+    /// value of the `Round` tag, and `opening` contains the ECO code and the name of the opening. `players` contains the
+    /// names of White and Black, or [`UNKNOWN_PLAYERS`].
     ///
     /// If `is_sealed` is `true`, also writes a tag with a placeholder for a checksum of the file. Only the first game
     /// of a file may have this tag.
@@ -360,14 +371,15 @@ impl<W: Write> GameWriter<W> {
         &mut self,
         event: &str,
         round: u64,
+        [white, black]: [&str; 2],
         start: &VariantPosition,
         opening: Option<(&str, &str)>,
         is_sealed: bool,
     ) -> io::Result<()> {
         write!(
             self.out,
-            "[Event \"{event}\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"{round}\"]\n[White \"?\"]\n[Black \"?\"]\n\
-             [Result \"*\"]\n"
+            "[Event \"{event}\"]\n[Site \"?\"]\n[Date \"????.??.??\"]\n[Round \"{round}\"]\n[White \"{white}\"]\n\
+             [Black \"{black}\"]\n[Result \"*\"]\n"
         )?;
         if let Some((eco, name)) = opening {
             writeln!(self.out, "[ECO \"{eco}\"]\n[Opening \"{name}\"]")?;

@@ -170,7 +170,7 @@
  * @property {Results} yours
  * @property {(WrittenMove & { games: number, source: "repertoire" | "games" }) | null} answer
  */
-/** @typedef {Results & { play: string[], san: string[], opening: Opening | null, chance: number, theirs: Results & { recent: number }, score: number | null, loss: number | null, gap: boolean }} PreparedLine */
+/** @typedef {Results & { play: string[], san: string[], opening: Opening | null, chance: number, theirs: Results & { recent: number }, score: number | null, loss: number | null, answer: PreparedMove["answer"], gap: boolean }} PreparedLine */
 /**
  * The preparation for an opponent: the opponent's moves, the user's results after them, and the user's answers.
  * @typedef {object} Preparation
