@@ -46,13 +46,13 @@ pub fn exception(py: Python<'_>, err: polybook::Error) -> PyErr {
 fn of_system(number: i32, source: &std::io::Error, path: &Path) -> PyErr {
     let text = source.to_string();
     let reason = text.split(" (os error ").next().unwrap_or_default();
-    PyOSError::new_err((number, reason.to_owned(), path.to_owned()))
+    PyOSError::new_err((number, reason.to_owned(), path.as_os_str().to_owned()))
 }
 
 fn game_error(py: Python<'_>, rejection: &Rejection) -> PyResult<PyErr> {
     let err = GameError::new_err(rejection.to_string());
     let value = err.value(py);
-    value.setattr("file", &rejection.file)?;
+    value.setattr("file", rejection.file.as_os_str())?;
     value.setattr("game", rejection.game)?;
     value.setattr("offset", rejection.offset)?;
     value.setattr("ply", rejection.ply)?;

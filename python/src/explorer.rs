@@ -143,6 +143,7 @@ impl Explorer {
                 )));
             }
         }
+        self.refuse_unknown_names(py, &filters)?;
         let (pool, stop) = (pool()?, Arc::default());
         let (prepared, warnings) = watched(
             py,
@@ -186,12 +187,22 @@ impl Explorer {
         filters: &Filters,
         work: impl FnOnce() -> polybook::Result<T> + Send,
     ) -> PyResult<T> {
+        self.refuse_unknown_names(py, filters)?;
         let (pool, stop) = (pool()?, AtomicBool::new(false));
         if filters.fold_duplicates {
             let search = || pool.install(|| self.find_duplicates(filters, &stop));
             watched(py, &stop, |_| Ok(()), search)?;
         }
         detached(py, || pool.install(work))
+    }
+
+    /// Returns a `ValueError` if no game passes `filters` because a filter contains only names that occur in no game: names of
+    /// the player, of the opponent, or of the event.
+    fn refuse_unknown_names(&self, py: Python<'_>, filters: &Filters) -> PyResult<()> {
+        match detached(py, || self.explorer.unknown_name(filters))? {
+            Some(unknown) => Err(value_error(unknown)),
+            None => Ok(()),
+        }
     }
 
     /// Finds the duplicate games if `filters` count each game once. Setting `stop` cancels the search.

@@ -34,7 +34,7 @@ use crate::{
 #[pyo3(
     signature = (inputs, *, progress=None, **options),
     text_signature = "(inputs, *, progress=None, bin=None, leveldb=None, explorer=None, obs=None, counts=None, \
-        by=None, force=False, \
+        by=(), force=False, \
         allow_empty=False, index_stats=False, max_ply=1024, min_game=3, min_score=0.0, only_white=False, \
         only_black=False, uniform=False, win_factor=2, draw_factor=1, loss_factor=0, scale='global', \
         minimax=None, variant='standard', untagged_variant='standard', unfinished='draw', \
@@ -81,7 +81,7 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
         pruning = 0;
         run = run.obs(path);
     }
-    let by = options.parse::<Grouping>("by")?;
+    let by = options.parse_list::<Grouping>("by")?;
     match options.take::<PathBuf>("counts")? {
         Some(path) => run = run.counts(path).prune_counts(pruning),
         None if by.is_some() => {

@@ -119,6 +119,19 @@ impl<'py> Options<'py> {
         self.texts(name)?.into_iter().map(parse).collect()
     }
 
+    /// Takes an argument that is a text or a list of texts, and parses it as the command line parses a list separated by
+    /// commas. Returns `None` if it was not given or is an empty list.
+    pub fn parse_list<T: FromStr<Err: std::fmt::Display>>(
+        &mut self,
+        name: &str,
+    ) -> PyResult<Option<T>> {
+        let texts = self.texts(name)?;
+        match texts.is_empty() {
+            true => Ok(None),
+            false => parsed(&texts.join(","), name).map(Some),
+        }
+    }
+
     pub fn results(&mut self, name: &str) -> PyResult<Vec<GameResult>> {
         let result = |text: String| {
             let result = GameResult::from_text(text.as_bytes());

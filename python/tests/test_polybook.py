@@ -303,12 +303,12 @@ def test_errors_name_the_game_and_the_move(tmp_path):
         with pytest.raises(polybook.GameError) as raised:
             strict()
         err = raised.value
-        assert (err.game, err.ply, err.move, Path(err.file)) == (1, 1, "Ke4", pgn)
+        assert (err.game, err.ply, err.move, err.file) == (1, 1, "Ke4", str(pgn))
         assert pgn.read_bytes()[err.offset :].startswith(b"Ke4")
     assert not (tmp_path / "book.bin").exists()
     with pytest.raises(FileNotFoundError) as missing:
         polybook.Book(tmp_path / "missing.bin")
-    assert Path(missing.value.filename) == tmp_path / "missing.bin"
+    assert missing.value.filename == str(tmp_path / "missing.bin")
     with pytest.raises(polybook.Error, match="multiple of 16"):
         (tmp_path / "short.bin").write_bytes(b"\1" * 17)
         polybook.Book(tmp_path / "short.bin")
@@ -466,7 +466,7 @@ def test_index_database_and_explorer(tmp_path):
     shown = {row["uci"]: (row["wins"], row["draws"], row["losses"]) for row in rows}
     assert by_move.items() <= shown.items() and len(by_move) > 3
     assert answer["white"] + answer["draws"] + answer["black"] == 45
-    report = polybook.make_book([FAMOUS], counts=tmp_path / "pruned", by="month,speed", min_game=3)
+    report = polybook.make_book([FAMOUS], counts=tmp_path / "pruned", by=["month", "speed"], min_game=3)
     assert report["counts"]["pruned"]["min_game"] == 3
     with pytest.raises(ValueError, match="speed, rating and month"):
         polybook.make_book([FAMOUS], counts=tmp_path / "none", by="elo")
@@ -581,6 +581,22 @@ def test_ratings_are_the_lowest_of_their_groups(tmp_path):
     assert explorer.openings(ratings=[0, 2500, "unknown"])["families"]
     with pytest.raises(ValueError, match="2600 is in the rating group 2500: use 2500"):
         explorer.openings(ratings=[2600])
+
+
+def test_a_name_that_no_game_contains_is_an_error(tmp_path):
+    polybook.make_book(FAMOUS, explorer=tmp_path / "famous.idx")
+    explorer = polybook.Explorer(tmp_path / "famous.idx")
+    prepare = {"player": "Morphy, Paul", "opponent": "Nobody", "color": "white"}
+    for query in (
+        lambda: explorer.answer(player="Nobody"),
+        lambda: explorer.answer(opponent=["Nobody", "Nemo"]),
+        lambda: explorer.openings(event="Nobody"),
+        lambda: explorer.prepare(**prepare),
+    ):
+        with pytest.raises(ValueError, match='has exactly the name "Nobody"|event\'s name contains "Nobody"'):
+            query()
+    known = explorer.answer(player=["Nobody", "Morphy, Paul"])
+    assert known["white"] + known["draws"] + known["black"] > 0
 
 
 def test_the_command_is_in_the_package(tmp_path):

@@ -115,7 +115,7 @@ def make_book(
     explorer: Optional[_Path] = None,
     obs: Optional[_Path] = None,
     counts: Optional[_Path] = None,
-    by: Optional[str] = None,
+    by: _Texts = (),
     force: bool = False,
     allow_empty: bool = False,
     index_stats: bool = False,
