@@ -26,7 +26,7 @@ pub struct Args {
     #[command(flatten)]
     book: BookArg,
 
-    /// Also count the positions that are reached if one side plays moves outside the book
+    /// Also count the positions that can be reached only if one side plays moves that the book does not contain
     #[arg(long)]
     exact: bool,
 

@@ -45,9 +45,9 @@ pub struct Args {
     #[arg(long)]
     families: bool,
 
-    /// Sort the openings by the points that they cost the player (points), by number of games (games), by score (score)
-    /// or performance rating (performance) with the lowest first, by name (name), or by the date of the latest game
-    /// (last). The points are compared with the player's average score [default: points with --player, else games]
+    /// Choose what the openings are sorted by. With "points", the openings in which the player scored most below the
+    /// player's average come first; with "score" and "performance", those with the lowest value; with "games" and
+    /// "last", those with the most games and the latest game [default: points with --player, else games]
     #[arg(long, value_enum)]
     sort: Option<OpeningOrder>,
 
