@@ -16,7 +16,7 @@ use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Refusal, form::query_of, hash};
+use super::{Refusal, hash, request::query_of};
 use crate::json;
 
 /// The media type of JSON documents.

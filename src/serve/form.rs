@@ -9,7 +9,7 @@ use axum::{
 };
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
-use super::{client::Client, refusal::Refusal};
+use super::{client::Client, refusal::Refusal, request::WholeQuery};
 
 /// The paths of the routes that accept a form. Other routes refuse the method `POST`, so their forms are not received.
 const FORM_ROUTES: [&str; 4] = ["/gaps", "/prepare", "/repertoire", "/repertoire.pgn"];
@@ -26,11 +26,6 @@ const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 /// The form in the body of a request, or the reason why it could not be received.
 #[derive(Clone)]
 struct ReceivedForm(Result<Vec<u8>, Refusal>);
-
-/// The parameters in the address and in the form of a request, as one query string. It is attached to the request as an
-/// extension, because it may be too long for the type [`Uri`](axum::http::Uri).
-#[derive(Clone)]
-struct WholeQuery(String);
 
 /// Receives the form in the body of a `POST` request, and adds it as an extension, which [`form_as_query`] reads. Also
 /// returns the semaphore permits for the bytes of the form, which the caller must hold as long as the request. Returns a
@@ -111,8 +106,8 @@ pub(super) fn is_form_refused(request: &Request) -> bool {
     form.is_some_and(|ReceivedForm(form)| form.is_err())
 }
 
-/// Converts a `POST` request to the equivalent `GET` request, whose [query string](query_of) consists of the parameters
-/// in the address and those in the form.
+/// Converts a `POST` request to the equivalent `GET` request, whose query string consists of the parameters in the
+/// address and those in the form. [`query_of`](super::request::query_of) returns this query string.
 ///
 /// # Errors
 ///
@@ -129,14 +124,6 @@ pub(super) fn form_as_query(mut request: Request) -> Result<Request, Refusal> {
     request.extensions_mut().insert(query);
     *request.method_mut() = Method::GET;
     Ok(request)
-}
-
-/// Returns the parameters of a request as a query string, including those in a form that [`form_as_query`] converted.
-pub(super) fn query_of(request: &Request) -> &str {
-    match request.extensions().get() {
-        Some(WholeQuery(query)) => query,
-        None => request.uri().query().unwrap_or_default(),
-    }
 }
 
 /// Returns `true` if the body of a request is a form, according to its `headers`.

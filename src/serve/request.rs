@@ -108,6 +108,20 @@ const REPORT_PARAMETERS: [&str; 3] = ["repertoire", "side", "edits"];
 /// position and for filters.
 const PREPARATION_PARAMETERS: [&str; 4] = ["me", "lines", "repertoire", "edits"];
 
+/// The parameters in the address and in the form of a request, as one query string. It is attached to the request as an
+/// extension, because it may be too long for the type [`Uri`](axum::http::Uri).
+#[derive(Clone)]
+pub(super) struct WholeQuery(pub(super) String);
+
+/// Returns the parameters of a request as a query string, including those in a form that
+/// [`form_as_query`](super::form::form_as_query) converted.
+pub(super) fn query_of(request: &axum::extract::Request) -> &str {
+    match request.extensions().get() {
+        Some(WholeQuery(query)) => query,
+        None => request.uri().query().unwrap_or_default(),
+    }
+}
+
 /// A route of the server whose parameters determine a position or filter games.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Route {

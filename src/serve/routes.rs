@@ -28,10 +28,10 @@ use super::{
     Parameters, Refusal, Request as ParsedRequest, Route,
     client::{Client, StopAtEnd, in_time, while_connected, while_wanted},
     content::{CacheKey, Content, JSON, PGN, not_modified},
-    form::{form_as_query, query_of},
+    form::form_as_query,
     guard::Origin,
     make, page,
-    request::{folds_duplicates, names},
+    request::{folds_duplicates, names, query_of},
     state::{AppState, ShouldContinue, Thread, catch_panics},
 };
 use crate::explorer::{Filters, SuggestField, Suggestion};
