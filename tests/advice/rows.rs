@@ -1105,6 +1105,10 @@ pub const SERVER: &str = r#"
 /// Parts of messages with advice that no test follows, each with the reason.
 pub const NOT_FOLLOWED: &[(&str, &str)] = &[
     (
+        "save it as a file",
+        "only callers of the library can cause this error; python/tests/test_polybook.py",
+    ),
+    (
         "copy the data that you need to a file",
         "needs a device, such as /dev/zero, and 256 MiB",
     ),
