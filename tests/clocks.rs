@@ -144,7 +144,7 @@ fn moves_have_mean_times() {
             (
                 "moves --leveldb games.idx 1.",
                 1,
-                "the text contains no move",
+                "this is neither a FEN nor a move",
             ),
             (
                 "moves --leveldb games.idx --clocks 5000",

@@ -135,7 +135,7 @@ fn performances_are_printed_with_that_of_all_games() {
     };
     let strong = game(2400, "1. e4 c5", "0-1").repeat(10);
     let weak = game(1400, "1. d4 d5 2. c4", "1-0").repeat(10);
-    fs::write(dir.path().join("games.pgn"), strong + &weak).unwrap();
+    fs::write(dir.path().join("games.pgn"), format!("{strong}{weak}")).unwrap();
     index(dir.path(), &["games.pgn".into()]);
     let text = ok(dir.path(), "openings --index idx --player A 1. e4");
     assert!(
@@ -148,11 +148,22 @@ fn performances_are_printed_with_that_of_all_games() {
     assert!(row.contains("   2400   1600  weaker"), "{text}");
     // The family of the only variation has no row of its own.
     let chance =
-        "\nmarked: 1 of 1 opening with at least 10 games; chance alone would mark about 0.2\n";
+        "\nmarked: 1 of 1 opening with at least 10 games; chance alone would mark up to 0.2\n";
     assert!(text.ends_with(chance), "{text}");
     let text = ok(dir.path(), "openings --index idx --player A --limit 1");
     let chance =
-        "\nmarked: 2 of 2 openings with at least 10 games; chance alone would mark about 0.4\n";
+        "\nmarked: 2 of 2 openings with at least 10 games; chance alone would mark up to 0.4\n";
+    assert!(text.ends_with(chance), "{text}");
+    // An opening and its variation count once, and the line names the larger of both minimums.
+    let alapin = game(1400, "1. e4 c5 2. c3", "0-1").repeat(12);
+    fs::write(dir.path().join("both.pgn"), weak + &alapin).unwrap();
+    ok(dir.path(), "make-book -q both.pgn --explorer both.idx");
+    let text = ok(
+        dir.path(),
+        "openings --index both.idx --player A --min-games 12",
+    );
+    let chance =
+        "\nmarked: 1 of 1 opening with at least 12 games; chance alone would mark up to 0.2\n";
     assert!(text.ends_with(chance), "{text}");
     let won = ok(dir.path(), "openings --index idx --player A --result win");
     assert!(

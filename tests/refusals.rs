@@ -16,6 +16,11 @@ const REFUSALS: &[Refusal] = &[
     ),
     ("convert book.bin a.csv --with-san", 2, "only to databases"),
     (
+        "prepare --index games.idx --player A --opponent B --color white --result loss",
+        2,
+        "do not apply to a preparation",
+    ),
+    (
         "convert games.obs.db3 a.csv --weighted",
         2,
         "only if the output is a suite",

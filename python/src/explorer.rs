@@ -143,6 +143,11 @@ impl Explorer {
                 )));
             }
         }
+        if filters.won || filters.lost {
+            return Err(value_error(
+                "the results \"win\" and \"loss\" do not apply to a preparation: leave result out",
+            ));
+        }
         self.refuse_unknown_names(py, &filters)?;
         let (pool, stop) = (pool()?, Arc::default());
         let (prepared, warnings) = watched(

@@ -428,6 +428,7 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
         ({"player": "A", "opponent": "B", "color": "red"}, ValueError),
         ({"player": "A", "opponent": "B", "color": None}, ValueError),
         ({"player": [], "opponent": "B", "color": "white"}, ValueError),
+        ({"player": "A", "opponent": "B", "color": "white", "result": "loss"}, ValueError),
         ({"player": 7, "opponent": "B", "color": "white"}, TypeError),
         ({**names, "history": True}, TypeError),
         ({**names, "duplicates": "none"}, ValueError),

@@ -123,7 +123,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             counted(args.min_games, "game")
         ));
     }
-    let chance = chance_line(&rows).filter(|_| of_player);
+    let chance = chance_line(&rows, args.min_games).filter(|_| of_player);
     let all = rows.len();
     rows.truncate(args.limit.unwrap_or(usize::MAX));
     match args.json {
@@ -193,17 +193,19 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
 }
 
 /// Returns a line that says how many of `rows` are marked as `weaker` or `stronger`, and how many of them chance alone
-/// would mark. Returns `None` if no row is marked.
-fn chance_line(rows: &[(&OpeningRow, bool)]) -> Option<String> {
-    let count = |is_counted: fn(&OpeningRow) -> bool| {
-        rows.iter().filter(|(row, _)| is_counted(row)).count() as u64
-    };
-    let marked = count(|row| likely(row).is_some());
-    let judged = count(|row| row.finished() >= LIKELY_GAMES);
+/// would mark. Does not count rows of variations, because their games also count in the rows of their openings. Each row
+/// has at least `min_games` games. Returns `None` if no row is marked.
+fn chance_line(rows: &[(&OpeningRow, bool)], min_games: u64) -> Option<String> {
+    let openings = rows.iter().filter(|(_, is_variation)| !is_variation);
+    let openings: Vec<&OpeningRow> = openings.map(|(row, _)| *row).collect();
+    let marked = openings.iter().filter(|row| likely(row).is_some()).count();
+    let judged = openings.iter().filter(|row| row.finished() >= LIKELY_GAMES);
+    let judged = judged.count();
     (marked > 0).then(|| {
         format!(
-            "marked: {marked} of {} with at least {LIKELY_GAMES} games; chance alone would mark about {:.1}\n",
-            counted(judged, "opening"),
+            "marked: {marked} of {} with at least {} games; chance alone would mark up to {:.1}\n",
+            counted(judged as u64, "opening"),
+            LIKELY_GAMES.max(min_games),
             MARKED_BY_CHANCE * judged as f64
         )
     })

@@ -95,6 +95,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let usage = "a name is missing: give the opponent's name with --opponent and your name with --player";
         return Err(Usage(usage.to_owned()).into());
     }
+    if filters.won || filters.lost {
+        let usage = "--result win and --result loss do not apply to a preparation, which contains the results of both \
+                     players: leave --result out";
+        return Err(Usage(usage.to_owned()).into());
+    }
     let out = match &args.out {
         Some(out) if is_standard_output(out) => {
             let usage = "the list and the output of --out would both go to standard output: give a file with --out";
