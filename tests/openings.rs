@@ -177,7 +177,7 @@ fn performances_are_printed_with_that_of_all_games() {
         0,
         "{won}"
     );
-    // Nothing is marked without a player, or if all scores are equal.
+    // The table marks no opening if no player is given, or if all scores are equal.
     for options in ["", "--player A 1. d4", "--player A --result win"] {
         let text = ok(dir.path(), &format!("openings --index idx {options}"));
         assert_eq!(text.contains("marked"), options.ends_with("d4"), "{text}");

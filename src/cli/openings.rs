@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_games: u64,
 
-    /// List at most N rows, each of which is an opening or a family of openings
+    /// List at most N rows. A row is an opening or a family of openings
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 

@@ -206,8 +206,8 @@ fn draw_target() -> ProgressDrawTarget {
 
 /// Returns the target on which the progress bar is drawn: standard error, without the last column of the window.
 ///
-/// Without this limit, the bar would fill the whole line. On a Windows console, a character in the last column moves
-/// the cursor to the next line, so each update of the bar would start a new line.
+/// The bar must not fill the last column, because a character there moves the cursor of a Windows console to the next
+/// line, and each update of the bar would then start a new line.
 #[cfg(windows)]
 fn draw_target() -> ProgressDrawTarget {
     let console = console::Term::buffered_stderr();

@@ -255,8 +255,8 @@ impl<'a> SourceFilter<'a> {
         });
     }
 
-    /// Returns whether each game with an id in `ids` passes the filter. Returns `None` if the method
-    /// [`precompute`](SourceFilter::precompute), which determines this in advance, has not been called.
+    /// Returns whether each game with an id in `ids` passes the filter, as [`precompute`](SourceFilter::precompute)
+    /// determined. Returns `None` if `precompute` was not called.
     pub(super) fn precomputed(&self, ids: Range<usize>) -> Option<&[bool]> {
         Some(&self.precomputed.get()?[ids])
     }

@@ -95,8 +95,8 @@ impl Entries {
         &mut self.bytes
     }
 
-    /// Returns the buffer, to which the caller can append more bytes of the value of the open entry. The open entry was
-    /// begun by [`begin`](Entries::begin) and has not ended yet.
+    /// Returns the buffer, to which the caller can append more bytes of the value of the open entry. An entry is open
+    /// from the call of [`begin`](Entries::begin) to its end.
     #[inline]
     pub(super) fn open_bytes(&mut self) -> &mut Vec<u8> {
         &mut self.bytes

@@ -168,7 +168,7 @@ fn is_stop(err: &io::Error) -> bool {
     matches!(inner, Some(Error::Interrupted))
 }
 
-/// Checks that there is still a regular file at `path`, the path of a PGN file from which an index was made.
+/// Checks that `path`, the path of a PGN file from which an index was made, still leads to a regular file.
 ///
 /// # Errors
 ///

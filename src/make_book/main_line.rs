@@ -44,7 +44,7 @@ pub(crate) struct Ply {
     pub in_book: bool,
 }
 
-/// A problem in a game because of which the game is rejected: the reason, and the location in the game.
+/// The reason why a game is rejected, and the location of the problem in the game.
 pub(super) struct Problem {
     /// The offset in the text of the batch.
     pub offset: usize,

@@ -410,7 +410,7 @@ pub(super) enum CommentEnd {
 }
 
 /// A finder of the ends of the comments in one text. It caches the offset of the last closing brace that it found.
-/// Without the cache, reading a file with very many unclosed comments would take quadratic time.
+/// The cache avoids quadratic time for files with very many unclosed comments.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Comments {
     /// The offset from which the last search for a closing brace started.

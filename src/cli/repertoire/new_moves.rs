@@ -58,7 +58,7 @@ pub struct Args {
     earlier: bool,
 
     /// Show the first move of a game that leads to a new position, even if the game later returns to known positions.
-    /// By default, the last such move is shown, after which all positions of the game are new
+    /// The default is to show the last such move: all later positions of the game are new
     #[arg(long)]
     first: bool,
 

@@ -74,7 +74,7 @@ pub(super) struct Inputs<'a> {
 
 impl<'a> Inputs<'a> {
     /// Opens the inputs of a run of `make-book`. Counts directories are opened immediately, but PGN files only when
-    /// they are read. `threads` is the number of threads, each of which needs memory for the metadata of counts.
+    /// they are read. `threads` is the number of threads. Each thread needs memory for the metadata of counts.
     ///
     /// # Errors
     ///
