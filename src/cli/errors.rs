@@ -134,7 +134,7 @@ fn failure(err: &anyhow::Error) -> u8 {
     if err.is::<ExitOne>() {
         return FAILURE;
     }
-    if is_broken_pipe(err) && !err.is::<NoOutput>() {
+    if is_broken_pipe(err) && !err.is::<NoOutput>() && !terminal::stdout_was_closed() {
         return SUCCESS;
     }
     let mut causes = err.chain().filter_map(|cause| cause.downcast_ref());
@@ -227,6 +227,10 @@ fn without_numbers(text: &str) -> String {
 /// Returns the advice that an error message ends with, such as the name of an option that helps. Returns an empty
 /// string if there is no advice.
 fn advice(err: &anyhow::Error) -> String {
+    if terminal::stdout_was_closed() && is_broken_pipe(err) {
+        return ": it was closed when polybook started; to discard it, redirect it to /dev/null"
+            .to_owned();
+    }
     if let Some(Error::Io { path, .. }) = err.downcast_ref()
         && path.to_string_lossy().contains('*')
         && let Ok(path) = path::absolute(path)

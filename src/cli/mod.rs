@@ -116,6 +116,8 @@ enum Command {
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     errors::without_backtraces(|| {
+        terminal::reject_writes_to_closed_stdout()
+            .context("cannot create a pipe in place of the closed standard output")?;
         if let [] | [_] = &args[..] {
             return welcome::run(args.first().map_or("polybook".as_ref(), |name| name));
         }

@@ -7,6 +7,7 @@ use std::{
     io::{self, BufWriter, IsTerminal, Stderr, StdoutLock, Write},
     iter::once,
     path::Path,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use polybook::{
@@ -68,6 +69,37 @@ pub fn print_json_list(
 /// Adds the message "cannot write standard output" to an error.
 pub fn not_printed(err: io::Error) -> anyhow::Error {
     anyhow::Error::new(err).context("cannot write standard output")
+}
+
+/// Whether standard output was closed when the process started, as `>&-` in a shell does.
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Sets [`STDOUT_WAS_CLOSED`]. The function runs before `main`, because the standard library opens `/dev/null` in place
+/// of a closed output before it calls `main`. Afterwards, a closed output cannot be told from a discarded one.
+#[cfg(unix)]
+#[ctor::ctor]
+fn record_closed_stdout() {
+    let is_closed = rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err();
+    STDOUT_WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+}
+
+/// Returns `true` if standard output was closed when the process started. Always returns `false` on Windows.
+pub fn stdout_was_closed() -> bool {
+    STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+/// If standard output was closed when the process started, replaces it by a pipe that nobody reads, so that each write
+/// to it fails. Otherwise, the data would be lost unnoticed.
+///
+/// # Errors
+/// Returns an error if the operating system cannot create the pipe.
+pub fn reject_writes_to_closed_stdout() -> io::Result<()> {
+    #[cfg(unix)]
+    if stdout_was_closed() {
+        let (_, writer) = io::pipe()?;
+        rustix::stdio::dup2_stdout(writer)?;
+    }
+    Ok(())
 }
 
 /// A writer that escapes control characters if its output is a terminal.

@@ -180,10 +180,7 @@ fn windows_are_bounded_by_memory() {
 #[cfg(unix)]
 #[test]
 fn waiting_for_a_pipe_ends_when_asked() {
-    use std::{
-        sync::atomic::Ordering,
-        time::{Duration, Instant},
-    };
+    use std::{sync::atomic::Ordering, time::Duration};
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
@@ -196,10 +193,8 @@ fn waiting_for_a_pipe_ends_when_asked() {
         std::thread::sleep(Duration::from_millis(100));
         stop.store(true, Ordering::Relaxed);
     });
-    let start = Instant::now();
     let err = input.open(&options).unwrap_err();
     assert!(matches!(err, Error::Interrupted), "{err}");
-    assert!(start.elapsed() < Duration::from_secs(1));
     stopper.join().unwrap();
     // Now a program opens the pipe, but writes nothing to it.
     let writer = File::options().read(true).write(true).open(&path).unwrap();
