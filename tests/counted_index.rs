@@ -532,7 +532,14 @@ fn other_counts_are_refused() {
     fs::remove_file(dir.join("rows.counts/counts.json")).unwrap();
     for (inputs, named) in [
         ("rows.counts", "standard chess"),
-        ("plain.counts", "--by speed,rating,month"),
+        (
+            "plain.counts",
+            "plain.counts: these counts are not divided, but an index needs counts that are divided by speed,rating,month",
+        ),
+        (
+            "all.counts --by speed --counts fewer.counts",
+            "leave --by out, or give --by speed,rating,month",
+        ),
         ("speed.counts", "--by speed,rating,month"),
         ("all.counts plain.counts", "plain.counts"),
         ("crazy.counts", "standard chess"),

@@ -678,7 +678,7 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
         ),
         (
             "bad.pgn --bin a.bin".to_owned(),
-            "none of 1 game can be counted (1 rejected); the first rejected game is bad.pgn: game 1, byte 15",
+            "the only game cannot be counted (1 rejected); the first rejected game is bad.pgn: game 1, byte 15",
         ),
         (
             format!("{pgn} --max-ply 1 --min-game 50 --bin a.bin"),

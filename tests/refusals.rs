@@ -202,6 +202,22 @@ const REFUSALS: &[Refusal] = &[
         "bad.epd: line 2: FEN",
     ),
     (
+        "key --fen start",
+        1,
+        "FEN \"start\": this is not a FEN, which looks like rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1",
+    ),
+    ("key --fen=8/8/8", 1, "the board has 3 ranks instead of 8"),
+    (
+        "key --fen=k7/8/8/8/8/7/8/K7",
+        1,
+        "rank 3 of the board has 7 squares instead of 8",
+    ),
+    (
+        "key --fen=k7/9/8/8/8/8/8/K7",
+        1,
+        "the board contains \"9\", which is neither a piece nor a number from 1 to 8",
+    ),
+    (
         "convert book.bin s.epd --from none.epd",
         1,
         "none.epd: this file contains no position",

@@ -977,7 +977,7 @@ fn a_file_without_games_does_not_hide_the_others() {
     let log = fs::read_to_string(dir.path().join("log")).unwrap();
     for said in [
         "warning: empty.pgn is left out: the input contains no game\n",
-        "warning: bad.pgn is left out: none of 1 game can be counted (1 rejected)",
+        "warning: bad.pgn is left out: the only game cannot be counted (1 rejected)",
     ] {
         assert!(log.contains(said), "{log}");
     }

@@ -5,7 +5,7 @@ use shakmaty::{Move, Position, uci::UciMove, variant::VariantPosition};
 use crate::{
     index::store::ListKey,
     openings::{self, Opening},
-    position::{Keyed, LineError, MoveError, Variant, read_move},
+    position::{Keyed, LineError, MoveError, Variant, move_words, read_move},
 };
 
 /// A line of play: a variant, a starting position and moves from this position.
@@ -36,7 +36,7 @@ impl Line {
     ///
     /// `fen` is a FEN or EPD whose fields are separated by underscores or blanks. If it is `None`, the line begins in
     /// the starting position of the variant. `play` contains moves in UCI notation or SAN, separated by commas or
-    /// blanks. Castling may be written as a king's move of two squares, or as the king capturing its own rook.
+    /// blanks, with or without move numbers. Castling may be written as a king's move of two squares, or as the king capturing its own rook.
     ///
     /// # Errors
     ///
@@ -47,6 +47,7 @@ impl Line {
     /// let castled = |play: &str| Line::parse(Variant::Standard, None, play).map(|line| line.position().clone());
     /// let opening = "e2e4,e7e5,g1f3,b8c6,f1c4,f8c5";
     /// assert_eq!(castled(&format!("{opening},e1g1"))?, castled(&format!("{opening},e1h1"))?);
+    /// assert_eq!(castled("1. e4 e5")?, castled("e2e4,e7e5")?);
     /// assert!(castled("e2e5").is_err());
     /// # Ok::<(), polybook::position::LineError>(())
     /// ```
@@ -56,8 +57,7 @@ impl Line {
             None => variant.start(),
         };
         let mut line = Line::at(variant, start);
-        let words = play.split(|c: char| c == ',' || c.is_whitespace());
-        for (index, word) in words.filter(|word| !word.is_empty()).enumerate() {
+        for (index, word) in move_words(play).enumerate() {
             let mut pos = line.position().clone();
             let mv = read(&pos, word).map_err(|reason| LineError::Move {
                 number: index + 1,

@@ -226,9 +226,9 @@ impl Report {
         }
         let mut reason = match totals.games.read {
             0 => "the input contains no game".to_owned(),
+            1 => format!("the only game cannot be counted ({})", reasons.join(", ")),
             games => format!(
-                "none of {} can be counted ({})",
-                counted(games, "game"),
+                "none of {games} games can be counted ({})",
                 reasons.join(", ")
             ),
         };

@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 
 use shakmaty::{
-    CastlingMode, Chess, Color, File, PositionError, PositionErrorKinds, Role, Setup, Square,
-    fen::Fen,
+    CastlingMode, Chess, Color, File, Piece, PositionError, PositionErrorKinds, Role, Setup,
+    Square,
+    fen::{Fen, ParseFenError},
     variant::{Variant as Game, VariantPosition},
 };
 use thiserror::Error;
@@ -122,12 +123,7 @@ pub fn from_text(fen: Option<&str>, line: Option<&str>) -> Result<Chess, LineErr
 ///
 /// Returns [`LineError::Move`] for the first word that is not a legal move.
 pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError> {
-    let words = line
-        .split(|c: char| c.is_whitespace() || c == ',')
-        .map(without_move_number)
-        .map(|word| word.trim_end_matches(['!', '?']))
-        .filter(|word| !word.is_empty());
-    for (index, word) in words.enumerate() {
+    for (index, word) in move_words(line).enumerate() {
         let mv = read_move(&pos, word.as_bytes()).map_err(|reason| LineError::Move {
             number: index + 1,
             text: word.to_owned(),
@@ -137,6 +133,15 @@ pub(super) fn play_line<P: Rules>(mut pos: P, line: &str) -> Result<P, LineError
         pos.play_unchecked(mv);
     }
     Ok(pos)
+}
+
+/// Returns an iterator over the moves in `line`, which blanks or commas separate. Leaves out move numbers, and
+/// annotations such as `!?`.
+pub(crate) fn move_words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| c.is_whitespace() || c == ',')
+        .map(without_move_number)
+        .map(|word| word.trim_end_matches(['!', '?']))
+        .filter(|word| !word.is_empty())
 }
 
 /// Removes a move number from a word: converts `12.Nf3` and `12...Nf3` to `Nf3`, and `12.` and `12` to an empty string.
@@ -325,7 +330,9 @@ impl Variant {
         };
         // The value of a tag may extend over several lines.
         let line = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-        let fen: Fen = line.parse().map_err(|err| error(format!("{err}")))?;
+        let fen: Fen = line
+            .parse()
+            .map_err(|err| error(problem_of_fen(&line, err)))?;
         let setup = Setup::from(fen);
         let mode = match self {
             Variant::Standard => CastlingMode::Standard,
@@ -380,6 +387,58 @@ impl Variant {
         play_line(start, line.unwrap_or_default())
     }
 }
+
+/// Describes why shakmaty cannot parse `fen`. `err` is the error that it returned.
+fn problem_of_fen(fen: &str, err: ParseFenError) -> String {
+    let problem = match err {
+        ParseFenError::InvalidFen | ParseFenError::InvalidBoard => return problem_of_board(fen),
+        ParseFenError::InvalidPocket => {
+            "the pieces in hand must be letters in brackets, as in [Qp]"
+        }
+        ParseFenError::InvalidTurn => "the side to move must be w or b",
+        ParseFenError::InvalidCastling => "the castling rights must be letters such as KQkq, or -",
+        ParseFenError::InvalidEpSquare => "the en passant square must be a square such as e3, or -",
+        ParseFenError::InvalidRemainingChecks => {
+            "the checks must be two numbers, as in 3+3 (left) or +0+0 (given)"
+        }
+        ParseFenError::InvalidHalfmoveClock => {
+            "the fifth field, which counts half-moves, must be a number"
+        }
+        ParseFenError::InvalidFullmoves => "the sixth field, the move number, must be a number",
+    };
+    problem.to_owned()
+}
+
+/// Describes what is wrong with the board in the first field of `fen`. shakmaty does not say this.
+fn problem_of_board(fen: &str) -> String {
+    let board = fen.split(' ').next().unwrap_or_default();
+    let board = board.split('[').next().unwrap_or_default();
+    let ranks: Vec<&str> = board.split('/').collect();
+    if ranks.len() == 1 {
+        return format!("this is not a FEN, which looks like {EXAMPLE_FEN}");
+    }
+    for (number, rank) in (1..=8).rev().zip(&ranks) {
+        let mut squares = 0;
+        for c in rank.chars().filter(|c| *c != '~') {
+            squares += match c {
+                '1'..='8' => c.to_digit(10).unwrap_or_default(),
+                _ if Piece::from_char(c).is_some() => 1,
+                _ => {
+                    return format!(
+                        "the board contains \"{c}\", which is neither a piece nor a number from 1 to 8"
+                    );
+                }
+            };
+        }
+        if squares != 8 && ranks.len() >= 8 {
+            return format!("rank {number} of the board has {squares} squares instead of 8");
+        }
+    }
+    format!("the board has {} ranks instead of 8", ranks.len())
+}
+
+/// The FEN that error messages give as an example: the position after 1. e4.
+const EXAMPLE_FEN: &str = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1";
 
 /// Replaces Unicode spaces, such as no-break spaces, with ASCII spaces. Also replaces underscores if the text
 /// contains no spaces, because FENs in the addresses of web pages contain underscores.

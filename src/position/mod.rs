@@ -46,6 +46,7 @@ pub(crate) use self::{
     epd::{exact_epd_of, operand, restored, stored},
     key::{en_passant_part, standard_identities},
     letters::with_advice,
+    line::move_words,
     movement::{line_text, move_number, san},
     notation::san_of,
 };

@@ -60,13 +60,24 @@ pub(in crate::make_book::sinks) fn plan<'a>(
     Some(Plan::of_counts(path, move || {
         let classed = opened_classed(options, inputs)?;
         if inputs.by != EXPLORER_GROUPING {
-            let problem = format!(
-                "an index needs counts that are {}, but these counts are {}: count the games with --by \
-                 {EXPLORER_GROUPING}",
-                EXPLORER_GROUPING.division(),
-                inputs.by.division()
-            );
-            return Err(Error::file(path, problem));
+            let needed = EXPLORER_GROUPING.division();
+            let mut counts = inputs.counts();
+            return Err(match counts.find(|counts| counts.by != EXPLORER_GROUPING) {
+                Some(counts) => {
+                    let problem = format!(
+                        "these counts are {}, but an index needs counts that are {needed}: count the games with --by \
+                         {EXPLORER_GROUPING}",
+                        counts.by.division()
+                    );
+                    Error::file(counts.path, problem)
+                }
+                None => {
+                    let problem = format!(
+                        "an index needs counts that are {needed}: leave --by out, or give --by {EXPLORER_GROUPING}"
+                    );
+                    Error::file(path, problem)
+                }
+            });
         }
         if !options.variant.is_standard() {
             return Err(Error::file(path, VARIANTS_UNSUPPORTED));
