@@ -470,7 +470,8 @@ fn all_unreadable_entries_are_named() {
     let dir = temp();
     let dir = dir.path();
     fs::write(dir.join("s.epd"), format!("{E4}\nx\n{D4}\ny\nz\n")).unwrap();
-    let error = fails(dir, "verify s.epd", 1);
+    fs::write(dir.join("m.pgn"), "1. e4 1-0\n").unwrap();
+    let error = fails(dir, "suite-report s.epd m.pgn", 1);
     assert!(error.contains("s.epd: line 2: "), "{error}");
     assert!(
         error.contains("; also unreadable: line 4, line 5\n"),
@@ -478,13 +479,13 @@ fn all_unreadable_entries_are_named() {
     );
     let games = "1. e4 *\n\n1. e9 d5 *\n\n[FEN \"x\"]\n\n1. d4 *\n\n1. c4 *\n\n1. Ke2 *\n";
     fs::write(dir.join("s.pgn"), games).unwrap();
-    let error = fails(dir, "verify s.pgn", 1);
+    let error = fails(dir, "suite-report s.pgn m.pgn", 1);
     assert!(error.contains("s.pgn: game 2: e9"), "{error}");
     assert!(
         error.contains("; also unreadable: game 3, game 5\n"),
         "{error}"
     );
     fs::write(dir.join("s.epd"), format!("{E4}\n{}", "x\n".repeat(13))).unwrap();
-    let error = fails(dir, "verify s.epd", 1);
+    let error = fails(dir, "suite-report s.epd m.pgn", 1);
     assert!(error.contains("line 12, and 2 more\n"), "{error}");
 }

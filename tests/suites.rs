@@ -1176,6 +1176,15 @@ fn suites_are_verified() {
     .unwrap();
     fs::write(dir.join("illegal.epd"), "8/8/8/8/8/8/8/K7 w - -\n").unwrap();
     let repeated = "entry 1: the game is over in this position; entry 3 repeats entry 2";
+    // One report contains the entries that cannot be read and all other faults.
+    fs::write(
+        dir.join("mixed.epd"),
+        format!("{first}\n8/8/8 w - -\n\n{first}\n"),
+    )
+    .unwrap();
+    fs::write(dir.join("mixed.pgn"), "1. e4 *\n\n1. e9 *\n\n1. e4 *\n").unwrap();
+    let mixed =
+        "contains invalid entries: line 2: FEN \"8/8/8 w - -\": the board has 3 ranks instead of 8";
     refused(
         dir,
         &[
@@ -1187,6 +1196,18 @@ fn suites_are_verified() {
                 "entry 1: the game is over in this position",
             ),
             ("verify illegal.epd", 1, "line 1"),
+            ("verify mixed.epd", 1, mixed),
+            ("verify mixed.epd", 1, "; entry 3 repeats entry 1; "),
+            (
+                "verify mixed.pgn",
+                1,
+                "contains invalid entries: game 2: e9",
+            ),
+            (
+                "verify mixed.pgn",
+                1,
+                "; entry 3 repeats entry 1; correct or remove these entries\n",
+            ),
             ("verify lines.pgn --fix new.bin", 1, "PGN"),
         ],
     );

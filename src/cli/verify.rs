@@ -267,7 +267,7 @@ fn verify_suite(
     if is_pgn && let Some(games) = games_of_repertoire(&text) {
         return verify_repertoire(args, file, (&name, games), context);
     }
-    let found = SuiteFile::read(name.as_ref(), text, args.variant)?.check();
+    let found = SuiteFile::check(name.as_ref(), text, args.variant)?;
     let faults = texts(&found.faults);
     if args.json {
         print_json(&json!({
@@ -284,7 +284,7 @@ fn verify_suite(
         &name,
         "suite contains invalid entries",
         &faults,
-        "remove these entries",
+        "correct or remove these entries",
     )?;
     let lengths = match &found.plies {
         Some(plies) if plies.start() == plies.end() => {

@@ -182,13 +182,12 @@ fn note(thing: &str, results: GameStats) -> String {
     note
 }
 
-/// The result of checking a suite. It does not report illegal positions and moves, because a suite that contains any
-/// cannot be read.
+/// The result of checking a suite.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SuiteCheck {
     /// The format: lines of moves in PGN, or positions, one per line of text.
     pub format: SuiteFormat,
-    /// The number of entries.
+    /// The number of entries that can be read. The other fields except `faults` describe only these entries.
     pub entries: u64,
     /// The number of entries whose last position has White to move.
     pub white_to_move: u64,
@@ -203,9 +202,16 @@ pub struct SuiteCheck {
     pub faults: Vec<SuiteFault>,
 }
 
-/// A fault in a suite. The fields contain numbers of entries, counted from 1.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+/// A fault in a suite. Entries are numbered from 1.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SuiteFault {
+    /// The entry is not a position, or contains an illegal move.
+    Unreadable {
+        /// The place of the entry, such as `line 2` for a position or `game 2` for a line of moves.
+        place: String,
+        /// What is wrong with the entry.
+        problem: String,
+    },
     /// The game is over after the entry: by mate, stalemate, the rules of a variant, insufficient material, a threefold
     /// repetition, or the 75-move rule.
     Over {
@@ -224,6 +230,7 @@ pub enum SuiteFault {
 impl std::fmt::Display for SuiteFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            SuiteFault::Unreadable { place, problem } => write!(f, "{place}: {problem}"),
             SuiteFault::Over { entry } => {
                 write!(f, "entry {entry}: the game is over in this position")
             }

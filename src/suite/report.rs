@@ -51,6 +51,7 @@ pub struct SuiteFile {
     text: String,
     format: SuiteFormat,
     entries: Vec<SuiteEntry>,
+    unreadable: Vec<UnreadableEntry>,
     exits: Vec<Exit>,
     /// The index of each exit, by the identity (a hash) of its position.
     by_position: FxHashMap<u64, usize>,
@@ -67,6 +68,8 @@ type LineKey = (usize, u64, u64);
 
 #[derive(Debug)]
 struct SuiteEntry {
+    /// The number of the entry, from 1. Entries that cannot be parsed are numbered too.
+    number: usize,
     /// The byte range of the entry in the text of the suite.
     text: Range<usize>,
     exit: usize,
@@ -75,6 +78,17 @@ struct SuiteEntry {
     first: usize,
     is_over: bool,
     turn: Color,
+}
+
+/// An entry of a suite that cannot be parsed.
+#[derive(Debug)]
+struct UnreadableEntry {
+    /// The number of the entry, from 1.
+    number: usize,
+    /// The place of the entry in the text, such as `line 2`.
+    place: String,
+    /// What is wrong with the entry.
+    problem: String,
 }
 
 #[derive(Debug)]
@@ -107,6 +121,16 @@ impl SuiteFile {
     /// text is binary data. The error describes the problem of the first invalid entry, and names the places of up to
     /// ten others.
     pub fn read(path: &Path, text: String, variant: Variant) -> Result<SuiteFile> {
+        let suite = SuiteFile::parse(path, text, variant)?;
+        match suite.unreadable_text() {
+            Some(problem) => Err(Error::file(path, problem)),
+            None => Ok(suite),
+        }
+    }
+
+    /// Parses a suite like [`read`](SuiteFile::read), but collects the entries that cannot be parsed instead of
+    /// returning an error.
+    fn parse(path: &Path, text: String, variant: Variant) -> Result<SuiteFile> {
         if text.contains('\0') {
             let problem = "this is a Polyglot book or other binary data, not a suite: polybook convert makes a suite \
                            from a book";
@@ -121,23 +145,24 @@ impl SuiteFile {
             text: String::new(),
             format,
             entries: Vec::new(),
+            unreadable: Vec::new(),
             exits: Vec::new(),
             by_position: FxHashMap::default(),
             by_line: FxHashMap::default(),
             by_moves: FxHashMap::default(),
             longest: 0,
         };
-        let mut unreadable = Unreadable::default();
-        for found in found {
+        for (number, found) in (1..).zip(found) {
             match found {
-                Ok(found) => suite.add(found),
-                Err((place, problem)) => unreadable.add(place, problem),
+                Ok(found) => suite.add(number, found),
+                Err((place, problem)) => suite.unreadable.push(UnreadableEntry {
+                    number,
+                    place,
+                    problem,
+                }),
             }
         }
-        if let Some(text) = unreadable.text() {
-            return Err(Error::file(path, text));
-        }
-        if suite.entries.is_empty() {
+        if suite.entries.is_empty() && suite.unreadable.is_empty() {
             return Err(Error::file(
                 path,
                 "this suite contains no lines and no positions: choose another file",
@@ -147,13 +172,28 @@ impl SuiteFile {
         Ok(suite)
     }
 
-    fn add(&mut self, found: ParsedEntry) {
+    /// Returns an error message that contains the problem of the first entry that could not be parsed, and lists the
+    /// places of the next [`MAX_LISTED`](UnreadableEntry::MAX_LISTED). Returns `None` if every entry was parsed.
+    fn unreadable_text(&self) -> Option<String> {
+        let (first, others) = self.unreadable.split_first()?;
+        let mut text = format!("{}: {}", first.place, first.problem);
+        let listed = others.len().min(UnreadableEntry::MAX_LISTED);
+        if listed > 0 {
+            let places = others[..listed].iter().map(|entry| &*entry.place);
+            text += &format!("; also unreadable: {}", Vec::from_iter(places).join(", "));
+        }
+        if others.len() > listed {
+            text += &format!(", and {} more", others.len() - listed);
+        }
+        Some(text)
+    }
+
+    fn add(&mut self, number: usize, found: ParsedEntry) {
         let exit = *self
             .by_position
             .entry(found.pos.identity())
             .or_insert(self.exits.len());
         let turn = found.pos.position().turn();
-        let number = self.entries.len() + 1;
         let same_moves = found.line.as_ref().map(|((_, start, _), line)| {
             *self
                 .by_moves
@@ -175,6 +215,7 @@ impl SuiteFile {
         }
         let text = found.text;
         self.entries.push(SuiteEntry {
+            number,
             text,
             exit,
             plies: passage.map(|(plies, ..)| plies),
@@ -184,40 +225,56 @@ impl SuiteFile {
         });
     }
 
-    /// Checks the suite. Finds entries after which the game is over, and entries that are equal to an earlier entry.
-    /// Two lines are equal if they have the same starting position and the same moves.
-    pub fn check(&self) -> SuiteCheck {
+    /// Checks the suite in `text`. Finds entries that cannot be parsed, entries after which the game is over, and
+    /// entries that are equal to an earlier entry. Two lines are equal if they have the same starting position and the
+    /// same moves. `path` and `variant` have the same meaning as for [`read`](SuiteFile::read).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there are no entries, or if the text is binary data.
+    pub fn check(path: &Path, text: String, variant: Variant) -> Result<SuiteCheck> {
+        let suite = SuiteFile::parse(path, text, variant)?;
         let mut faults = Vec::new();
-        for (number, entry) in (1..).zip(&self.entries) {
-            let first = entry.first;
+        for UnreadableEntry {
+            number,
+            place,
+            problem,
+        } in suite.unreadable
+        {
+            faults.push((number, SuiteFault::Unreadable { place, problem }));
+        }
+        for entry in &suite.entries {
+            let (number, first) = (entry.number, entry.first);
             if entry.is_over {
-                faults.push(SuiteFault::Over { entry: number });
+                faults.push((number, SuiteFault::Over { entry: number }));
             }
             if first != number {
-                faults.push(SuiteFault::Repeated {
-                    entry: number,
-                    first,
-                });
+                faults.push((
+                    number,
+                    SuiteFault::Repeated {
+                        entry: number,
+                        first,
+                    },
+                ));
             }
         }
-        let entries = || self.entries.iter();
+        faults.sort_by_key(|(number, _)| *number);
+        let entries = || suite.entries.iter();
         let evaluations: Option<Vec<i32>> = entries()
-            .map(|entry| evaluation(&self.text[entry.text.clone()], entry.turn))
+            .map(|entry| evaluation(&suite.text[entry.text.clone()], entry.turn))
             .collect();
-        SuiteCheck {
-            format: self.format,
-            entries: self.entries.len() as u64,
+        let is_transposed = |entry: &&SuiteEntry| {
+            entry.first == entry.number && suite.exits[entry.exit].entry != entry.number
+        };
+        Ok(SuiteCheck {
+            format: suite.format,
+            entries: suite.entries.len() as u64,
             white_to_move: entries().filter(|entry| entry.turn.is_white()).count() as u64,
-            transpositions: (1..)
-                .zip(&self.entries)
-                .filter(|(number, entry)| {
-                    entry.first == *number && self.exits[entry.exit].entry != *number
-                })
-                .count() as u64,
+            transpositions: entries().filter(is_transposed).count() as u64,
             plies: range(entries().filter_map(|entry| entry.plies)),
             evaluations: evaluations.and_then(|values| range(values.into_iter())),
-            faults,
-        }
+            faults: faults.into_iter().map(|(_, fault)| fault).collect(),
+        })
     }
 
     /// Reads the games of a match that was played from this suite, and returns the results by exit. An exit is the
@@ -408,42 +465,9 @@ fn is_of_book(text: &[u8]) -> bool {
     })
 }
 
-/// The places in the text of a suite whose entries cannot be parsed: lines that are not positions, or invalid games.
-#[derive(Default)]
-struct Unreadable {
-    /// The first place with its problem, such as `line 2: FEN ...`.
-    first: Option<String>,
-    /// The next places, at most [`MAX_LISTED`](Unreadable::MAX_LISTED).
-    places: Vec<String>,
-    /// The number of places that are not in `places`, not counting the first.
-    more: u64,
-}
-
-impl Unreadable {
+impl UnreadableEntry {
+    /// The maximum number of places that an error message lists after the first problem.
     const MAX_LISTED: usize = 10;
-
-    fn add(&mut self, place: String, problem: String) {
-        if self.first.is_none() {
-            self.first = Some(format!("{place}: {problem}"));
-        } else if self.places.len() < Unreadable::MAX_LISTED {
-            self.places.push(place);
-        } else {
-            self.more += 1;
-        }
-    }
-
-    /// Returns an error message that contains the first problem and lists further places, or `None` if every entry was
-    /// parsed.
-    fn text(self) -> Option<String> {
-        let mut text = self.first?;
-        if !self.places.is_empty() {
-            text += &format!("; also unreadable: {}", self.places.join(", "));
-        }
-        if self.more > 0 {
-            text += &format!(", and {} more", self.more);
-        }
-        Some(text)
-    }
 }
 
 /// A parsed entry of a suite. If the entry cannot be parsed, the error contains its place, such as `line 2`, and the
