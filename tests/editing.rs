@@ -128,7 +128,7 @@ fn both_spellings_of_castling_are_one_move() {
     let different = run(dir.path(), "diff a.bin c.bin");
     let different = String::from_utf8(different.stdout).unwrap();
     assert!(
-        different.contains("\n  * O-O      40 -> 41\n"),
+        different.contains("\n  * O-O      40 -> 41 ("),
         "{different}"
     );
     assert_eq!(different.lines().count(), 2, "{different}");
@@ -410,12 +410,12 @@ fn differences_as_text_and_as_json() {
         "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
     );
     assert_eq!(lines.len(), 4);
-    assert!(lines.contains(&"  + a3       3"), "{text}");
+    assert!(lines.contains(&"  + a3       3 (3.3%)"), "{text}");
     assert!(
         lines.iter().any(|line| line.starts_with("  - d4 ")),
         "{text}"
     );
-    assert!(lines.iter().any(|line| line.ends_with(" -> 77")), "{text}");
+    assert!(lines.iter().any(|line| line.contains(" -> 77 (")), "{text}");
     let output = run(dir, "diff -q --json book.bin new.bin");
     assert_eq!(output.status.code(), Some(1));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -428,6 +428,7 @@ fn differences_as_text_and_as_json() {
     assert_eq!(a3["uci"], "a2a3");
     assert!(a3["first"].is_null());
     assert_eq!(a3["second"]["weight"], 3);
+    assert_eq!(a3["second"]["percent"], 3.26087);
     // For equal books, nothing is printed, whatever their headers and pipes are.
     let book = fs::read(dir.join("book.bin")).unwrap();
     let output = fed(dir, &["diff", "-", "book.bin"], &book);
@@ -546,7 +547,10 @@ fn diff_prints_the_key_of_a_position_that_no_line_reaches() {
     fs::write(dir.path().join("b.bin"), record(2)).unwrap();
     let output = run(dir.path(), "diff a.bin b.bin");
     let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text, "key 0102030405060708\n  * e2e4     1 -> 2\n");
+    assert_eq!(
+        text,
+        "key 0102030405060708\n  * e2e4     1 -> 2 (100.0% -> 100.0%)\n"
+    );
 }
 
 proptest! {

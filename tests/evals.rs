@@ -433,7 +433,10 @@ fn commands_show_evaluations() {
     );
     let output = crate::common::run(dir, "diff -q a.bin b.bin --evals my.evals");
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains(" -> 1  eval +0.33\n"), "{text}");
+    assert!(
+        text.contains(" -> 1 (69.2% -> 5.9%)  eval +0.33\n"),
+        "{text}"
+    );
     let output = crate::common::run(dir, "diff -q a.bin b.bin --evals my.evals --json");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(

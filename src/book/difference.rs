@@ -26,6 +26,16 @@ pub struct PositionDifference {
 }
 
 impl PositionDifference {
+    /// Returns the sums of the weights of all moves of this position in the first and in the second book. They include
+    /// the moves that do not differ.
+    pub fn total_weights(&self) -> [u64; 2] {
+        let total = |sums: &Vec<(Entry, u64)>| {
+            let weights = sums.iter().map(|(_, sum)| *sum);
+            weights.fold(0, u64::saturating_add)
+        };
+        self.sums.each_ref().map(total)
+    }
+
     /// Returns the moves of this position that differ between the two books. Treats the two spellings of castling as
     /// one move, unlike [`moves`](PositionDifference::moves).
     ///

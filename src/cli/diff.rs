@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use polybook::{
     book::{Book, LargestFirst, MoveDifference, MoveRecords, PositionDifference, differences},
     evals::{Eval, Evals},
+    json,
     position::{BookMove, Variant, fen_of},
     progress::Meter,
     tree::{FoundPositions, Union, Wanted},
@@ -29,7 +30,7 @@ use super::{
 #[command(after_help = "\
 Each position with differences is printed as a FEN, or as its key if no line of the books reaches the position from the
 starting position. The moves that differ follow: - means that only A contains the move, + that only B contains it, and
-* that the weights differ. If a book contains a move twice, its weights are added. If the FEN is known, the two spellings of
+* that the weights differ. A percentage is the share of the move in the weights of the position. If a book contains a move twice, its weights are added. If the FEN is known, the two spellings of
 castling count as one move. Headers and the order of moves are not compared. The exit status is 1 if the books differ.
 
 Examples:
@@ -118,7 +119,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let changes = found.0.moves.iter().map(MoveDifference::weight_change);
         let change = changes.fold(0, u64::saturating_add);
         let text = match args.json {
-            true => document(found).to_string(),
+            true => json::to_string(&document(found)).expect("texts and numbers are JSON"),
             false => text(found),
         };
         Ok((change, text))
@@ -197,19 +198,28 @@ fn locate_differences<'a>(
     found.filter(|found| !matches!(found, Ok((difference, _)) if difference.moves.is_empty()))
 }
 
+/// Returns the share of a move in the weights of its position, in percent. `weight` is the weight of the move, and
+/// `total` the sum of all weights of the position.
+fn percent(weight: u64, total: u64) -> f64 {
+    100.0 * weight as f64 / total.max(1) as f64
+}
+
 /// Converts the differences between two books in one position to a JSON document. The document contains the evaluations
 /// of the moves. The field `san` of a move is null if the move is illegal or the position is unknown.
 fn document((difference, pos, evals): ShownDifference) -> Value {
     let pos = pos.as_ref();
-    let of_records = |records: Option<MoveRecords>| {
-        records.map(|MoveRecords { weight, learn }| json!({ "weight": weight, "learn": learn }))
+    let [first, second] = difference.total_weights();
+    let of_records = |records: Option<MoveRecords>, total| {
+        records.map(|MoveRecords { weight, learn }| {
+            json!({ "weight": weight, "percent": percent(weight, total), "learn": learn })
+        })
     };
     let moves = difference.moves.iter().zip(evals).map(|(mv, eval)| {
         let mut document = json!({
             "uci": pos.map_or_else(|| mv.mv.to_string(), |pos| mv.mv.uci(pos)),
             "san": pos.and_then(|pos| mv.mv.san(pos)),
-            "first": of_records(mv.first),
-            "second": of_records(mv.second),
+            "first": of_records(mv.first, first),
+            "second": of_records(mv.second, second),
         });
         if let Some(eval) = eval {
             document["eval"] = json!(eval);
@@ -230,6 +240,7 @@ fn text((difference, pos, evals): ShownDifference) -> String {
         Some(pos) => format!("{}\n", fen_of(pos)),
         None => format!("key {}\n", key::text(difference.key)),
     };
+    let [all_first, all_second] = difference.total_weights();
     for (mv, eval) in difference.moves.iter().zip(evals) {
         let name = match &pos {
             Some(pos) => mv.mv.san(pos).unwrap_or_else(|| mv.mv.uci(pos)),
@@ -240,16 +251,21 @@ fn text((difference, pos, evals): ShownDifference) -> String {
         text += &match (mv.first, mv.second) {
             (Some(first), Some(second)) if first.weight != second.weight => {
                 let (first, second) = (first.weight, second.weight);
-                format!("  * {name:<8} {first} -> {second}{eval}\n")
+                let (before, after) = (percent(first, all_first), percent(second, all_second));
+                format!("  * {name:<8} {first} -> {second} ({before:.1}% -> {after:.1}%){eval}\n")
             }
             (Some(first), Some(second)) => {
                 let (first, second) = (first.learn, second.learn);
                 format!("  * {name:<8} learn {first} -> {second}{eval}\n")
             }
-            (Some(first), None) => format!("  - {name:<8} {}{eval}\n", first.weight),
+            (Some(MoveRecords { weight, .. }), None) => {
+                let share = percent(weight, all_first);
+                format!("  - {name:<8} {weight} ({share:.1}%){eval}\n")
+            }
             (None, second) => {
                 let weight = second.map_or(0, |second| second.weight);
-                format!("  + {name:<8} {weight}{eval}\n")
+                let share = percent(weight, all_second);
+                format!("  + {name:<8} {weight} ({share:.1}%){eval}\n")
             }
         };
     }
