@@ -506,6 +506,15 @@ fn json_keys_have_the_documented_order() {
         assert_eq!(game["white_rating"], 2400);
         assert_eq!(game["black_rating"], json!(null));
         assert_eq!(game["ply_count"], 1);
+        // Only an explorer's index stores the opening by the moves. `eco` is the tag.
+        assert_eq!(game["eco"], json!(null));
+        match index {
+            "rated.idx" => assert_eq!(
+                game["opening"],
+                json!({ "eco": "B00", "name": "King's Pawn Game" })
+            ),
+            _ => assert_eq!(game.get("opening"), None),
+        }
     }
 }
 

@@ -112,6 +112,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
             id: id.into(),
             header: index.header(id)?,
             file: index.path_of_game(id)?,
+            opening: None,
         })
     });
     let total = ids.len() as u64;
@@ -144,6 +145,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
             id: number,
             header: explorer.header(number)?,
             file: explorer.path_of_game(number)?,
+            opening: Some(json!(explorer.opening_of_game(number)?)),
         })
     });
     let mut head = json!({ "key": key::text(key), "total": total });
@@ -157,6 +159,9 @@ struct FoundGame<'a> {
     header: GameHeader,
     /// The PGN file from which the game was indexed.
     file: &'a Path,
+    /// The opening by the moves of the game as JSON, which is null if no position of the game has a name. `None` for an
+    /// index made with `make-book --leveldb`, which does not store openings.
+    opening: Option<Value>,
 }
 
 /// Replaces `err`, the error of a failed query, with a clearer error if an index in `args` was made with `make-book
@@ -212,9 +217,14 @@ fn line(id: u64, game: &GameHeader) -> String {
 }
 
 /// Converts a game that the command lists to a JSON object with the number and the tags of the game, and the file that
-/// contains it.
+/// contains it. The last field is the opening if the index stores it.
 fn document(game: &FoundGame<'_>) -> Value {
-    let FoundGame { id, header, file } = game;
+    let FoundGame {
+        id,
+        header,
+        file,
+        opening,
+    } = game;
     let mut document = json!({ "id": id });
     for (name, value) in header.fields() {
         document[name] = match name {
@@ -230,6 +240,9 @@ fn document(game: &FoundGame<'_>) -> Value {
             }
             _ => json!(known_value(value)),
         };
+    }
+    if let Some(opening) = opening {
+        document["opening"] = opening.clone();
     }
     document
 }

@@ -700,6 +700,17 @@ impl Explorer {
         source.index.header(id)
     }
 
+    /// Returns the opening of game `number` by its moves: the name of its last position that has one. Returns `None` if
+    /// no position has a name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number.
+    pub fn opening_of_game(&self, number: u64) -> Result<Option<Opening>> {
+        let (source, id) = self.sources.locate(number)?;
+        Ok(source.rows.openings[id as usize].opening())
+    }
+
     /// Returns a description of game `number`: its players, result and date.
     ///
     /// # Errors
