@@ -534,8 +534,17 @@ def test_the_examples_of_the_documentation(tmp_path, monkeypatch):
 def test_the_example_of_the_package_page_runs_by_itself(tmp_path, monkeypatch, capsys):
     page = (Path(__file__).resolve().parents[1] / "README.md").read_text()
     monkeypatch.chdir(tmp_path)
-    exec(page.split("```python\n")[1].split("```")[0], {})
+    names = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
     assert capsys.readouterr().out.startswith("1 game\ne4 ")
+    pytest.importorskip("pandas")
+    exec(page.split("```python\n")[2].split("```")[0], names)
+    assert "Bb5" in capsys.readouterr().out
+    # Castling and promotions are pushed too.
+    frame = polybook.positions([FAMOUS, SELFPLAY]).to_frame()
+    last = frame.groupby("game").tail(1).index
+    for row in last[::40]:
+        assert polybook.key(names["board_before"](frame, row)) == int(frame["key"][row]) % 2**64
 
 
 def test_the_recipe_by_opening_rating_and_year_counts_each_game(tmp_path, monkeypatch, capsys):
