@@ -371,9 +371,57 @@ fn lines_to_look_at_are_written_as_games() {
             1,
             "without compression",
         ),
+        (
+            "prepare --index idx --opponent them --player me --color black --out x.bin",
+            1,
+            "x.bin: the output is PGN, not a book: choose a name that ends in .pgn",
+        ),
     ] {
         let error = fails(dir.path(), command, status);
         assert!(error.contains(part), "{command}: {error}");
+    }
+    assert!(!dir.path().join("x.bin").exists());
+}
+
+/// A line that only one game of the opponent reached comes after lines with several games, even if it is likelier. The
+/// games of `--out` begin with the moves to the requested position.
+#[test]
+fn lines_of_a_single_game_come_last() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: &str, black: &str, moves: &str| {
+        format!("[White \"{white}\"]\n[Black \"{black}\"]\n[Result \"1-0\"]\n\n{moves} 1-0\n\n")
+    };
+    let mine = game("X", "Me", "1. e4 c5 2. b3").repeat(5);
+    let theirs = game("Them", "Y", "1. e4 c5 2. Nf3") + &game("Them", "Y", "1. e4 e5").repeat(3);
+    let twice = game("Them", "Y", "1. d4 d5").repeat(2);
+    fs::write(dir.join("games.pgn"), mine + &theirs + &twice).unwrap();
+    ok(dir, "make-book -q --explorer idx games.pgn");
+    let command =
+        "prepare -q --index idx --opponent them --player me --color black --duplicates all";
+    let document = ok_json(dir, &format!("{command} --json"));
+    let lines = document["lines"].as_array().unwrap().iter();
+    let lines: Vec<String> = lines
+        .map(|line| {
+            format!(
+                "{} {:.2} {}",
+                line["san"],
+                line["chance"].as_f64().unwrap(),
+                line["theirs"]["games"]
+            )
+        })
+        .collect();
+    assert_eq!(lines, [r#"["d4"] 0.33 2"#, r#"["e4","c5","Nf3"] 0.67 1"#]);
+    for moves in ["--moves=1.e4 c5", "1. e4 c5", "e2e4 c7c5"] {
+        let mut words: Vec<&str> = command.split(' ').collect();
+        words.extend(["--out", "lines.pgn", moves]);
+        ok(dir, &words[..]);
+        let text = fs::read_to_string(dir.join("lines.pgn")).unwrap();
+        assert!(
+            text.contains("\n\n1. e4 c5 2. Nf3 {1 in 1.0, 1 game of theirs"),
+            "{text}"
+        );
+        assert!(!text.contains("FEN"), "{text}");
     }
 }
 

@@ -11,7 +11,7 @@ use clap::{
 };
 use polybook::{
     book::Book,
-    explorer::Explorer,
+    explorer::{Explorer, Line},
     index::Index,
     obs::Obs,
     position::{LineError, Variant, VariantChoice},
@@ -72,6 +72,27 @@ impl PositionArgs {
         Ok((variant, self.position_in(variant, &searched)?))
     }
 
+    /// Returns the line that the options describe: a starting position and moves. Its last position is the one that
+    /// [`in_explorer`](PositionArgs::in_explorer) returns.
+    pub fn line_in_explorer(
+        &self,
+        explorer: &Explorer,
+        indexes: &[PathBuf],
+    ) -> anyhow::Result<Line> {
+        let (variant, pos) = self.in_explorer(explorer, indexes)?;
+        let text = self.position.join(" ");
+        let moves = match &*text {
+            "" => self.moves.as_deref().unwrap_or_default(),
+            text => text,
+        };
+        let line = Line::parse(variant, self.fen.as_deref(), moves);
+        // The argument may also be a FEN or `startpos`.
+        Ok(line
+            .ok()
+            .filter(|line| *line.position() == pos)
+            .unwrap_or_else(|| Line::at(variant, pos)))
+    }
+
     /// Returns the variant that the user named. If the user named none, returns `of_file`, the variant of the file in
     /// which the position will be looked up. If this is `None` too, returns standard chess.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
@@ -101,22 +122,27 @@ impl PositionArgs {
     /// Returns the position that the options describe. Its FEN and its moves are read by the rules of `variant`.
     /// Returns an error if the FEN or a move is invalid.
     pub fn position_of(&self, variant: Variant) -> Result<VariantPosition, LineError> {
-        match self.position.join(" ") {
-            // UCI calls the starting position `startpos`.
-            text if text.is_empty() || text.trim().eq_ignore_ascii_case("startpos") => {
-                variant.from_text(self.fen.as_deref(), self.moves.as_deref())
-            }
-            // A FEN contains seven slashes; moves contain none.
-            text if text.contains('/') => variant.from_text(Some(&text), None),
+        match &*self.position.join(" ") {
+            "" => variant.from_text(self.fen.as_deref(), self.moves.as_deref()),
             text if !text.contains(char::is_alphabetic) => Err(LineError::Fen {
-                fen: text,
+                fen: text.to_owned(),
                 reason:
                     "this is neither a FEN nor a move; if the number belongs to an option, write the number after =, \
                      as in --clocks=5000"
                         .to_owned(),
             }),
-            text => variant.from_text(None, Some(&text)),
+            text => fen_or_moves(variant, text),
         }
+    }
+}
+
+/// Parses a position that the user wrote as one argument: a FEN, `startpos`, or moves from the starting position of
+/// `variant`.
+pub fn fen_or_moves(variant: Variant, text: &str) -> Result<VariantPosition, LineError> {
+    // UCI calls the starting position `startpos`. A FEN contains seven slashes; moves contain none.
+    match text.contains('/') || text.trim().eq_ignore_ascii_case("startpos") {
+        true => variant.from_text(Some(text), None),
+        false => variant.from_text(None, Some(text)),
     }
 }
 

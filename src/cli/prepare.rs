@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use polybook::{
     Error,
-    explorer::{
-        AnswerSource, Line, PlayerGames, Preparation, PrepareQuery, PreparedLine, PreparedMove,
-    },
+    explorer::{AnswerSource, PlayerGames, Preparation, PrepareQuery, PreparedLine, PreparedMove},
     position::Keyed,
     repertoire::write_prepared,
     storage::output::is_standard_output,
@@ -37,7 +35,8 @@ the list contains your moves.
 
 \"Look at these first\" lists gaps that at least one game in ten reaches, then the lines with which the opponent is expected to
 cost you most points: the probability of the line times your average score minus your score after it, in at least ten games, if
-the product is at least 0.005. Then follow the likeliest other gaps. \"their games\" reached the end of the line.
+the product is at least 0.005. Then follow the likeliest other gaps. \"their games\" reached the end of the line; lines with
+only one of them come after others of their kind.
 \"1 in N\" means that one game of N follows the line: the shares of the opponent's moves and of yours are multiplied, and moves
 of the repertoire share the probability equally. --out writes these lines as games that end with your answers.
 
@@ -119,7 +118,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     refuse_counts_for_games(&args.index)?;
     let explorer = explorer_of(&args.index, context)?;
-    let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
+    let line = args.position.line_in_explorer(&explorer, &args.index)?;
+    let (variant, pos) = (line.variant(), line.position().clone());
     let opener = Opener::with_defaults(&args.untagged, context)?;
     let repertoire = match &args.repertoire {
         Some(path) => {
@@ -140,7 +140,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         None => Ok(Vec::new()),
     };
     let query = PrepareQuery {
-        line: Line::at(variant, pos.clone()),
+        line,
         filters: filters.clone(),
         color,
         repertoire: repertoire.as_ref().map(|_| &moves as _),

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, ops::AddAssign};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use shakmaty::{Color, Move, Position, uci::UciMove, variant::VariantPosition};
+use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
     dates::{date_of_number, text_of_number},
@@ -45,6 +45,10 @@ const MIN_LISTED_LOSS: f64 = 0.005;
 /// The minimum probability with which a gap counts as likely. A gap is a line to which the player has no answer. Likely
 /// gaps come first in the list of lines to prepare.
 const LIKELY_GAP_CHANCE: f64 = 0.1;
+
+/// The minimum number of the opponent's games at the end of a line, so that the line is listed before lines with fewer
+/// games. A single game says little about what the opponent will play.
+const MIN_THEIR_GAMES: u64 = 2;
 
 /// The maximum number of lines that the list of lines to prepare contains because they are gaps. A gap is a line to
 /// which the player has no answer.
@@ -106,7 +110,8 @@ pub struct Preparation {
     pub moves: Vec<PreparedMove>,
     /// The lines to prepare first, or `None` if the query requests none. Lines to which the player has no answer come
     /// first if one game in ten reaches them. The lines with the largest expected loss of points follow, and then the
-    /// other most likely lines to which the player has no answer.
+    /// other most likely lines to which the player has no answer. Lines whose end only one game of the opponent
+    /// reached come after the other lines of the same kind, and never first because they are likely.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<PreparedLine>>,
 }
@@ -579,16 +584,22 @@ impl Preparing<'_> {
     }
 
     /// Returns the lines that the player should prepare first. The list begins with likely gaps: lines to which the
-    /// player has no answer, and whose probability is at least [`LIKELY_GAP_CHANCE`]. The lines with the largest
-    /// expected loss of points follow, and then other gaps, the likeliest first. At most [`MAX_LISTED_GAPS`] lines are
-    /// listed because they are gaps.
+    /// player has no answer, whose probability is at least [`LIKELY_GAP_CHANCE`], and whose end at least
+    /// [`MIN_THEIR_GAMES`] games of the opponent reached. The lines with the largest expected loss of points follow,
+    /// and then other gaps, the likeliest first. In both groups, lines with fewer games of the opponent come last. At
+    /// most [`MAX_LISTED_GAPS`] lines are listed because they are gaps.
     fn lines(&self) -> Result<Vec<PreparedLine>> {
         let mut met = self.candidate_lines()?;
         let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
+        let is_rare = |line: &PreparedLine| line.theirs.results.games < MIN_THEIR_GAMES;
         let by_chance = |a: &PreparedLine, b: &PreparedLine| {
-            b.chance.total_cmp(&a.chance).then_with(|| by_play(a, b))
+            let by_games = is_rare(a).cmp(&is_rare(b));
+            by_games
+                .then(b.chance.total_cmp(&a.chance))
+                .then_with(|| by_play(a, b))
         };
-        let is_likely_gap = |line: &PreparedLine| line.gap && line.chance >= LIKELY_GAP_CHANCE;
+        let is_likely_gap =
+            |line: &PreparedLine| line.gap && line.chance >= LIKELY_GAP_CHANCE && !is_rare(line);
         let most = self.query.lines;
         let mut likely = Vec::from_iter(met.iter().filter(|line| is_likely_gap(line)).cloned());
         likely.sort_by(by_chance);
@@ -599,7 +610,12 @@ impl Preparing<'_> {
         let most = most - likely.len();
         let before_gaps = most - reserved;
         let loss = |line: &PreparedLine| line.loss.unwrap_or(0.0);
-        met.sort_by(|a, b| loss(b).total_cmp(&loss(a)).then_with(|| by_play(a, b)));
+        met.sort_by(|a, b| {
+            let by_games = is_rare(a).cmp(&is_rare(b));
+            by_games
+                .then(loss(b).total_cmp(&loss(a)))
+                .then_with(|| by_play(a, b))
+        });
         // The first `before_gaps` lines with a loss are always listed. Further lines fill the space that no gap
         // needs.
         let mut losses: Vec<PreparedLine> = Vec::new();
@@ -630,26 +646,12 @@ impl Preparing<'_> {
         listed.extend(losses);
         listed.extend(others);
         listed.extend(gaps.into_iter().map(without_loss));
-        for line in &mut listed {
-            line.theirs = self.their_games(line)?;
-        }
         Ok(listed)
     }
 
-    /// Returns the results of the opponent's games that reached the last position of `line`.
-    fn their_games(&self, line: &PreparedLine) -> Result<TheirGames> {
-        let mut pos = self.query.line.position().clone();
-        for uci in &line.play {
-            let mv: Option<UciMove> = uci.parse().ok();
-            let mv = mv.and_then(|mv| mv.to_move(&pos).ok());
-            pos.play_unchecked(mv.expect("the moves of a line are legal"));
-        }
-        Ok(self.position(self.theirs, &pos)?.all.games())
-    }
-
     /// Searches for candidates for the list of lines to prepare. A candidate ends with a move of the opponent. After
-    /// this move, the player either has no answer, or has played at least [`MIN_SCORED_GAMES`] games, from which a
-    /// score is calculated.
+    /// this move, the player either has no answer, or has played at least [`MIN_SCORED_GAMES`] games and loses at least
+    /// [`MIN_LISTED_LOSS`].
     fn candidate_lines(&self) -> Result<Vec<PreparedLine>> {
         let mut lines: Vec<PreparedLine> = Vec::new();
         let mut level = vec![SearchNode {
@@ -684,7 +686,7 @@ impl Preparing<'_> {
     /// this line is a candidate for the list, and the nodes that are reached from the node by one move.
     ///
     /// A line is a candidate if it ends with a move of the opponent, and if the player either has no answer to this
-    /// move or has played at least [`MIN_SCORED_GAMES`] games from there, which are enough to calculate a score.
+    /// move or, by the score in at least [`MIN_SCORED_GAMES`] games, loses at least [`MIN_LISTED_LOSS`].
     fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {
@@ -695,8 +697,12 @@ impl Preparing<'_> {
         let answers = self.answers(pos, &yours)?;
         let is_gap = answers.is_none() && !pos.legal_moves().is_empty();
         let answer = answers.as_ref().map(|answers| answers.first(pos, &yours));
-        let line = self.line_to(node, &yours, answer, is_gap);
-        let line = line.filter(|line| is_gap || line.loss.is_some());
+        let is_listed =
+            |line: &PreparedLine| is_gap || line.loss.is_some_and(|loss| loss >= MIN_LISTED_LOSS);
+        let mut line = self.line_to(node, &yours, answer, is_gap).filter(is_listed);
+        if let Some(line) = &mut line {
+            line.theirs = self.position(self.theirs, pos)?.all.games();
+        }
         let children = match answers {
             None => Vec::new(),
             Some(Answers {
@@ -713,7 +719,8 @@ impl Preparing<'_> {
 
     /// Returns the line that leads from the position of the query to `node`. Returns `None` if `node` is the position
     /// of the query itself. `yours` contains the player's games that reached the position of `node`. `answer` is the
-    /// player's answer in this position, and `gap` says whether the player has none.
+    /// player's answer in this position, and `gap` says whether the player has none. The caller adds the games of the
+    /// opponent.
     fn line_to(
         &self,
         node: &SearchNode,

@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{MoveSource, OpenOptions, RemovedMoves, RepertoirePgn, gaps::Additions};
@@ -19,7 +20,7 @@ use crate::{
     error::{At, Error, Result, counted},
     explorer::{PrepareQuery, PreparedLine},
     pgn::{Cutter, StreamOptions},
-    position::{BookMove, Variant, has_inner_castling_rook},
+    position::{BookMove, Keyed, Variant, has_inner_castling_rook, line_text},
     progress::Meter,
     provenance::Provenance,
     storage::{
@@ -105,7 +106,9 @@ pub struct Writing<'a> {
 
 impl Writing<'_> {
     /// Writes the repertoire to `out`, and returns the number of moves written. In PGN, writes after each move the
-    /// comment that the function `comment` returns for it, if any. A book contains no comments.
+    /// comment that the function `comment` returns for it. A comment on a transposition also names the line of the file
+    /// that it joins, unless the comment is empty. If the function returns `None`, the comment is that of
+    /// [`Tree::write_pgn`]. A book contains no comments.
     ///
     /// # Errors
     ///
@@ -143,8 +146,20 @@ impl Writing<'_> {
         let path = out.target().to_owned();
         let mut is_sealed = out.is_sealed();
         let mut moves = 0;
-        for tree in self.trees() {
-            moves += tree.write_commented_pgn(&mut out, &path, self.title, comment, is_sealed)?;
+        for (tree, start) in self.trees().zip(self.starts) {
+            let mut reached = ReachedLines::new(self, start);
+            let mut with_line = |branch: &Branch<'_>| {
+                let joined = reached.add(branch);
+                let comment = comment(branch)?;
+                Some(match joined {
+                    Some(line) if !comment.is_empty() => {
+                        format!("{comment}, transposition to {line}")
+                    }
+                    _ => comment,
+                })
+            };
+            moves +=
+                tree.write_commented_pgn(&mut out, &path, self.title, &mut with_line, is_sealed)?;
             is_sealed = false;
         }
         out.commit()?;
@@ -190,6 +205,64 @@ impl Writing<'_> {
             maker.write(Some(&header), &mut file, temp_dir)?;
             file.commit()?;
             Ok(maker.summary().entries)
+        })
+    }
+}
+
+/// The lines by which a repertoire that is being written has reached its positions. A comment on a transposition names
+/// the line that it joins.
+struct ReachedLines<'a> {
+    moves: &'a dyn Source,
+    start: &'a VariantPosition,
+    /// The identity of the first position.
+    first: u64,
+    /// The position before each position, and the move that leads from there to it, by the identity of the position.
+    before: FxHashMap<u64, (u64, Move)>,
+    /// The maximum number of positions. Transpositions to further positions do not name a line.
+    most: usize,
+}
+
+impl<'a> ReachedLines<'a> {
+    /// An estimate of the memory, in bytes, that one position takes.
+    const BYTES_PER_POSITION: usize = 64;
+
+    fn new(writing: &Writing<'a>, start: &'a VariantPosition) -> ReachedLines<'a> {
+        ReachedLines {
+            moves: writing.moves,
+            start,
+            first: writing.moves.position_id(&Keyed::new(start.clone())),
+            before: FxHashMap::default(),
+            most: writing.memory.bytes / 4 / ReachedLines::BYTES_PER_POSITION,
+        }
+    }
+
+    /// Adds the position after the move `branch`. If the move is a transposition, returns the line that reached this
+    /// position first, in SAN with move numbers. Returns `None` for other moves, and if the line is unknown.
+    fn add(&mut self, branch: &Branch<'_>) -> Option<String> {
+        let mut after = branch.pos.clone();
+        after.play(branch.mv.mv);
+        let after = self.moves.position_id(&after);
+        if branch.is_transposition {
+            return self.line(after);
+        }
+        if self.before.len() < self.most && after != self.first {
+            let before = self.moves.position_id(branch.pos);
+            self.before.entry(after).or_insert((before, branch.mv.mv));
+        }
+        None
+    }
+
+    fn line(&self, mut pos: u64) -> Option<String> {
+        let mut line = Vec::new();
+        while pos != self.first {
+            let (before, mv) = self.before.get(&pos)?;
+            line.push(*mv);
+            pos = *before;
+        }
+        line.reverse();
+        Some(match line.is_empty() {
+            true => "the start".to_owned(),
+            false => line_text(self.start, &line).0,
         })
     }
 }
@@ -330,8 +403,8 @@ pub fn add_to_book(
     edit_book(book, &edits, variant, out, memory, meter)
 }
 
-/// Writes a PGN file with the lines that a player should prepare. Each line becomes a game without a result, with a
-/// comment that says how likely the line is, and how the player scores after it. If the player has an answer to the last
+/// Writes a PGN file with the lines that a player should prepare. Each line becomes a game without a result, which
+/// begins with the moves to the position of the query. The game has a comment that says how likely the line is, and how the player scores after it. If the player has an answer to the last
 /// move of the line, the game ends with this answer, and a comment that says where it comes from.
 ///
 /// `query` names the player and the opponent, and contains the position in which the lines begin. `path` is the path of
@@ -355,17 +428,19 @@ pub fn write_prepared(
         Color::White => [&*player, &*opponent],
         Color::Black => [&*opponent, &*player],
     };
-    let (event, start) = (tag(event), query.line.position());
+    let (event, from) = (tag(event), query.line.position());
+    let start = &query.line.positions()[0];
+    let (moves_before, _) = line_text(start, query.line.moves());
     let mut games = GameWriter::new(out);
     for (line, round) in lines.iter().zip(1..) {
         let opening = line.opening.map(|opening| (opening.eco, opening.name));
-        let mut text = format!("{} {{{}}}", line.text(start), comment(line));
-        if let Some((answer, numbered)) = line.answer.as_ref().zip(line.answer_text(start)) {
+        let mut text = format!("{moves_before} {} {{{}}}", line.text(from), comment(line));
+        if let Some((answer, numbered)) = line.answer.as_ref().zip(line.answer_text(from)) {
             text += &format!(" {numbered} {{{}}}", answer.source.word());
         }
         games
             .begin(&event, round, players, start, opening, false)
-            .and_then(|()| games.words(&text))
+            .and_then(|()| games.words(text.trim_start()))
             .and_then(|()| games.end())
             .at(path, "write")?;
     }

@@ -223,7 +223,7 @@ impl<S: Source> Tree<'_, S> {
     ///
     /// Returns an error if the source fails, or if the output cannot be written.
     pub fn write_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
-        self.write_commented_pgn(out, path, EVENT, &|_| None, false)
+        self.write_commented_pgn(out, path, EVENT, &mut |_| None, false)
     }
 
     /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), but with an additional tag in the first game. The
@@ -234,23 +234,23 @@ impl<S: Source> Tree<'_, S> {
     ///
     /// Fails for the same reasons as [`write_pgn`](Tree::write_pgn).
     pub fn write_sealed_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
-        self.write_commented_pgn(out, path, EVENT, &|_| None, true)
+        self.write_commented_pgn(out, path, EVENT, &mut |_| None, true)
     }
 
     /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), but with comments that the caller chooses,
     /// and returns the number of moves. `path` is the path of the output, which error messages name. `event` is the
     /// value of the `Event` tag.
     ///
-    /// `comment` returns the text with which the comment after a move begins. If it returns `None`, the comment begins
-    /// with the weight or the results of the move. Then the comment states whether the move is a transposition, and the
-    /// evaluation of the move if known. If `is_sealed` is `true`, the first game gets a tag with a placeholder for a
+    /// `comment` returns the text of the comment after a move, to which the evaluation of the move is added if known. If
+    /// it returns `None`, the comment is that of [`write_pgn`](Tree::write_pgn). `comment` is called with the moves in
+    /// the order in which they are written. If `is_sealed` is `true`, the first game gets a tag with a placeholder for a
     /// checksum of the file.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
         path: &Path,
         event: &str,
-        comment: &dyn Fn(&Branch<'_>) -> Option<String>,
+        comment: &mut dyn FnMut(&Branch<'_>) -> Option<String>,
         is_sealed: bool,
     ) -> Result<u64> {
         let mut games = GameWriter::new(out);
@@ -311,26 +311,24 @@ fn lead<W: Write>(
     Ok(())
 }
 
-/// Formats a move as movetext: the move number, the move and a comment. The comment begins with the text `comment` or,
-/// if it is `None`, with the weight or the results of the move. It ends with the word `transposition` if the move is a
-/// transposition, and with the evaluation of the move if known.
+/// Formats a move as movetext: the move number, the move and a comment. The comment begins with the text `comment`. If
+/// this is `None`, it begins with the weight or the results of the move, and the word `transposition` if the move is a
+/// transposition. The comment ends with the evaluation of the move if known.
 fn text(branch: &Branch<'_>, comment: Option<String>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
     let san = SanPlus::from_move(pos.clone(), branch.mv.mv);
-    let transposition = if branch.is_transposition {
-        ", transposition"
-    } else {
-        ""
-    };
-    let comment = comment.unwrap_or_else(|| remark(branch));
+    let comment = comment.unwrap_or_else(|| match branch.is_transposition {
+        true => remark(branch) + ", transposition",
+        false => remark(branch),
+    });
     let eval = branch.mv.eval.map(|eval| {
         let score = eval.score.to_string();
         format!(" [%eval {},{}]", score.trim_start_matches('+'), eval.depth)
     });
     let eval = eval.unwrap_or_default();
-    let comment = format!("{comment}{transposition}{eval}");
-    match comment.trim_start_matches([' ', ',']) {
+    let comment = comment + &eval;
+    match comment.trim_start() {
         "" => format!("{number} {san}"),
         comment => format!("{number} {san} {{{comment}}}"),
     }

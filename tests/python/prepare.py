@@ -187,14 +187,14 @@ class Preparation:
                     children[after.epd()] = child
             level = children
         most = self.case["lines"]
-        likely = [line for line in met if line["gap"] and round(line["chance"], 6) >= 0.1]
+        likely = [line for line in met if line["gap"] and round(line["chance"], 6) >= 0.1 and not is_rare(line)]
         likely.sort(key=lambda line: (-line["chance"], line["play"]))
         likely = likely[: min(2, max(1, most // 2))]
         met = [line for line in met if line not in likely]
         before_gaps = most - len(likely) - max(0, min(2, most // 2) - len(likely))
         most -= len(likely)
         losses = []
-        for line in sorted(met, key=lambda line: (-(line["loss"] or 0), line["play"])):
+        for line in sorted(met, key=lambda line: (is_rare(line), -(line["loss"] or 0), line["play"])):
             related = (
                 line["play"][: len(other["play"])] == other["play"]
                 or other["play"][: len(line["play"])] == line["play"]
@@ -204,7 +204,7 @@ class Preparation:
                 losses.append(line)
         expected, others = losses[:before_gaps], losses[before_gaps:]
         gaps = [line for line in met if line["gap"] and line not in expected]
-        gaps.sort(key=lambda line: (-line["chance"], line["play"]))
+        gaps.sort(key=lambda line: (is_rare(line), -line["chance"], line["play"]))
         gaps = gaps[: min(2 - len(likely), most - len(expected))]
         expected += [line for line in others if line not in gaps][: most - len(expected) - len(gaps)]
         expected = [line | {"loss": None} for line in likely] + expected + [line | {"loss": None} for line in gaps]
@@ -240,6 +240,11 @@ class Preparation:
             "gap": is_gap and any(board.legal_moves),
             "opening": opening,
         }
+
+
+def is_rare(line):
+    """Returns True for a line whose end at most one game of the opponent reached."""
+    return line["theirs"]["games"] < 2
 
 
 def pushed_move(board, text):

@@ -444,3 +444,32 @@ fn min_game_applies_to_own_moves_only() {
     assert!(first("--min-game 2 --by games").contains("1. d4"));
     assert!(!first("--min-game 5").contains("1. d4"));
 }
+
+/// The comment on a transposition names the line of the file in which the moves continue. Without comments, it is left
+/// out.
+#[test]
+fn a_transposition_names_the_line_that_it_joins() {
+    let dir = temp();
+    let dir = dir.path();
+    write(
+        dir,
+        "games.pgn",
+        "1. d4 Nf6 2. c4 e6 3. Nc3 Bb4 1-0\n\n1. d4 e6 2. c4 Nf6 3. Nc3 d5 1-0\n\n",
+    );
+    let built = |options: &str| {
+        let line = format!("repertoire build games.pgn --color white --out - -q {options}");
+        ok(dir, &line).replace('\n', " ")
+    };
+    let text = built("--comments short");
+    assert!(
+        text.contains("2... Nf6 {1 in 1.0, transposition to 1. d4 Nf6 2. c4 e6} *"),
+        "{text}"
+    );
+    assert!(
+        text.contains("(1... Nf6 {1 in 2.0} 2. c4 {100.0%} 2... e6 {1 in 1.0} 3. Nc3"),
+        "{text}"
+    );
+    assert!(built("--comments none").contains(" 2... Nf6 *"));
+    // `--from` takes what other commands take as a position.
+    assert_eq!(built("--from startpos"), built(""));
+}

@@ -487,7 +487,10 @@ fn gaps_of_few_games_are_left_out_and_last_moves_are_marked() {
     let line = "repertoire gaps mine.pgn --against games.pgn --color white --min-game 2";
     let text = ok(dir, line);
     assert!(text.contains("1. e4 c5\n"), "{text}");
-    assert!(text.contains("2. Nf3 Nc6 (the line ends)\n"), "{text}");
+    assert!(
+        text.contains("2. Nf3 Nc6 (after the end of a line)\n"),
+        "{text}"
+    );
     assert!(!text.contains("d5"), "{text}");
 }
 

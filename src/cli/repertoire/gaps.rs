@@ -35,8 +35,9 @@ shares of the opponent's moves on the way are multiplied, and the moves of the r
 lead to a gap, they are added up. If the repertoire has several moves in a position, each counts as certain, so a gap after
 more than one of them looks likelier than it is; the share of games in the repertoire takes these moves as equally likely.
 
-The likeliest gaps of a single opponent often come from one or two games; --min-game leaves such gaps out. \"(the line ends)\"
-marks a gap at the end of a line of the repertoire. --add writes one game for each answer; if the repertoire is PGN, its
+The likeliest gaps of a single opponent often come from one or two games; --min-game leaves such gaps out. \"(after the end of
+a line)\" marks a reply to the last move of a line of the repertoire. Before every other gap, the repertoire answers other
+replies. --add writes one game for each answer; if the repertoire is PGN, its
 unchanged text follows.
 
 --player is an opponent, who has the other color than the repertoire. Games that this player played with the color of the
@@ -188,7 +189,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             args.reach
         ),
     };
-    let all = counted(found.gaps.len() as u64, "gap");
+    let mut all = counted(found.gaps.len() as u64, "gap");
+    let after_ends = found.gaps.iter().filter(|gap| gap.is_line_end).count();
+    if after_ends > 0 {
+        all += &format!(" ({after_ends} after the end of a line)");
+    }
     found.gaps.truncate(args.limit.unwrap_or(usize::MAX));
     if args.json {
         return print_json(&serde_json::to_value(&found)?);
@@ -335,7 +340,7 @@ fn text(found: &Gaps) -> String {
             (Some(answer), _) => format!(", answered by {answer}"),
         };
         let end = match gap.is_line_end && gap.mv.is_some() {
-            true => " (the line ends)",
+            true => " (after the end of a line)",
             false => "",
         };
         text += &format!(

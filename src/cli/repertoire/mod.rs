@@ -13,12 +13,13 @@ use std::{
 
 use clap::Subcommand;
 use polybook::{
+    Error,
     counts::Memory,
     json,
     make_book::Progress,
     pgn::GameFilter,
     position::{LineError, Variant},
-    repertoire::{MoveSource, OpenOptions, OwnMoveRule},
+    repertoire::{MoveSource, OpenOptions, OwnMoveRule, RepertoireFormat},
     storage::output::{TemporaryDir, UNSEALED, is_directory, is_standard_output},
     tree::Limits,
 };
@@ -102,11 +103,8 @@ struct LineArgs {
 
 impl LineArgs {
     fn start(&self, variant: Variant) -> Result<VariantPosition, LineError> {
-        match self.from.as_deref() {
-            // A FEN contains seven slashes; moves contain none.
-            Some(fen) if fen.contains('/') => variant.from_text(Some(fen), None),
-            moves => variant.from_text(None, moves),
-        }
+        let from = self.from.as_deref().unwrap_or_default();
+        position::fen_or_moves(variant, from)
     }
 
     fn max_ply(&self) -> Option<usize> {
@@ -296,9 +294,14 @@ fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     std::mem::replace(comma, ",").to_owned() + &game
 }
 
-/// Creates an output for PGN games with comments. If the output is a file, it begins with a line that contains a
+/// Creates an output for PGN games with comments. Returns an error if the path ends in `.bin`, which is the name of a
+/// book. If the output is a file, it begins with a line that contains a
 /// checksum of the file. PGN readers skip this line.
 pub fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
+    if RepertoireFormat::of(path) == RepertoireFormat::Book {
+        let problem = "the output is PGN, not a book: choose a name that ends in .pgn";
+        return Err(Error::file(path, problem));
+    }
     let mut out = Output::create(path, force)?;
     if out.is_sealed() {
         out.put(format!("% {UNSEALED}\n"))?;
