@@ -39,11 +39,7 @@ mod merge;
 pub(crate) mod posting;
 mod read;
 mod replace;
-mod second_opinion;
-mod shard_ranges;
 pub mod store;
-mod tables;
-mod text;
 mod verify;
 mod write;
 

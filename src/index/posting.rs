@@ -18,9 +18,8 @@ use std::path::Path;
 use shakmaty::Color;
 
 use super::{
-    entry_batches::{EntryBatch, WaitingStats, write_due},
+    entry_batches::{EntryBatch, ShardRange, WaitingStats, scan_groups, write_due},
     layout::{self, PositionStats},
-    shard_ranges::{ShardRange, scan_groups},
 };
 use crate::{
     error::Result,

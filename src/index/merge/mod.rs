@@ -9,7 +9,6 @@
 mod games;
 mod lists;
 mod plan;
-mod positions;
 
 use std::{
     iter,
@@ -145,7 +144,7 @@ impl MergeIndexes {
         let Some(contents) = &plan.contents else {
             let records = merged_records(plan, &self.memory, &self.stop)?;
             let mut records = records.walk();
-            let positions = plan.ranges(positions::START, positions::END, |key| Some(key.to_vec()));
+            let positions = plan.position_ranges();
             let groups = self
                 .joined(plan, positions, |range| plan.positions_in(range))
                 .chain(filled_batches(move |entries| {

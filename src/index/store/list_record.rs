@@ -1,4 +1,5 @@
-//! Records of the explorer's lists: 128 bits, in the order of the lists.
+//! The keys of the explorer's lists, the pages to which they belong, and the records of the lists. Records of 128 bits
+//! have the order of the lists:
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -8,11 +9,168 @@
 //! | 16 | 1 if White was to move |
 //! | 0-15 | the move |
 
-use super::ListKey;
+use shakmaty::Color;
+use siphasher::sip::SipHasher24;
+
+use super::SiteId;
 use crate::{
-    position::BookMove,
+    position::{BookMove, Variant},
     storage::sort::{Fold, Record},
 };
+
+/// The key of a list in an explorer's index. It identifies the subject of the list: a position, a player with a color,
+/// a player or event name, or a Lichess id.
+///
+/// The key of a position is derived from the position's [identity](crate::position::Keyed::identity). All other keys
+/// are one-way hashes, and each kind of subject seeds the hash function differently. It would therefore take about 2^64
+/// trials to find a name that has the same key as a given position.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ListKey(pub u64);
+
+/// The kind of subject for which a list key is hashed: a player with White or with Black, the name of a player or an
+/// event, or a Lichess id. The kind seeds the hash function, so that the same text has a different key for each kind.
+#[derive(Copy, Clone)]
+enum SubjectKind {
+    White = 1,
+    Black = 2,
+    Name = 3,
+    SiteId = 4,
+}
+
+/// The first of the two numbers that seed the hash of names and Lichess ids: the bytes of the word "polybook". The
+/// second number is the [`SubjectKind`].
+const KEY: u64 = u64::from_be_bytes(*b"polybook");
+
+impl ListKey {
+    /// Returns the key of the list of games that reached a position. `identity` is the identity of the position, a
+    /// 64-bit hash. Positions of different variants can have equal identities, so the key also depends on `variant`.
+    #[inline]
+    pub fn position(variant: Variant, identity: u64) -> ListKey {
+        let number = match variant {
+            Variant::Standard => return ListKey(identity),
+            Variant::Chess960 => 1,
+            Variant::Crazyhouse => 2,
+            // These two variants have the same rules for moves.
+            Variant::Suicide | Variant::Giveaway => 3,
+            Variant::Atomic => 4,
+            Variant::ThreeCheck => 5,
+            Variant::Horde => 6,
+            Variant::KingOfTheHill => 7,
+            Variant::RacingKings => 8,
+        };
+        ListKey(identity ^ mixed(number))
+    }
+
+    /// Returns the key of the list of games that a player played with `color`. `folded` is the name of the player,
+    /// [normalized](crate::pgn::NameMatch) so that different spellings of the name are equal.
+    pub fn player(folded: &str, color: Color) -> ListKey {
+        let kind = color.fold_wb(SubjectKind::White, SubjectKind::Black);
+        ListKey::hashed(kind, folded.as_bytes())
+    }
+
+    /// Returns the key of the list that contains the numbers of a player or event name. `folded` is the name after
+    /// normalization, for example in lower case. The list contains the number of every stored name that equals `folded`
+    /// after normalization.
+    pub fn name(folded: &str) -> ListKey {
+        ListKey::hashed(SubjectKind::Name, folded.as_bytes())
+    }
+
+    /// Returns the key of the list of games that have the Lichess id `id`.
+    pub fn site_id(id: SiteId) -> ListKey {
+        ListKey::hashed(SubjectKind::SiteId, &id.number().to_le_bytes())
+    }
+
+    /// Hashes `bytes` to a list key. `bytes` is the text or the number that identifies the subject of the list, such as
+    /// the name of a player. The key also depends on `kind`.
+    fn hashed(kind: SubjectKind, bytes: &[u8]) -> ListKey {
+        ListKey(SipHasher24::new_with_keys(KEY, kind as u64).hash(bytes))
+    }
+}
+
+/// Returns a number that depends on all bits of `number`. Different numbers have different results. This is the output
+/// function of the random number generator SplitMix64.
+fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The rule that groups lists in pages. A page is an entry that contains several short lists. Two lists belong to the
+/// same page if the first `bits` bits of their keys are equal.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Paging {
+    bits: u32,
+}
+
+/// The minimum number of leading bits by which lists are grouped in pages (entries with several lists). The first eight
+/// bits of a key determine the shard in which its records are sorted. Shards are processed separately, so a page must
+/// not extend over several shards.
+const MIN_PAGE_BITS: u32 = 8;
+/// The maximum number of leading bits by which lists are grouped in pages (entries with several lists). No index has so
+/// many items that it needs more than 2^40 pages.
+const MAX_PAGE_BITS: u32 = 40;
+
+/// The number of items that a page should contain on average. A page is an entry with several lists, and an item is a
+/// game id with a move.
+const ITEMS_PER_PAGE: u64 = 64;
+
+impl Paging {
+    /// Creates a rule by which a page (an entry with several lists) contains about 64 items on average. `items` is the
+    /// total number of items in all lists of the index.
+    pub fn for_items(items: u64) -> Paging {
+        let bits = (items / ITEMS_PER_PAGE).max(1).ilog2();
+        Paging {
+            bits: bits.clamp(MIN_PAGE_BITS, MAX_PAGE_BITS),
+        }
+    }
+
+    /// Creates the rule by which two lists belong to the same page if the first `bits` bits of their keys are equal. A
+    /// page is an entry with several lists. Returns `None` if `bits` is not in `8..=40`.
+    pub fn of_bits(bits: u32) -> Option<Paging> {
+        (MIN_PAGE_BITS..=MAX_PAGE_BITS)
+            .contains(&bits)
+            .then_some(Paging { bits })
+    }
+
+    /// Returns the number of leading bits that are equal in all keys of a page (an entry with several lists).
+    pub fn bits(self) -> u32 {
+        self.bits
+    }
+
+    /// Returns the number of the page to which the list with the key `subject` belongs. A page is an entry that
+    /// contains several lists.
+    #[inline]
+    pub fn page(self, subject: ListKey) -> u64 {
+        subject.0 >> (u64::BITS - self.bits)
+    }
+
+    /// Returns the smallest list key that can belong to the same page as `subject`. A page is an entry that contains
+    /// several lists.
+    #[inline]
+    pub fn first_of(self, subject: ListKey) -> ListKey {
+        ListKey(subject.0 & !(u64::MAX >> self.bits))
+    }
+
+    /// Returns the greatest list key that can belong to the same page as `subject`. A page is an entry that contains
+    /// several lists. Its LevelDB key is made from the returned list key.
+    pub fn last_of(self, subject: ListKey) -> ListKey {
+        ListKey(subject.0 | (u64::MAX >> self.bits))
+    }
+
+    /// Returns the number of bytes that each list key takes in a page. Leading bytes whose bits are equal in all keys
+    /// of the page are not stored.
+    pub(super) fn stored(self) -> usize {
+        (u64::BITS - self.bits).div_ceil(8) as usize
+    }
+
+    /// Appends the list key `subject` to the encoded page `page`. Leaves out leading bytes whose bits are equal in all
+    /// keys of the page.
+    pub fn put_subject(self, subject: ListKey, page: &mut Vec<u8>) {
+        let bytes = subject.0.to_be_bytes();
+        page.extend_from_slice(&bytes[bytes.len() - self.stored()..]);
+    }
+}
 
 /// The value that an item contains instead of a move if it belongs to the list of a player or of a Lichess id. No move
 /// has this value.
@@ -160,6 +318,37 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn variants_and_kinds_are_told_apart() {
+        let mut all: Vec<ListKey> = Variant::ALL
+            .iter()
+            .map(|variant| ListKey::position(*variant, 4711))
+            .collect();
+        assert_eq!(all[3], all[4]);
+        all.remove(3);
+        all.extend(Color::ALL.map(|color| ListKey::player("tal, mikhail", color)));
+        all.push(ListKey::name("tal, mikhail"));
+        all.push(ListKey::site_id(SiteId::parse("abcdefgh").unwrap()));
+        for (i, subject) in all.iter().enumerate() {
+            assert!(!all[..i].contains(subject));
+        }
+    }
+
+    #[test]
+    fn names_are_hashed_with_siphash() {
+        // The values of the reference implementation of SipHash-2-4.
+        let name = "tal, mikhail";
+        assert_eq!(
+            ListKey::player(name, Color::White),
+            ListKey(0xdbab_543c_e669_9258)
+        );
+        assert_eq!(
+            ListKey::player(name, Color::Black),
+            ListKey(0xf2bd_9ee7_3a34_4944)
+        );
+        assert_eq!(ListKey::name(name), ListKey(0xa9ac_843b_e848_b864));
+    }
 
     proptest! {
         #[test]

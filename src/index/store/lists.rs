@@ -34,10 +34,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    index::{
-        entry_batches::EntryBatch,
-        shard_ranges::{ShardRange, scan_groups},
-    },
+    index::entry_batches::{EntryBatch, ShardRange, scan_groups},
     leveldb::{BLOCK_SIZE, put_varint, take_size, take_varint},
     position::BookMove,
     storage::sort::Sealed,

@@ -38,7 +38,6 @@ pub mod count_pages;
 pub mod game_details;
 pub mod game_rows;
 mod games;
-mod list_key;
 pub mod list_record;
 pub mod lists;
 pub mod names;
@@ -58,7 +57,7 @@ pub(crate) use self::{
 pub use self::{
     contents::{Contents, CountedContents, CountsSources},
     game_rows::{EcoNumber, GameRow, SiteId},
-    list_key::{ListKey, Paging},
+    list_record::{ListKey, Paging},
 };
 pub(super) use self::{
     count_pages::CountPageBuilder,
