@@ -19,7 +19,6 @@
 //!   output was created. If another program has changed the old output since then, the old output stays, the new one
 //!   is kept under another name, and [`commit_all`] returns an error.
 
-mod attributes;
 mod identity;
 mod in_use;
 mod place;
@@ -37,12 +36,6 @@ use std::{
 
 #[cfg(feature = "serve")]
 pub(crate) use self::temporary::remove_abandoned_directories;
-use self::{
-    attributes::Attributes,
-    place::{open_directory, sync_directory},
-    target::{Target, is_device, standard_output},
-    temporary::Temporary,
-};
 pub(crate) use self::{
     identity::{
         FileId, FileState, is_absent, is_empty_directory, metadata_if_any, open_again_if_replaced,
@@ -58,6 +51,11 @@ pub use self::{
     seal::{UNSEALED, begin_text, check_text_replaceable},
     target::{check_first_line, is_standard_output, refuse_clashes},
     temporary::{IsOwnFile, TemporaryDir, discard_all},
+};
+use self::{
+    place::{open_directory, sync_directory},
+    target::{Attributes, Target, is_device, standard_output},
+    temporary::Temporary,
 };
 use crate::{
     error::{At, Error, Result},

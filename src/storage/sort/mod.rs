@@ -24,7 +24,6 @@
 //! This is faster than a hash map per shard, which would wait for memory at each insertion. The result is also
 //! already a sorted run.
 
-mod blocks;
 mod merge;
 mod run;
 mod sealed;

@@ -15,10 +15,9 @@ use rayon::prelude::*;
 
 use super::{
     Fold, Memory, PACKED_SIZE, Record, SHARDS,
-    blocks::Blocks,
     merge::{MAX_BATCH_ITEMS, Merge, Refill, fold_into},
     run::{ByteRun, RunFile},
-    sealed::{Sealed, SealedShard},
+    sealed::{Blocks, Sealed, SealedShard},
 };
 use crate::{error::Result, task};
 
