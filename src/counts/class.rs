@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use shakmaty::Color;
 use thiserror::Error;
 
-use super::wdl::Wdl;
+use super::record::Wdl;
 use crate::{
     error::Result,
     position::BookMove,

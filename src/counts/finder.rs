@@ -8,7 +8,10 @@ use std::{
 
 use rayon::prelude::*;
 
-use super::{record::CountRecord, tally::Counts, wdl::MoveCount};
+use super::{
+    record::{CountRecord, MoveCount},
+    tally::Counts,
+};
 use crate::{
     error::Result,
     position::{Keyed, Rules},

@@ -57,7 +57,6 @@ mod finder;
 mod move_filter;
 mod record;
 mod tally;
-mod wdl;
 
 pub(crate) use self::{
     class::{ClassCounts, ClassRecord, ClassTally, KeyedIdentity},
@@ -67,9 +66,8 @@ pub(crate) use self::{
 pub use self::{
     class::{CountClass, Grouping, Ratings, UnknownClass},
     move_filter::MoveFilter,
-    record::{CountBatch, CountRecord},
+    record::{CountBatch, CountRecord, MoveCount, Wdl},
     tally::{Counts, PositionCount, Tally},
-    wdl::{MoveCount, Wdl},
 };
 pub use crate::{provenance::Pruned, storage::sort::Memory};
 

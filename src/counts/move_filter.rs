@@ -2,7 +2,7 @@
 
 use shakmaty::Color;
 
-use super::wdl::Wdl;
+use super::record::Wdl;
 use crate::provenance::{option_text, valued};
 
 /// A filter that selects moves by their score and by the number of games in which they were played. By default, it

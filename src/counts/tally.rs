@@ -14,10 +14,7 @@ use std::{
 use rayon::prelude::*;
 use shakmaty::Color;
 
-use super::{
-    record::{CountBatch, CountRecord, LargeCounts},
-    wdl::{MoveCount, Wdl},
-};
+use super::record::{CountBatch, CountRecord, LargeCounts, MoveCount, Wdl};
 use crate::{
     error::Result,
     position::BookMove,

@@ -26,8 +26,6 @@ mod line;
 mod movement;
 mod notation;
 mod rules;
-#[cfg(test)]
-mod tests;
 mod variant;
 mod word;
 

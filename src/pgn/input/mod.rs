@@ -1,15 +1,10 @@
-//! Opens inputs: files and standard input, compressed or not. Rejects files that are certainly not PGN.
+//! Opens inputs: files and standard input, compressed or not. Rejects files that are certainly not PGN, and zstd files
+//! whose window, the memory that a decoder needs, is too large.
 //!
 //! A [`Stream`] provides the decompressed bytes of an input. A separate thread reads and decompresses the input,
 //! and sends the bytes in chunks through a bounded queue, so that decompression and parsing overlap. A caller that
 //! waits for a silent pipe can be cancelled; the thread itself stays blocked until the pipe provides data or the
 //! process ends.
-
-#[cfg(all(test, feature = "compression"))]
-mod tests;
-#[cfg(feature = "compression")]
-mod unpack;
-mod window;
 
 use std::{
     fmt,
@@ -23,7 +18,6 @@ use std::{
     time::SystemTime,
 };
 
-use self::window::zstd_window;
 use super::GameReader;
 use crate::{
     error::{At, Error, Result},
@@ -31,6 +25,11 @@ use crate::{
     position::{BookMove, Variant},
     task::{self, Feed, Feeder},
 };
+
+#[cfg(all(test, feature = "compression"))]
+mod tests;
+#[cfg(feature = "compression")]
+mod unpack;
 
 /// A source of PGN: a file or standard input. [`MakeBook`](crate::MakeBook) also accepts a directory of
 /// [counts](crate::counts).
@@ -606,4 +605,58 @@ fn has_tags(start: &[u8]) -> bool {
     start.split(|byte| *byte == b'\n').any(|line| {
         matches!(line, [b'[', letter, ..] if letter.is_ascii_alphabetic()) && line.contains(&b'"')
     })
+}
+
+/// Checks that decompressing a zstd file takes at most `memory` bytes. The first bytes of the file, `start`, state
+/// the window size of its first frame. The decoder allocates this size, rounded up to a power of two. `divisor` is
+/// `Input::unpacking_divisor` of the input.
+///
+/// # Errors
+///
+/// Returns an error that says how much memory is needed.
+pub(super) fn refuse_large_window(
+    path: &Path,
+    start: &[u8],
+    memory: usize,
+    divisor: u8,
+) -> Result<()> {
+    let Some(window) = zstd_window(start) else {
+        return Ok(());
+    };
+    let unpacking = window.checked_next_power_of_two().unwrap_or(u64::MAX);
+    if unpacking <= memory as u64 {
+        return Ok(());
+    }
+    Err(Error::too_large(
+        path,
+        format!(
+            "unpacking this zstd file takes {} MiB of memory, but polybook may use only {} MiB of memory for \
+             unpacking: use at least --memory {}MiB, or unpack the file first",
+            unpacking >> 20,
+            memory >> 20,
+            (unpacking >> 20).saturating_mul(divisor.into()),
+        ),
+    ))
+}
+
+/// Returns the window size in bytes that the first frame of a zstd file states (RFC 8878, 3.1.1.1). `start` contains
+/// the first bytes of the file. Returns `None` if these bytes are not the start of a zstd file.
+pub(super) fn zstd_window(start: &[u8]) -> Option<u64> {
+    let [0x28, 0xb5, 0x2f, 0xfd, descriptor, rest @ ..] = start else {
+        return None;
+    };
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let is_single_segment = descriptor & 0x20 != 0;
+    if !is_single_segment {
+        let window = rest.first()?;
+        let base = 1u64 << (10 + (window >> 3));
+        return Some(base + base / 8 * u64::from(window & 7));
+    }
+    // The window is the whole content.
+    let size = [1, 2, 4, 8][usize::from(descriptor >> 6)];
+    let field = rest.get(dictionary..dictionary + size)?;
+    let mut bytes = [0; 8];
+    bytes[..size].copy_from_slice(field);
+    let content = u64::from_le_bytes(bytes);
+    Some(if size == 2 { content + 256 } else { content })
 }

@@ -329,3 +329,50 @@ fn other_formats_are_recognized() {
         assert!(kind.contains(what), "{what}: {kind}");
     }
 }
+
+/// Tests that a zstd frame with the largest possible window is rejected, and that its size is calculated without
+/// an overflow.
+#[test]
+fn the_largest_windows_are_refused() {
+    let all_of_content = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &[0xff; 8]].concat();
+    let largest = [0x28, 0xb5, 0x2f, 0xfd, 0, 0xff];
+    for (start, window) in [
+        (&all_of_content[..], u64::MAX),
+        (&largest, (1 << 41) / 8 * 15),
+    ] {
+        assert_eq!(zstd_window(start), Some(window));
+        let err = refuse_large_window(Path::new("a.zst"), start, 1 << 30, 2).unwrap_err();
+        assert!(err.to_string().contains("unpack the file first"), "{err}");
+    }
+}
+
+#[test]
+fn the_first_bytes_give_the_window() {
+    for log in [10, 17, 24, 27] {
+        let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        packer.window_log(log).unwrap();
+        // The encoder does not know the length of the content, so it writes a window size.
+        packer.write_all(&[0; 1000]).unwrap();
+        packer.flush().unwrap();
+        let packed = packer.finish().unwrap();
+        assert_eq!(zstd_window(&packed), Some(1 << log), "{log}");
+    }
+    for size in [10, 300, 70_000] {
+        let packed = zstd::bulk::compress(&vec![7; size], 3).unwrap();
+        assert_eq!(zstd_window(&packed), Some(size as u64));
+    }
+    assert_eq!(zstd_window(b"[Event \"x\"]"), None);
+}
+
+#[test]
+fn large_windows_are_refused() {
+    let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    packer.window_log(27).unwrap();
+    packer.write_all(&[0; 1000]).unwrap();
+    packer.flush().unwrap();
+    let packed = packer.finish().unwrap();
+    let path = Path::new("x.zst");
+    assert!(refuse_large_window(path, &packed, 1 << 27, 2).is_ok());
+    let err = refuse_large_window(path, &packed, (1 << 27) - 1, 2).unwrap_err();
+    assert!(err.to_string().contains("128 MiB"), "{err}");
+}

@@ -11,7 +11,7 @@ use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use zip::{ZipArchive, result::ZipError};
 
-use super::{Chunks, CountingReader, Sender, window::refuse_large_window};
+use super::{Chunks, CountingReader, Sender, refuse_large_window};
 use crate::{
     error::{At, Error, Result},
     kind::FileKind,
