@@ -167,16 +167,32 @@ fn performances_are_printed_with_that_of_all_games() {
     assert!(text.ends_with(chance), "{text}");
     let won = ok(dir.path(), "openings --index idx --player A --result win");
     assert!(
-        won.starts_with("10 games, average score 100.0 %, opponents 1400 on average\n"),
+        won.starts_with("10 games, opponents 1400 on average\n"),
         "{won}"
     );
-    assert_eq!(
-        won.split_whitespace()
-            .filter(|word| *word == "2200")
-            .count(),
-        0,
-        "{won}"
+    // Games that were selected by their result have no scores and no performance.
+    let row: Vec<&str> = won.lines().nth(2).unwrap().split_whitespace().collect();
+    let results = ["10", "10", "0", "0", "1400"];
+    assert_eq!(row[row.len() - results.len()..], results, "{won}");
+    let json = ok_json(
+        dir.path(),
+        "openings --index idx --player A --result win --json",
     );
+    let row = &json["families"][0];
+    for score in [
+        &json["average_score"],
+        &row["score"],
+        &row["score_range"],
+        &row["points"],
+        &row["likely"],
+    ] {
+        assert_eq!(*score, Value::Null, "{json}");
+    }
+    for order in ["points", "performance", "score"] {
+        let line = format!("openings --index idx --player A --result win --sort {order}");
+        let error = fails(dir.path(), &line, 2);
+        assert!(error.contains(&format!("--sort {order} needs games with all results")));
+    }
     // The table marks no opening if no player is given, or if all scores are equal.
     for options in ["", "--player A 1. d4", "--player A --result win"] {
         let text = ok(dir.path(), &format!("openings --index idx {options}"));

@@ -339,6 +339,11 @@ impl ExplorerFilterArgs {
         filters == Filters::default()
     }
 
+    /// Returns `true` if the user gave `--result`. The scores of the games that it keeps say nothing about a player.
+    pub fn select_by_result(&self) -> bool {
+        !self.result.is_empty()
+    }
+
     /// Returns the filters that the options describe. Returns an error if the filters contradict each other, because no
     /// game could pass them.
     pub fn filters(&self) -> Result<Filters, Usage> {

@@ -24,7 +24,7 @@ With --player, results and scores are the player's; otherwise they are White's. 
 that the player's average score with the same color would give: -7.8 means 7.8 points less than usual. The range contains the
 true score with a probability of about 80 %. From ten games, \"weaker\" or \"stronger\" marks a range that does not contain the
 average; chance alone marks about one such opening in five, so the last line compares the number of marks with that. Games
-without a result do not change scores. Points do not consider how strong the opponents are: \"opp\" is their mean rating, and
+without a result do not change scores. With --result, the table has no scores, because they would describe only the selection. Points do not consider how strong the opponents are: \"opp\" is their mean rating, and
 \"perf\" is the performance, to compare with that of all games.
 
 Examples:
@@ -47,7 +47,8 @@ pub struct Args {
 
     /// Choose what the openings are sorted by. With "points", the openings in which the player scored most below the
     /// player's average come first; with "score" and "performance", those with the lowest value; with "games" and
-    /// "last", those with the most games and the latest game [default: points with --player, else games]
+    /// "last", those with the most games and the latest game [default: points with --player and without --result, else
+    /// games]
     #[arg(long, value_enum)]
     sort: Option<OpeningOrder>,
 
@@ -89,16 +90,25 @@ const MARKED_BY_CHANCE: f64 = 0.2;
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let filters = args.filters.filters()?;
     let of_player = !filters.players.is_empty();
-    let order = args.sort.unwrap_or(match of_player {
+    let by_result = args.filters.select_by_result();
+    let order = args.sort.unwrap_or(match of_player && !by_result {
         true => OpeningOrder::Points,
         false => OpeningOrder::Games,
     });
-    let needs_player = match order {
-        OpeningOrder::Points => Some("--sort points"),
-        OpeningOrder::Performance => Some("--sort performance"),
-        _ => None,
+    let (option, needs_player) = match order {
+        OpeningOrder::Points => (Some("--sort points"), true),
+        OpeningOrder::Performance => (Some("--sort performance"), true),
+        OpeningOrder::Score => (Some("--sort score"), false),
+        _ => (None, false),
     };
-    Usage::refuse(needs_player.filter(|_| !of_player), "needs --player")?;
+    Usage::refuse(
+        option.filter(|_| needs_player && !of_player),
+        "needs --player",
+    )?;
+    Usage::refuse(
+        option.filter(|_| by_result),
+        "needs games with all results: leave out --result, or use --sort games",
+    )?;
     refuse_counts_for_games(&args.index)?;
     let explorer = explorer_of(&args.index, context)?;
     let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
@@ -313,12 +323,14 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         let range = row
             .score_range
             .map_or(String::new(), |[low, high]| format!("{low:.0}-{high:.0}%"));
+        let points = row
+            .points
+            .map_or(String::new(), |points| format!("{points:+.1}"));
         let last = row.last_played.as_deref().unwrap_or_default();
         let number = |number: Option<u64>| number.map_or(String::new(), |n| n.to_string());
         let tail = match of_player {
             true => format!(
-                "{:>+7.1}  {:>5}  {:>5}  {:<8}  {last}",
-                row.points.unwrap_or_default(),
+                "{points:>7}  {:>5}  {:>5}  {:<8}  {last}",
                 number(row.opponent_rating),
                 number(row.performance),
                 likely(row).unwrap_or_default(),

@@ -37,7 +37,8 @@ const MIN_VARIANCE: f64 = 0.02;
 /// The openings of the games that reached a position, grouped by family.
 ///
 /// The opening of a game is the name of its last position that has a name. Scores are those of the player whom the
-/// filters name or, if they name no player, of White. Unfinished games do not affect scores.
+/// filters name or, if they name no player, of White. Unfinished games do not affect scores. If the filters select games
+/// by their result, the table contains no scores, because they would describe only the selection.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct OpeningTable {
     /// The games that reached the position and pass the filters, including games that end there.
@@ -49,7 +50,7 @@ pub struct OpeningTable {
     #[serde(skip)]
     pub all_games: u64,
     /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
-    /// such game has a result.
+    /// such game has a result, or if the filters select games by their result.
     pub average_score: Option<f64>,
     /// The mean rating of the player's opponents in all games that pass the filters. `None` if the filters name no
     /// player or no rating is known.
@@ -60,8 +61,8 @@ pub struct OpeningTable {
     /// result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub performance: Option<u64>,
-    /// The families of openings. If the filters name a player, they are sorted by the points that the player lost,
-    /// otherwise by the number of games, in descending order.
+    /// The families of openings, sorted by the points that the player lost or, without points, by the number of games,
+    /// in descending order.
     pub families: Vec<OpeningRow>,
 }
 
@@ -87,15 +88,17 @@ pub struct OpeningRow {
     pub wins: u64,
     /// The number of games that the player lost or, if the filters name no player, White.
     pub losses: u64,
-    /// The score in percent, or `None` if no game has a result.
+    /// The score in percent. `None` if no game has a result, or if the filters select games by their result.
     pub score: Option<f64>,
-    /// The 80 % confidence interval of the score, in percent. `None` if no game has a result.
+    /// The 80 % confidence interval of the score, in percent. `None` if the score is `None`.
     pub score_range: Option<[f64; 2]>,
-    /// The points that the player won above the average; negative if the player lost points. `None` if the filters
-    /// name no player. The average is the player's score with the same color in all games that pass the filters.
+    /// The points that the player won above the average; negative if the player lost points. The average is the
+    /// player's score with the same color in all games that pass the filters. `None` if the filters name no player, or
+    /// if they select games by their result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<f64>,
-    /// The player's expected score in percent, calculated from the player's averages with each color.
+    /// The player's expected score in percent, calculated from the player's averages with each color. `None` if the
+    /// score is `None`.
     #[serde(skip)]
     pub expected_score: Option<f64>,
     /// The mean rating of the player's opponents, or `None` if the filters name no player or no rating is known.
@@ -299,12 +302,13 @@ pub(super) fn opening_table(
     let named: u64 = families.iter().map(|family| family.games).sum();
     let finished: u64 = average.finished.iter().sum();
     let points = average.expected(average.finished);
+    let has_scores = !asked.select_by_result();
     let player = of_player.then_some(average.player);
     Ok(OpeningTable {
         results: GameResults::of(total.results),
         unnamed: total.results.games() - named,
         all_games: average.games,
-        average_score: percent(points, finished),
+        average_score: percent(points, finished).filter(|_| has_scores),
         opponent_rating: player.and_then(|player| player.opponents.rounded_mean()),
         performance: player.and_then(|player| player.performance(asked)),
         families,
@@ -393,7 +397,7 @@ impl OpeningRows<'_> {
     }
 
     /// Sorts the rows by the number of points that the player lost compared with the average, in descending order. If
-    /// the query names no player, sorts them by the number of games, in descending order.
+    /// the rows have no points, sorts them by the number of games, in descending order.
     fn sort(&self, rows: &mut [OpeningRow]) {
         rows.sort_by(|a, b| {
             let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));
@@ -419,6 +423,7 @@ impl OpeningRows<'_> {
         let finished = sum.finished();
         let points = sum.half_points() as f64 / 2.0;
         let expected = self.average.expected(sum.finished);
+        let has_scores = !self.asked.select_by_result();
         let line: Vec<String> = main.moves().iter().map(ToString::to_string).collect();
         // In three-check, a third check can end the game before the end of a line.
         let to_opening = Line::parse(self.line.variant(), None, &line.join(",")).ok();
@@ -436,10 +441,10 @@ impl OpeningRows<'_> {
             unfinished: results.unfinished(),
             wins: player.wins,
             losses: player.losses,
-            score: percent(points, finished),
-            score_range: score_range(&sum, expected),
-            points: self.of_player.then(|| rounded(points - expected)),
-            expected_score: percent(expected, finished),
+            score: percent(points, finished).filter(|_| has_scores),
+            score_range: score_range(&sum, expected).filter(|_| has_scores),
+            points: (self.of_player && has_scores).then(|| rounded(points - expected)),
+            expected_score: percent(expected, finished).filter(|_| has_scores),
             opponent_rating: player.opponents.rounded_mean().filter(|_| self.of_player),
             performance: player.performance(self.asked).filter(|_| self.of_player),
             rating: sum.ratings.rounded_mean().filter(|_| !self.of_player),
@@ -480,7 +485,7 @@ fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
     let squares = sum.player.wins as f64 + sum.results.draws() as f64 / 4.0 + added_wins;
     let variance = (squares / games - mean * mean).max(MIN_VARIANCE);
     let half = QUANTILE * (variance / games).sqrt();
-    Some([mean - half, mean + half].map(|end| rounded(100.0 * end.clamp(0.0, 1.0))))
+    Some([mean - half, mean + half].map(|end| 100.0 * end.clamp(0.0, 1.0)))
 }
 
 #[cfg(test)]
@@ -504,7 +509,9 @@ mod tests {
         let half = 100.0 * 1.2816 * (5.0_f64 / 36.0 / 12.0).sqrt();
         let mean = 200.0 / 3.0;
         let range = score_range(&tally(5, 4, 1), 5.0).unwrap();
-        assert_eq!(range, [mean - half, mean + half].map(rounded));
+        // Displays round the ends, so the ends are not rounded before.
+        assert!((range[0] - (mean - half)).abs() < 1e-9);
+        assert!((range[1] - (mean + half)).abs() < 1e-9);
         // The variance of equal results is not 0, and ranges stay between 0 and 100 percent.
         let range = score_range(&tally(1000, 0, 0), 1000.0).unwrap();
         assert!(range[0] < 99.9 && range[1] == 100.0, "{range:?}");
@@ -523,9 +530,8 @@ mod tests {
             let mirrored = score_range(&tally(losses, draws, wins), games * (1.0 - average));
             prop_assert_eq!(range.is_some(), games > 0.0);
             if let (Some([low, high]), Some([mirrored_low, mirrored_high])) = (range, mirrored) {
-                // Ends are rounded to two decimal places.
-                prop_assert!((low + mirrored_high - 100.0).abs() < 0.015, "{low} {mirrored_high}");
-                prop_assert!((high + mirrored_low - 100.0).abs() < 0.015, "{high} {mirrored_low}");
+                prop_assert!((low + mirrored_high - 100.0).abs() < 1e-9, "{low} {mirrored_high}");
+                prop_assert!((high + mirrored_low - 100.0).abs() < 1e-9, "{high} {mirrored_low}");
             }
         }
     }

@@ -958,6 +958,9 @@ make-book en.pgn --min-game 1 --bin f5.bin --force --replace
 openings --index full.idx --sort points
   ! needs --player
   > openings --index full.idx --sort points --player A
+openings --index full.idx --sort score --result 1-0
+  ! use --sort games
+  > openings --index full.idx --sort games --result 1-0
 moves --index full.idx --result win
   ! needs --player
   > moves --index full.idx --result win --player A --color white
