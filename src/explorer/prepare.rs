@@ -433,7 +433,8 @@ impl Collector for PositionGames {
 }
 
 impl PositionGames {
-    /// Returns the moves with their results, sorted by number of games in descending order.
+    /// Returns the moves with their results, sorted by number of games in descending order. Moves with equally many games
+    /// are in the alphabetical order of UCI.
     fn by_games(&self) -> Vec<(BookMove, RecentTally)> {
         let mut moves = Vec::from_iter(self.moves.iter().map(|(mv, tally)| (*mv, *tally)));
         moves.sort_by_cached_key(|(mv, tally)| (Reverse(tally.results.games()), mv.to_string()));
@@ -510,7 +511,7 @@ impl Preparing<'_> {
 
     /// Returns the player's answers in the position `pos`. If the repertoire has moves in the position, these are the
     /// answers. Otherwise, the answer is the move that the player played most often, provided that it was played in at
-    /// least [`MIN_ANSWER_GAMES`] games. Returns `None` if there is no answer. `games` contains the player's games that
+    /// least [`MIN_ANSWER_GAMES`] games; in a tie, the first in alphabetical order of UCI. Returns `None` if there is no answer. `games` contains the player's games that
     /// reached the position.
     fn answers(&self, pos: &VariantPosition, games: &PositionGames) -> Result<Option<Answers>> {
         if let Some(repertoire) = self.query.repertoire {
