@@ -150,7 +150,7 @@ const tests = {
   },
 
   async "the table is whole where it is narrow"() {
-    for (const [size, path] of [["900x700", `/?${GAME}`], ["844x390", `/?${GAME}`], ["320x640", "/"], ["320x640", "/?player=Morphy,+Paul"]]) {
+    for (const [size, path] of [["900x700", `/?${GAME}`], ["844x390", `/?${GAME}`], ["320x640", "/"], ["320x640", "/?player=Morphy,+Paul"], ["1280x800", "/?player=Morphy,+Paul&player=Anderssen,+Adolf&color=white"]]) {
       const { page, context } = await open(browser, url, path, { viewport: window(size) });
       await followed(page);
       const cut = await page.locator("#moves .body .row:visible, .figures:visible dl, #heading:visible").evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.className || one.localName));

@@ -103,6 +103,7 @@ const tests = {
       const close = await page.locator("#close-game").boundingBox();
       assert.ok(close.y > 0 && close.y + close.height <= 844 - 65, `the way back is at ${close.y}`);
       assert.equal(await page.locator("#close-game").innerText(), "Back to the games");
+      assert.deepEqual([close.x, close.width], [0, 390], "it covers no line in part");
       await page.evaluate(() => scrollTo(0, 0));
       // The list is that of the position in which the game was opened, although the board went on.
       await page.click("#dock [data-act=forward]");
@@ -214,6 +215,32 @@ const tests = {
     await page.goto(new URL("/?list=1-0", url).href);
     await followed(page);
     assert.match(await page.locator("#games .foot").textContent(), new RegExp(`of ${won} .*The bar has ${white} games\\. It counts duplicates`));
+    // With an open game, the counts do not say how many games the player won. The heading of the list still names its result.
+    await page.goto(new URL("/?player=Morphy,+Paul&color=white&list=win", url).href);
+    await followed(page);
+    await page.locator("#games .game").first().click();
+    await page.waitForSelector("#game-moves:not([hidden])");
+    await followed(page);
+    assert.doesNotMatch(await page.locator("#games .foot").textContent(), /The bar has/);
+    assert.match(await page.locator("#games-head .one-result").textContent(), /^Won · \d+$/);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "undone moves that no game has after a filter are forgotten"() {
+    const { page, context, faults } = await open(browser, url, "/?play=c2c4,e7e5");
+    const known = () => page.locator("#line button:not([aria-current])").count();
+    await page.keyboard.press("ArrowLeft");
+    await reaches(page, "c2c4");
+    await page.keyboard.press("ArrowLeft");
+    await reaches(page, "");
+    const before = await known();
+    for (const [filter, kept] of [["since=1800", before], ["player=Morphy,+Paul&color=white", 0]]) {
+      await page.evaluate((to) => (history.pushState(null, "", to), dispatchEvent(new PopStateEvent("popstate"))), `/?${filter}`);
+      await followed(page);
+      assert.equal(await known(), kept, filter);
+    }
+    assert.ok(before >= 2);
     assert.deepEqual(faults, []);
     await context.close();
   },

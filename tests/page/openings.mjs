@@ -47,6 +47,16 @@ const tests = {
     await page.goBack();
     await addressed(page, "view=openings");
     await followed(page);
+    // An opening whose usual position lacks some of its games filters its games.
+    const turned = shown.find((one) => one.lineGames < 0.75 * games(one));
+    assert.ok(turned);
+    await page.locator("#openings .name button", { hasText: turned.name }).first().click();
+    await addressed(page, `opening=${turned.name}`);
+    await followed(page);
+    assert.match(await page.locator("#tally").textContent(), new RegExp(`^${games(turned)} of `));
+    await page.goBack();
+    await addressed(page, "view=openings");
+    await followed(page);
     // The games have no place below the openings. A key lists those of an opening.
     assert.equal(await page.locator("#side:visible").count(), 0);
     await page.locator("#openings .name button[tabindex='0']").focus();
@@ -88,6 +98,7 @@ const tests = {
     assert.deepEqual(await names(page), ["Weak", "Chance", "Strong"]);
     const marks = await page.locator("#openings .body .field-of .sign").evaluateAll((all) => all.map((one) => one.className.trim()));
     assert.deepEqual(marks, ["sign weaker", "sign", "sign stronger"]);
+    assert.match(await page.locator("#openings .key").textContent(), /Marked: 2 of 3 openings; chance alone would mark up to 0\.6$/);
     assert.equal(await page.locator("#openings .points.weaker").textContent(), "−4.0");
     assert.equal(await page.locator("#openings .name button[aria-label]").first().getAttribute("aria-label"), "Weak, 12 games, score 17%, 4 points below the average");
     // The range of an opening says why the opening is not marked.
@@ -108,8 +119,15 @@ const tests = {
     await page.locator("#openings .head button", { hasText: "Score" }).click();
     assert.deepEqual(await names(page), ["Strong", "Chance", "Weak"]);
     await accessible(page, "openings");
-    assert.deepEqual(faults, []);
     await page.unrouteAll({ behavior: "ignoreErrors" });
+    // The scores of won games say nothing.
+    await page.goto(new URL("/?player=Morphy,+Paul&result=win&view=openings", url).href);
+    await page.waitForSelector("#openings .head [aria-sort=descending].games");
+    assert.match(await rest.first().textContent(), /^\d+ openings with fewer than 5 games each: \d+ games$/);
+    await rest.first().locator("button").click();
+    for (const column of ["score", "points", "performance"]) assert.deepEqual(new Set(await page.locator(`#openings .body .${column}`).allTextContents()), new Set(["–"]), column);
+    assert.equal(await page.locator("#openings .key, #openings .field-of").count(), 0);
+    assert.deepEqual(faults, []);
     await context.close();
   },
 

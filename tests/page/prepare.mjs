@@ -30,6 +30,23 @@ const fillStorage = (page) =>
   });
 
 const tests = {
+  async "the user's games begin at the start, and a player who is searched next is the opponent"() {
+    const { page, context, faults } = await open(browser, url, "/?play=e2e4");
+    await page.keyboard.press("m");
+    await page.locator("dialog[open] button", { hasText: /^Show my/ }).click();
+    await addressed(page, "player=Ann");
+    assert.equal(search(page).get("play"), null);
+    const color = search(page).get("color");
+    await page.keyboard.press("/");
+    await page.keyboard.type("carl");
+    await page.waitForSelector("#search [role=option]");
+    await page.keyboard.press("Enter");
+    await addressed(page, "player=Carl");
+    assert.deepEqual([color, search(page).get("color")].sort(), ["black", "white"]);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "a player without a color is shown with the color of more games"() {
     const { colors } = await api("/facets?player=Carl&since=2012&until=2015");
     const more = colors.black > colors.white ? "black" : "white";
@@ -82,7 +99,7 @@ const tests = {
     const lines = page.locator("#moves .look li");
     assert.equal(await lines.count(), expected.lines.length);
     assert.ok(expected.lines.length > 2);
-    assert.equal(await lines.filter({ hasText: "No answer yet" }).count(), expected.lines.filter(({ gap }) => gap).length);
+    assert.equal(await lines.locator(".gap").count(), expected.lines.filter(({ gap }) => gap).length);
     // Each line shows the games of the opponent as evidence.
     const evidence = expected.lines.map(({ opening, theirs }) => `${opening ? `${opening.name} · ` : ""}${theirs.games} game${theirs.games === 1 ? "" : "s"} of theirs, ${theirs.recent} since ${expected.recentSince}`);
     assert.deepEqual(await texts(page, "#moves .look li button > span:first-child small"), evidence);
@@ -95,6 +112,7 @@ const tests = {
     await lines.nth(0).locator("button").click();
     await reaches(page, expected.lines[0].play.join(","));
     assert.equal(await page.locator("#moves .head .san").textContent(), "You play");
+    assert.match(await page.locator("#moves .body .his").first().innerText(), /\sscore \d+%$/);
     await page.goBack();
     await reaches(page, "");
     // A move leads to the games of the position, the opponent's and the user's.

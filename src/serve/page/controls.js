@@ -7,6 +7,7 @@ import { openings } from "./details.js";
 import { byId, copy, icon, on } from "./dom.js";
 import { board, menu, notice, searchField, widest } from "./elements.js";
 import { listen } from "./keys.js";
+import { isMe } from "./me.js";
 import { openMe } from "./medialog.js";
 import { changeFilters, go, goHome, leave, play, refresh, walk } from "./navigation.js";
 import { enlargeBoard, table } from "./panelview.js";
@@ -89,7 +90,10 @@ function connectSearch() {
   buildSearch(searchField, {
     player: (name) => {
       session.view = { ...session.view, game: "" };
-      changeFilters({ ...session.view.filters, player: name });
+      const { filters } = session.view;
+      // After the user's own games, another player is an opponent, who has the other color.
+      const isOpponent = filters.color && isMe(filters.player) && !isMe(name);
+      changeFilters({ ...filters, player: name, ...(isOpponent && { color: filters.color === "white" ? "black" : "white" }) });
     },
     event: (name) => changeFilters({ ...session.view.filters, event: name }),
     opening: (moves) => {

@@ -18,6 +18,7 @@ import { showSpark, showTrends } from "./trends.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").AnyYear} AnyYear */
+/** @typedef {import("./api.js").Openings} Openings */
 /** @typedef {import("./api.js").RatingScore} RatingScore */
 /** @typedef {import("./api.js").Year} Year */
 
@@ -36,25 +37,40 @@ export const openings = new OpeningsTable(byId("openings"), {
     session.known = [];
     jump({ play: line, tab: "" });
   },
+  filter: (opening) => jump({ filters: { ...session.view.filters, opening }, tab: "" }),
   list: listOpening,
 });
 
 /**
- * Returns the number of games in the counts of a position that have the result `result`.
+ * Returns the number of games in the counts of a position that have the result `result`. Returns undefined if it is unknown, as that of a
+ * player's wins while a game is open.
  * @param {Answer} counts
  * @param {string} result
  */
 function gamesWith(counts, result) {
   const { white, black, wins, losses } = counts;
-  return /** @type {Record<string, number | undefined>} */ ({ "1-0": white, "0-1": black, win: wins, loss: losses })[result] ?? drawn(counts);
+  return /** @type {Record<string, number | undefined>} */ ({ "1-0": white, "0-1": black, "1/2-1/2": drawn(counts), win: wins, draw: drawn(counts), loss: losses })[result];
+}
+
+/**
+ * Requests the openings of the games of a view, if it shows them. Counting them takes the server longer than the counts of the position,
+ * so `show` requests both at once.
+ * @param {import("./state.js").View} view
+ * @param {AbortSignal} signal
+ * @returns {Promise<Openings | Error> | undefined} Resolves to an error if the request fails.
+ */
+export function requestOpenings(view, signal) {
+  if (view.tab !== "openings" || view.game || hasOnlyCounts()) return undefined;
+  return ask("openings", put(question(view), { fold: "variation" }), signal).catch((error) => error);
 }
 
 /**
  * Requests and shows the details of a position.
  * @param {Answer} counts
+ * @param {Promise<Openings | Error> | undefined} requested The openings, if the view shows them.
  * @param {AbortSignal} signal
  */
-export async function showDetails(counts, signal) {
+export async function showDetails(counts, requested, signal) {
   const { view, opened, lastShared } = session;
   const tabled = lastShared ?? counts;
   const sans = new Map(tabled.polybook.legal.map(({ uci, san }) => [uci, san]));
@@ -65,13 +81,13 @@ export async function showDetails(counts, signal) {
   const list = result ? put(new URLSearchParams(of), { result }) : of;
   const counted = hasCounts() ? undefined : result ? gamesWith(tabled, result) : sum(tabled);
   if (session.prepared) return showPreparedGames("theirs", sans);
-  const listed = games.show({ question: list, hasGames, sans, player, whose: undefined, open: view.game, sort: view.sort, result, choosesResult: !filtered && !opened, counted }).then(() => {
+  const listed = games.show({ question: list, hasGames, sans, player, whose: undefined, open: view.game, sort: view.sort, result, choosesResult: !filtered && (!opened || result !== ""), counted }).then(() => {
     if (!signal.aborted && !session.opened) comeBack(table.buttons()[0]);
   });
   const gaps = showGaps(signal).then(() => {
     if (!signal.aborted) drawViews();
   });
-  if (!opened && view.tab === "openings" && hasGames) await showOpenings(of, signal);
+  if (requested) showOpenings(await requested, signal);
   if (!opened) await trends(of, sans, signal);
   await Promise.all([listed, gaps]);
 }
@@ -97,16 +113,13 @@ function showPreparedGames(whose, sans) {
 }
 
 /**
- * @param {URLSearchParams} of
+ * @param {Openings | Error} found
  * @param {AbortSignal} signal
  */
-async function showOpenings(of, signal) {
-  try {
-    const found = /** @type {import("./api.js").Openings} */ (await ask("openings", put(new URLSearchParams(of), { fold: "variation" }), signal));
-    if (!signal.aborted) openings.show(found, Boolean(session.view.filters.player));
-  } catch (error) {
-    if (!signal.aborted) fill(byId("openings"), p("problem", words(error)));
-  }
+function showOpenings(found, signal) {
+  if (signal.aborted) return;
+  if (found instanceof Error) fill(byId("openings"), p("problem", words(found)));
+  else openings.show(found, Boolean(session.view.filters.player));
 }
 
 /**

@@ -41,7 +41,7 @@ function build() {
   const field = div("field", p("label", names.length ? "Add a name " : "Your name ", span("", "as the games spell it")), div("combobox", input), note);
   const show = button({ class: "main", disabled: names.length ? undefined : "" }, ["Show my games"], () => {
     dialog.close();
-    void go({ tab: "", me: "", list: "", game: "", flip: "", filters: { ...sourceOnly(session.view.filters), player: joined(names) } }, { push: true });
+    void go({ fen: "", play: [], tab: "", me: "", list: "", game: "", flip: "", filters: { ...sourceOnly(session.view.filters), player: joined(names) } }, { push: true });
   });
   void countMine(names, show);
   fill(

@@ -13,10 +13,15 @@ import { counted, dateWords, finished, number, sum } from "./format.js";
  * The functions that the table calls when the user presses something in it.
  * @typedef {object} Acts
  * @property {(line: string[]) => void} open Shows the position in which an opening is usually reached.
+ * @property {(opening: string) => void} filter Filters the games of an opening.
  * @property {(opening: string, result: string) => Promise<void>} list Lists the games of an opening with a result, or all its games.
  */
 /** @typedef {{ key: string, ascending: boolean }} Sort */
 
+/** The minimum share of the games of an opening that reach its usual position. If it is lower, a press on the opening filters its games. */
+const REACHING = 0.75;
+/** The share of the openings that chance alone marks, at most: an 80% range misses the average so often. */
+const BY_CHANCE = 0.2;
 /** The minimum number of games of a row that is marked as weaker or stronger. A row is marked if its range does not contain the average. */
 const ENOUGH = 10;
 /** The minimum numbers of games of families and of variations with a row of their own. The others are only counted. */
@@ -24,7 +29,7 @@ const [LEAST_FAMILY, LEAST_VARIATION] = [5, 3];
 
 /** The names of the orders in a menu, which replaces the headings if the column is narrow. */
 const ORDERS = /** @type {Record<string, string>} */ ({ points: "Most points lost", name: "Name", games: "Most games", losses: "Most losses", score: "Best score", performance: "Best performance", rating: "Best rating", latest: "Last played" });
-/** The columns that sort, with their headings. The first is the usual order. */
+/** The columns that sort, with their headings. */
 const OWN = /** @type {[string, string][]} */ ([["points", "Points"], ["name", "Opening"], ["games", "Games"], ["losses", "W / D / L, %"], ["score", "Score"], ["performance", "Perf."], ["latest", "Last"]]);
 const ALL = /** @type {[string, string][]} */ ([["games", "Games"], ["name", "Opening"], ["score", "Score"], ["rating", "Rating"], ["latest", "Last"]]);
 
@@ -60,7 +65,8 @@ export class OpeningsTable {
   show(openings, ofPlayer) {
     const families = openings.families.map(counting);
     const columns = ofPlayer ? OWN : ALL;
-    const usual = { key: columns[0]?.[0] ?? "", ascending: ofPlayer };
+    // Without an average, the rows have no points.
+    const usual = ofPlayer && openings.averageScore !== null ? { key: "points", ascending: true } : { key: "games", ascending: false };
     const sort = columns.some(([key]) => key === this.#sort?.key) ? (this.#sort ?? usual) : usual;
     const sorted = (/** @type {OpeningRow[]} */ rows) => [...rows].sort((one, other) => compared(one, other, sort));
     const order = (/** @type {string} */ key, ascending = ["name", "points"].includes(key)) => {
@@ -84,7 +90,7 @@ export class OpeningsTable {
     const withRest = (/** @type {string} */ key, /** @type {OpeningRow[]} */ all, /** @type {number} */ least, /** @type {(row: OpeningRow) => HTMLElement[]} */ show) => {
       const rare = all.filter((one) => sum(one) < least);
       const fold = folding(`rest ${key}`);
-      const rest = rare.length ? [restRow(rare, least, key ? "variation" : "opening", fold, ofPlayer), ...(fold.isOpen ? sorted(rare).flatMap(show) : [])] : [];
+      const rest = rare.length ? [restRow(rare, least, key ? "variation" : "opening", fold), ...(fold.isOpen ? sorted(rare).flatMap(show) : [])] : [];
       return [...sorted(all.filter((one) => sum(one) >= least)).flatMap(show), ...rest];
     };
     const rows = withRest("", families, LEAST_FAMILY, (family) => {
@@ -99,7 +105,7 @@ export class OpeningsTable {
     const menu = make("select", { "aria-label": "Order of the openings", "data-focus": "openings-order" }, ...columns.map(([key]) => make("option", { value: key }, ORDERS[key] ?? key)));
     menu.value = sort.key;
     on(menu, "change", () => order(menu.value));
-    fill(this.#place, ...(ofPlayer && average !== null ? [key(average)] : []), div("order", menu), div(`card openings${ofPlayer ? " of-player" : ""}`, table));
+    fill(this.#place, ...(ofPlayer && average !== null ? [key(average, families)] : []), div("order", menu), div(`card openings${ofPlayer ? " of-player" : ""}`, table));
     this.#place.querySelector(".body .name button:not(.fold)")?.setAttribute("tabindex", "0");
   }
 
@@ -140,10 +146,11 @@ export class OpeningsTable {
     const name = family && opening.name.startsWith(`${family}: `) ? opening.name.slice(family.length + 2) : family ? "Without a variation" : opening.name;
     const side = sideOf(opening, average);
     const mark = finished(opening) < ENOUGH ? "" : side;
-    const lost = points === undefined || points === null ? "" : `, ${number(Math.abs(points))} points ${points < 0 ? "below" : "above"} the average`;
+    const lost = points === undefined ? "" : `, ${number(Math.abs(points))} points ${points < 0 ? "below" : "above"} the average`;
     const label = `${opening.name}, ${counted(games)}${score === null ? "" : `, score ${Math.round(score)}%`}${lost}`;
-    const title = lineGames === games ? undefined : `Goes to the usual position of this opening, which ${counted(lineGames)} of any opening reached`;
-    const open = button({ "aria-label": label, title, tabindex: -1, "data-focus": `opening ${filter}` }, [make(family ? "span" : "b", "", name)], () => this.#acts.open(line));
+    const isFiltered = lineGames < REACHING * games;
+    const title = isFiltered ? "Shows only the games of this opening" : lineGames === games ? undefined : `Goes to the usual position of this opening, which ${counted(lineGames)} of any opening reached`;
+    const open = button({ "aria-label": label, title, tabindex: -1, "data-focus": `opening ${filter}` }, [make(family ? "span" : "b", "", name)], () => (isFiltered ? this.#acts.filter(filter) : this.#acts.open(line)));
     const unfold = fold
       ? button({ class: "plain fold", "aria-expanded": fold.isOpen, "aria-label": `Variations of ${opening.name}`, tabindex: -1, "data-focus": `fold ${filter}` }, [icon(fold.isOpen ? "down" : "forward")], fold.toggle)
       : span("fold");
@@ -152,7 +159,7 @@ export class OpeningsTable {
     const nameCell = div({ role: "rowheader", class: "name" }, unfold, div("", open, make("small", "", codes ?? "", span("narrow", ` · ${counted(games)}`))));
     const scored = cell("score", score === null ? "–" : `${Math.round(score)}%`);
     const cells = ofPlayer
-      ? [results, scored, cell("spread", ...range(score, scoreRange, average, mark, side)), cell(`points ${mark}`, points === undefined || points === null ? "–" : signed(points)), cell("performance", opening.performance ?? "–"), last]
+      ? [results, scored, cell("spread", ...range(score, scoreRange, average, mark, side)), cell(`points ${mark}`, points === undefined ? "–" : signed(points)), cell("performance", opening.performance ?? "–"), last]
       : [results, scored, cell("rating", opening.rating ?? "–"), last];
     return div({ role: "row", class: `row${family ? " variation" : ""}` }, nameCell, cell("games", number(games)), ...cells);
   }
@@ -203,23 +210,27 @@ function rest(content) {
  * @param {number} least The number of games below which an opening has few.
  * @param {string} noun
  * @param {{ isOpen: boolean, toggle: () => void }} fold
- * @param {boolean} ofPlayer
  */
-function restRow(rare, least, noun, { isOpen, toggle }, ofPlayer) {
+function restRow(rare, least, noun, { isOpen, toggle }) {
   const points = rare.reduce((all, one) => all + (one.points ?? 0), 0);
-  const sums = `${counted(rare.reduce((all, one) => all + sum(one), 0))}${ofPlayer ? `, ${signed(points)} points` : ""}`;
+  const hasPoints = rare.some((one) => one.points !== undefined);
+  const sums = `${counted(rare.reduce((all, one) => all + sum(one), 0))}${hasPoints ? `, ${signed(points)} points` : ""}`;
   const text = `${counted(rare.length, noun)} with fewer than ${least} games each: ${sums}`;
   return rest(button({ class: "plain", "aria-expanded": isOpen, "data-focus": `rest ${rare[0]?.name}` }, [icon(isOpen ? "down" : "forward"), text], toggle));
 }
 
 /**
- * Returns a key to the marks of the table.
+ * Returns a key to the marks of the table, with the number of marked openings and the number that chance alone would mark.
  * @param {number} average
+ * @param {OpeningRow[]} families
  */
-function key(average) {
+function key(average, families) {
+  const judged = families.filter((one) => finished(one) >= ENOUGH);
+  const marked = judged.filter((one) => sideOf(one, average)).length;
+  const chance = judged.length ? `. Marked: ${marked} of ${counted(judged.length, "opening")}; chance alone would mark up to ${(BY_CHANCE * judged.length).toFixed(1)}` : "";
   const sign = (/** @type {string} */ kind, /** @type {string} */ text) => span("", span(`sign ${kind}`), text);
-  return p("key", span("", "Points: against the average of ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", "could be chance"),
-    span("", `Likely: in ${ENOUGH} games or more, the 80% range of the score misses the average, for one in five by chance alone`));
+  return p("key", span("", "Points: against the average of ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", `could be chance, or fewer than ${ENOUGH} games`),
+    span("", `Likely: the 80% range of the score misses the average${chance}`));
 }
 
 /**
@@ -230,7 +241,7 @@ function key(average) {
  */
 function sideOf({ scoreRange, score, points, ...opening }, average) {
   if (!scoreRange || average === null) return "";
-  const expected = score === null || points === undefined || points === null ? average : score - (100 * points) / finished(opening);
+  const expected = score === null || points === undefined ? average : score - (100 * points) / finished(opening);
   return scoreRange[1] < expected ? "weaker" : scoreRange[0] > expected ? "stronger" : "";
 }
 

@@ -21,7 +21,7 @@ import { preparationHeading, preparationLines, preparationTable } from "./prepar
 import { drawRepertoire, latestGaps, repertoireContext } from "./repertoireview.js";
 import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames, uncountedGames } from "./session.js";
 import { drawSources } from "./sources.js";
-import { commonPlies, joined, nameText, namesIn, narrowing, ucis } from "./state.js";
+import { commonPlies, filterQuestion, joined, nameText, namesIn, narrowing, ucis } from "./state.js";
 import { chosenView, showViews } from "./views.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
@@ -34,6 +34,8 @@ export const table = new MovesTable(byId("moves"));
 let wasAlone = false;
 /** The game whose heading, moves and evaluations are on the page. */
 let drawnGame = /** @type {OpenGame | undefined} */ (undefined);
+/** The filters of the view that the page shows. */
+let drawnFilters = "";
 /** The FEN of the position whose rare moves the user has unfolded in a preparation. */
 let unfolded = "";
 
@@ -51,8 +53,13 @@ export function draw(counts, books, signal) {
   const common = commonPlies(view.play, ucis(gameLine));
   const isInGame = !!opened && common === view.play.length;
   const start = `${view.variant} ${view.fen}`;
+  const asked = filterQuestion(view).toString();
+  const next = asked === drawnFilters ? undefined : session.known[view.play.length];
+  // With other filters, no game may have the moves that were undone.
+  const isUnplayed = next && !counts.moves.some(({ uci }) => uci === next.uci);
   if (isInGame) session.known = gameLine;
-  else if (start !== session.knownStart || commonPlies(view.play, ucis(session.known)) < view.play.length) session.known = line;
+  else if (start !== session.knownStart || isUnplayed || commonPlies(view.play, ucis(session.known)) < view.play.length) session.known = line;
+  drawnFilters = asked;
   session.knownStart = start;
   const tabled = lastShared ?? counts;
   const tabledPlay = lastShared ? ucis(lastShared.polybook.line) : view.play;

@@ -24,6 +24,8 @@ const ENOUGH = 10;
 const [SHOWN, RARE] = [7, 0.005];
 /** The number of games below which a score is not shown. */
 const FEW = 5;
+/** The minimum number of games with a move that is the usual answer. */
+const USUAL = 5;
 
 /**
  * Returns the number of games with a result, and the points of a color in them.
@@ -118,7 +120,7 @@ export function preparationTable(prepared, preparer, color, isOwn, isUnfolded, {
   const rare = moves.findIndex((move, index) => index >= SHOWN || isRare(move));
   const end = isUnfolded || rare < 0 || moves.length - rare < 2 ? moves.length : rare;
   const rest = moves.slice(end);
-  const head = isOwn ? [preparer ? "Plays" : "You play", "Opening", "They score", `${you} score${s}`, "Answer"] : ["They play", "Opening", "Games", `${you} score${s}`, "Answer"];
+  const head = isOwn ? [preparer ? "Plays" : "You play", "Opening", "Their games", `${you} score${s}`, "Answer"] : ["They play", "Opening", "Games", `${you} score${s}`, "Answer"];
   const kinds = ["san", "name", "his", "mine", "act"];
   const heads = head.map((label, index) => div({ role: "columnheader", class: kinds[index] }, label));
   const rows = moves.slice(0, end).map((move, index) => row(move, index, prepared, { preparer, color, isOwn, all, recentSince, play }));
@@ -142,8 +144,9 @@ function row(move, index, prepared, { preparer, color, isOwn, all, recentSince, 
   const other = color === "white" ? "black" : "white";
   const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
   const share = isOwn ? scoreText(theirs, other) : percent(theirs.games / all);
-  const recent = isOwn ? "games of theirs" : recentSince ? `${number(theirs.recent)} since ${recentSince}` : "";
-  const his = cell("his", span("", number(theirs.games)), span("quiet", share), small(recent));
+  const shown = isOwn && theirs.games ? `score ${share}` : isOwn ? "" : share;
+  const recent = isOwn ? "" : recentSince ? `${number(theirs.recent)} since ${recentSince}` : "";
+  const his = cell("his", span("", number(theirs.games)), span("quiet", shown), small(recent));
   his.style.setProperty("--share", `${((100 * theirs.games) / all).toFixed(1)}%`);
   const { wins, games } = scored(yours, color);
   const draws = yours.draws + (yours.unfinished ?? 0);
@@ -186,14 +189,14 @@ export function preparationLines(prepared, preparer, color, first, open, downloa
     const { theirs, opening } = line;
     const recent = prepared.recentSince ? `, ${number(theirs.recent)} since ${prepared.recentSince}` : "";
     const evidence = `${opening ? `${opening.name} · ` : ""}${counted(theirs.games)} of theirs${recent}`;
-    const score = line.gap ? "No answer yet" : `${you} score${s} ${scoreText(line, color)}`;
+    const score = line.gap ? (line.games ? "No usual answer" : "No answer yet") : `${you} score${s} ${scoreText(line, color)}`;
     return make("li", "", button({ "data-focus": `line ${line.play.join()}` }, [
       span("", ...(cut ? [span("quiet", ...unbroken(words.slice(0, cut).join(" ")), " ")] : []), b(...unbroken(words.slice(cut).join(" "))), small(evidence)),
       span("often", often),
-      span(line.gap ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(`in ${counted(line.games)}${line.gap ? ` of ${yours}` : ""}`)),
+      span(line.gap ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(!line.gap ? `in ${counted(line.games)}` : line.games ? `${counted(line.games)} of ${yours}; a usual answer takes ${USUAL}` : `no game of ${yours}`)),
       icon("forward"),
     ], () => open(line.play)));
   });
   const file = button({ class: "small", "data-focus": "lines-pgn" }, [icon("save"), "Download PGN"], download);
-  return div("card look", div("top", make("h3", "", "Look at these first"), file), p("quiet", "What is likely to be met, by the points that it costs; then what has no answer"), make("ul", "", ...items));
+  return div("card look", div("top", make("h3", "", "Look at these first"), file), p("quiet", "What is likely to be met, by any order of moves, and by the points that it costs; then what has no answer"), make("ul", "", ...items));
 }

@@ -2,7 +2,7 @@
 // Shows the requested view: requests its data, writes its address, and draws it.
 
 import { Asking, Refused, ask, words } from "./api.js";
-import { showDetails } from "./details.js";
+import { requestOpenings, showDetails } from "./details.js";
 import { byId } from "./dom.js";
 import { focusView, notice } from "./elements.js";
 import { pushNext, writeView } from "./history.js";
@@ -50,6 +50,7 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     const isOurs = chosen && chosen.color !== view.filters.color;
     const isAlone = play.length < view.play.length;
     const isKnown = lastShared && game === opened && ucis(lastShared.polybook.line).join() === play.join();
+    const openings = requestOpenings(view, signal);
     const [counts, shared, books, known, prepared] = await Promise.all([
       count(view, isPlayer, signal),
       !isAlone ? undefined : isKnown ? lastShared : count({ ...view, play }, isPlayer, signal),
@@ -76,7 +77,7 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     // The new view may lack the element that had the focus, or hide it.
     if ((hadFocus || push) && (activeElement === document.body || !activeElement?.getClientRects().length)) focusView();
     walkAhead();
-    if (!signal.aborted) void showDetails(counts, signal);
+    if (!signal.aborted) void showDetails(counts, openings, signal);
   } catch (error) {
     if (!signal.aborted) await fail(error);
   } finally {

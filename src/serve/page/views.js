@@ -19,8 +19,12 @@ export function chosenView(named, has) {
   return offered(has).some(([name]) => name === named) ? named : "";
 }
 
+/** The tabs that are shown. */
+let shown = "";
+
 /**
- * Shows the tabs, unless there is only one view.
+ * Shows the tabs, unless there is only one view. Keeps them if they are already shown: if the pressed tab were replaced, the browser would
+ * lay out the page twice.
  * @param {HTMLElement} place
  * @param {string} chosen
  * @param {Offered} has
@@ -29,6 +33,10 @@ export function chosenView(named, has) {
 export function showViews(place, chosen, has, choose) {
   const views = offered(has).map(([name, label]) => /** @type {[string, ...Child[]]} */ ([name, label, ...(name === "gaps" && has.gaps ? [span("tag gap", has.gaps)] : [])]));
   document.body.dataset.view = chosen || "moves";
+  const tabs = JSON.stringify([offered(has), has.gaps]);
+  const radio = place.querySelector("[aria-checked=true]");
+  if (tabs === shown && radio instanceof HTMLElement && radio.dataset.value === chosen) return;
+  shown = tabs;
   fill(place, ...(views.length > 1 ? [segments({ "aria-label": "View" }, views, chosen, choose)] : []));
 }
 
