@@ -24,6 +24,9 @@ const tests = {
     await followed(page);
     assert.deepEqual(await page.locator("#moves .count").allTextContents(), numbers);
     const { wins } = await api("/player?player=Morphy,+Paul&color=white");
+    // A bar leaves out a section that would be narrower than its edges.
+    const sections = (unfinished) => page.evaluate(async (open) => (await import("/bars.js")).bar({ white: 600, draws: 200 + open, black: 200, unfinished: open }, false).children.length, unfinished);
+    assert.deepEqual([await sections(100), await sections(1)], [4, 3]);
     assert.equal(await total(page), wins);
     assert.equal(await page.locator("#games li:not(.win)").count(), 0);
     assert.match(await head(page).textContent(), new RegExp(`^GamesWon · ${wins}`));

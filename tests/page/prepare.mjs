@@ -92,7 +92,7 @@ const tests = {
     const [first] = expected.moves;
     assert.match(await page.locator("#moves .his").nth(1).innerText(), new RegExp(`^${first.theirs.games}\\s+\\d+%\\s+${first.theirs.recent} since ${expected.recentSince}$`));
     assert.match(await page.locator("#moves .mine").nth(1).innerText(), new RegExp(`\\s${first.yours.games} games?$`));
-    assert.equal(await page.locator("#tally").textContent(), `${expected.here.theirs} games of Carl, ${expected.here.yours} of yours`);
+    assert.equal(await page.locator("#tally").textContent(), `${expected.here.theirs} games of Carl, ${expected.here.yours} of yours, without duplicates`);
     // The board shows the side of the user below, and the list of games makes room for the lines.
     assert.equal(await page.locator("#strip-bottom b").textContent(), "You");
     assert.equal(await page.locator("#side").isVisible(), false);

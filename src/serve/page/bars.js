@@ -13,6 +13,8 @@ const RESULTS = /** @type {Record<string, string>} */ ({ white: "1-0", draw: "1/
 
 /** The smallest share of a bar, from 0 to 1, that has a label. */
 const LABELED = 0.12;
+/** The smallest share of a bar that is drawn. The edges of a smaller section would be larger than the section. */
+const DRAWN = 0.001;
 
 /**
  * Returns the sections of a bar: their class, name and number of games. A fourth section contains games without a result.
@@ -49,7 +51,7 @@ export function bar(results, ofPlayer, list, isBig = false) {
   const whole = wholePercents(all.map(([, , count]) => count / total));
   for (const [index, [kind, name, count]] of all.entries()) {
     const share = count / total;
-    if (!share) continue;
+    if (share < DRAWN) continue;
     const result = RESULTS[kind];
     const isTarget = share >= LABELED && list && result;
     const title = isTarget ? `List the ${counted(count)}: ${name}` : undefined;

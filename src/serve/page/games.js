@@ -132,7 +132,7 @@ export class GamesList {
     );
     fill(this.#head, make("h3", "", "Games"), ...(listed.whose ? [whoseGames(listed.whose)] : this.#results(listed)), div({ id: "games-tools" }, order, download));
     if (!this.#games.length) {
-      fill(this.#place, p("card none", "No games reached this position."));
+      fill(this.#place, p("card none", "There are no games to list."));
       return;
     }
     const list = make("ul", "", ...this.#games.map((game) => this.#item(game, listed)));

@@ -213,7 +213,7 @@ function drawTally(total, isStart) {
   const { about, prepared, view } = session;
   if (prepared) {
     const { theirs, yours } = prepared.here;
-    fill(byId("tally"), b(number(theirs)), ` game${theirs === 1 ? "" : "s"} of ${nameText(view.filters.player)}, `, b(number(yours)), ` of ${otherPreparer() || "yours"}`);
+    fill(byId("tally"), b(number(theirs)), ` game${theirs === 1 ? "" : "s"} of ${nameText(view.filters.player)}, `, b(number(yours)), ` of ${otherPreparer() || "yours"}, without duplicates`);
     return;
   }
   const known = sourceGames();

@@ -198,5 +198,5 @@ export function preparationLines(prepared, preparer, color, first, open, downloa
     ], () => open(line.play)));
   });
   const file = button({ class: "small", "data-focus": "lines-pgn" }, [icon("save"), "Download PGN"], download);
-  return div("card look", div("top", make("h3", "", "Look at these first"), file), p("quiet", "What is likely to be met, by any order of moves, and by the points that it costs; then what has no answer"), make("ul", "", ...items));
+  return div("card look", div("top", make("h3", "", "Look at these first"), file), p("quiet", "First likely lines without an answer, then lines that cost points, then others without an answer. All orders of moves count"), make("ul", "", ...items));
 }

@@ -74,7 +74,7 @@ function bars(years) {
 export function showTrends(place, all, ratings, sans) {
   const years = shown(all);
   if (!years.length) {
-    fill(place, p("card none", "No games with a known year reached this position."));
+    fill(place, p("card none", "There are no games with a known year."));
     return;
   }
   // These draws do not include games without a result.
