@@ -40,14 +40,17 @@ pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
     }
 }
 
+/// The advice for a user whose indexes cannot be kept.
+const ADVICE: &str = "make an index with make-book --explorer";
+
 /// Returns the path of the index of the PGN file `pgn` in the user's cache. First builds the index if it is missing or
 /// damaged. `untagged` is the variant of games without a `Variant` tag.
 #[cfg(feature = "serve")]
 pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::Result<PathBuf> {
     let Some(directory) = dirs::cache_dir() else {
-        let usage = "this system has no cache directory, so polybook cannot keep an index of the games: make an index with \
-                     make-book --explorer";
-        return Err(Usage(usage.to_owned()).into());
+        let problem =
+            "this system has no cache directory, so polybook cannot keep an index of the games";
+        return Err(Usage(format!("{problem}: {ADVICE}")).into());
     };
     let index = Cache::new(directory.join("polybook"))?.of(pgn, untagged)?;
     let running = RunningBuild::default();
@@ -59,8 +62,8 @@ pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::
 /// Always returns an error. This version of the function is used if polybook was compiled without the cache of indexes.
 #[cfg(not(feature = "serve"))]
 pub fn cached_index(pgn: &Path, _untagged: Variant, _context: Context) -> anyhow::Result<PathBuf> {
-    let problem = "this is a PGN file, but this build of polybook keeps no cache of indexes: make an index with make-book --explorer";
-    Err(Error::file(pgn, problem).into())
+    let problem = "this is a PGN file, but this build of polybook keeps no cache of indexes";
+    Err(Error::file(pgn, format!("{problem}: {ADVICE}")).into())
 }
 
 /// Rebuilds `index`, the index of the PGN file `pgn` in the cache, if it is damaged. Stores the progress in `running`,

@@ -166,7 +166,7 @@ pub enum CountsError {
     #[error("this file does not describe counts of polybook: {0}")]
     Sidecar(String),
     /// The counts have a version of the format that this polybook cannot read. Holds the version.
-    #[error("the counts use version {0} of the format, but this polybook reads version {VERSION}: {advice}", advice = other_version(.0))]
+    #[error("the counts use version {0} of the format, but this polybook reads version {VERSION}{advice}", advice = other_version(.0))]
     Version(u32),
     #[error(
         "these counts have no rows with the move 0, which mark the ends of games, but other inputs have such rows: \
@@ -189,12 +189,12 @@ pub enum CountsError {
     NoIdentity,
 }
 
-/// Returns advice for a user whose counts have the format version `version`, which this polybook cannot read. Older
-/// counts must be made again, and newer counts need a newer polybook.
+/// Returns the end of the message about counts of the format version `version`, which this polybook cannot read. Older
+/// counts must be made again. Newer counts are for a newer polybook, as the versions in the message show.
 fn other_version(version: &u32) -> &'static str {
     match *version < VERSION {
-        true => "count the games again",
-        false => "use a newer polybook",
+        true => ": count the games again",
+        false => "",
     }
 }
 

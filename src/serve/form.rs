@@ -43,7 +43,7 @@ pub(super) async fn receive_form(
     let (mut parts, body) = request.into_parts();
     let received = timeout(FORM_TIMEOUT, receive(body, client)).await;
     let received = received.unwrap_or_else(|_| {
-        let text = "the form is incomplete: send it within ten seconds";
+        let text = "the form was not complete after ten seconds";
         Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, text))
     });
     let (form, permits) = match received {

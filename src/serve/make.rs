@@ -128,19 +128,15 @@ async fn answer_product(
 ) -> Result<Response, Refusal> {
     if *request.method() == Method::HEAD {
         return Err(Refusal::bad(format!(
-            "the server makes a {what} only for a GET request: send GET instead of HEAD"
+            "the server makes a {what} only for a GET request"
         )));
     }
     let key = CacheKey::of(&request);
     app.find_duplicates(&client, &key).await?;
     let _permits = client.book_permits()?;
     let permit = Arc::clone(&app.makers.permits).acquire_owned();
-    let another = || {
-        let problem = format!(
-            "the server is making a book for another request: request the {what} again in a minute"
-        );
-        Refusal::unavailable(problem)
-    };
+    let another =
+        || Refusal::unavailable("the server is making a book for another request: try again later");
     let permit = while_wanted(&client, MAKING, permit, another).await?;
     let permit = permit.map_err(|_| Refusal::unavailable("the server is shutting down"))?;
     let stop = StopAtEnd::default();

@@ -131,7 +131,7 @@ impl From<Error> for Refusal {
             Error::Format { path, source } => format!("{}: {source}", name(&path)),
             Error::Interrupted => TOO_SLOW.to_owned(),
             Error::Panicked { .. } => PANICKED.to_owned(),
-            _ => "the server cannot read the data: see the log of the server".to_owned(),
+            _ => "the server cannot read the data".to_owned(),
         })
     }
 }

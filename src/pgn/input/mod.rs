@@ -445,7 +445,8 @@ impl Sender {
         _: impl Read,
         _: Option<&File>,
     ) -> Result<()> {
-        let problem = "the file is compressed, but this build of polybook reads only uncompressed PGN: unpack the file";
+        let problem =
+            "the file is compressed, but this build of polybook reads only uncompressed PGN";
         Err(Error::file(self.input.path(), problem))
     }
 
