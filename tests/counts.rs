@@ -11,7 +11,11 @@ use crate::common::{fails, fed, ok, ok_json, refused, run, sample, temp};
 use parquet::{
     basic::Compression,
     data_type::{BoolType, Int32Type, Int64Type},
-    file::{metadata::SortingColumn, properties::WriterProperties, writer::SerializedFileWriter},
+    file::{
+        metadata::SortingColumn,
+        properties::WriterProperties,
+        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+    },
     schema::parser::parse_message_type,
 };
 use polybook::counts::{CountsDirectory, Row};
@@ -205,7 +209,7 @@ fn rows_that_are_not_in_the_order_that_they_tell_are_an_error() {
             format!("{name}/data.parquet: row {row} is not in the order that the file declares");
         assert!(err.contains(&told), "{err}");
         assert!(
-            err.contains("write the file without sorting_columns"),
+            err.contains("sort the rows, or write the file without sorting_columns"),
             "{err}"
         );
         assert!(!dir.path().join("book.bin").exists());
@@ -599,6 +603,16 @@ fn write_part(path: &Path, columns: &[(&'static str, Column)]) {
 }
 
 fn write_part_with(path: &Path, columns: &[(&'static str, Column)], properties: WriterProperties) {
+    write_groups(path, columns, properties, 1);
+}
+
+/// Writes a part with `groups` row groups, each with the same rows.
+fn write_groups(
+    path: &Path,
+    columns: &[(&'static str, Column)],
+    properties: WriterProperties,
+    groups: usize,
+) {
     let fields = columns.iter().map(|(name, column)| match column {
         Column::Long(_) => format!("optional int64 {name};"),
         Column::Unsigned(_) => format!("optional int64 {name} (INTEGER(64,false));"),
@@ -609,7 +623,13 @@ fn write_part_with(path: &Path, columns: &[(&'static str, Column)], properties: 
     let schema = Arc::new(parse_message_type(&schema).unwrap());
     let file = File::create(path).unwrap();
     let mut out = SerializedFileWriter::new(file, schema, Arc::new(properties)).unwrap();
-    let mut group = out.next_row_group().unwrap();
+    for _ in 0..groups {
+        write_group(out.next_row_group().unwrap(), columns);
+    }
+    out.close().unwrap();
+}
+
+fn write_group(mut group: SerializedRowGroupWriter<'_, File>, columns: &[(&'static str, Column)]) {
     for (_, column) in columns {
         let mut writer = group.next_column().unwrap().unwrap();
         match column {
@@ -638,7 +658,6 @@ fn write_part_with(path: &Path, columns: &[(&'static str, Column)], properties: 
         writer.close().unwrap();
     }
     group.close().unwrap();
-    out.close().unwrap();
 }
 
 /// Creates a directory of counts with one part and without a sidecar.
@@ -686,7 +705,7 @@ fn an_error_about_an_impossible_row_names_its_part() {
         (
             "wins",
             Some(long(&[None])),
-            "column \"wins\" contains a null in row 0",
+            "column \"wins\" contains a null in row 0 or soon after: write a value in every row",
         ),
         (
             "wins",
@@ -727,7 +746,7 @@ fn an_error_about_an_impossible_row_names_its_part() {
         (
             "black",
             Some(Column::Int(vec![1])),
-            "column \"black\" has the type INT32, but must be a boolean",
+            "column \"black\" has the type INT32, but must be a boolean: cast the column",
         ),
         (
             "key",
@@ -737,7 +756,7 @@ fn an_error_about_an_impossible_row_names_its_part() {
         (
             "wins twice",
             Some(long(&[Some(5)])),
-            "several columns named \"wins\"",
+            "several columns named \"wins\": keep only one of the columns",
         ),
     ];
     for (i, (name, column, told)) in cases.into_iter().enumerate() {
@@ -756,7 +775,7 @@ fn an_error_about_an_impossible_row_names_its_part() {
             "{name}: {err}"
         );
     }
-    // The row is read if it is correct.
+    // As each message advises, the row is correct, has a value in every column of the right type, and each column once.
     foreign(dir.path(), "correct", &one_row());
     ok(dir.path(), "make-book -q correct --bin correct.bin");
     // Each part is valid, but their sum is too large.
@@ -774,6 +793,11 @@ fn an_error_about_an_impossible_row_names_its_part() {
     write_part(&counts.join("more.parquet"), &many());
     let err = fails(dir.path(), "make-book many", 1);
     assert!(err.contains("add up to more than 2^63"), "{err}");
+    assert!(err.contains("correct the rows"), "{err}");
+    for part in ["data.parquet", "more.parquet"] {
+        write_part(&counts.join(part), &one_row());
+    }
+    ok(dir.path(), "make-book -q many --bin many.bin");
     // Counts of variants need a column that distinguishes their positions, and a book needs keys.
     let err = fails(
         dir.path(),
@@ -784,6 +808,41 @@ fn an_error_about_an_impossible_row_names_its_part() {
         err.contains("case0/data.parquet: this Parquet file has no column \"identity\""),
         "{err}"
     );
+}
+
+/// A row of a database contains fewer games than a row of counts can.
+#[test]
+fn counts_of_more_games_than_a_database_can_contain() {
+    let dir = temp();
+    let dir = dir.path();
+    for (name, wins) in [("all", 1 << 37), ("one", 1 << 36), ("two", 1 << 36)] {
+        let mut columns = one_row();
+        columns[3].1 = Column::Long(vec![Some(wins)]);
+        foreign(dir, name, &columns);
+    }
+    let err = fails(dir, "make-book all --obs all.obs.db3", 1);
+    let advice = "write counts with --counts, or distribute the games over several databases";
+    assert!(err.contains(advice), "{err}");
+    ok(dir, "make-book -q all --counts all.counts");
+    ok(dir, "make-book -q one --obs one.obs.db3");
+    ok(dir, "make-book -q two --obs two.obs.db3");
+}
+
+/// The metadata of a Parquet file describe each column of each row group.
+#[test]
+fn metadata_that_are_too_long_are_refused() {
+    let dir = temp();
+    let long: &'static str = "x".repeat(1 << 20).leak();
+    let mut columns = one_row();
+    columns.push((long, Column::Int(vec![0])));
+    let part = foreign(dir.path(), "counts", &columns).join("data.parquet");
+    let make = "make-book -q counts --min-game 1 --bin book.bin";
+    write_groups(&part, &columns, WriterProperties::new(), 20);
+    let err = fails(dir.path(), make, 1);
+    let advice = "write the file with larger row groups";
+    assert!(err.contains(advice), "{err}");
+    write_groups(&part, &columns, WriterProperties::new(), 1);
+    ok(dir.path(), make);
 }
 
 #[test]
@@ -846,12 +905,14 @@ fn an_error_about_an_impossible_row_by_class_names_its_part() {
         (
             "move",
             Some(Column::Int(vec![796, 795])),
-            "row 1 is not in order: sort the rows by key",
+            "row 1 is not in order: sort the rows by key, move and identity, and write all rows of a key to one Parquet \
+             file",
         ),
         (
             "key",
             Some(Column::Unsigned(vec![Some(0x463b_9618_1691_fc9c); 2])),
-            "the column \"key\" is unsigned: cast the column to signed numbers of 64 bits, and then sort the rows",
+            "the column \"key\" is unsigned: cast the column to signed numbers of 64 bits, and then sort the rows by \
+             key, move and identity",
         ),
         (
             "black",
@@ -876,7 +937,8 @@ fn an_error_about_an_impossible_row_by_class_names_its_part() {
             assert!(!dir.join("x").exists() && counts.exists());
         }
     }
-    // The classes of one move may come in any order, and several rows of a class add up.
+    // As each message advises, the rows are correct and sorted by signed keys, moves and identities. The classes of one
+    // move may come in any order, and several rows of a class add up.
     foreign(dir, "rows", &two());
     ok(
         dir,
@@ -943,10 +1005,14 @@ fn an_error_about_an_impossible_row_by_class_names_its_part() {
     write_part(&dir.join("mixed/more.parquet"), &columns);
     for output in ["--counts x", "--counts x --by month", "--explorer x"] {
         let err = fails(dir, &format!("make-book mixed {output}"), 1);
-        let problem = "mixed/more.parquet: the columns of this Parquet file are those of --by rating,month, but other files have those of --by speed,rating,month";
+        let problem = "mixed/more.parquet: the columns of this Parquet file are those of --by rating,month, but other files have those of --by speed,rating,month: count all games with the same --by";
         assert!(err.contains(problem), "{output}: {err}");
         assert!(!dir.join("x").exists());
     }
+    let mut other_keys = two();
+    other_keys[0].1 = Column::Long(vec![Some(i64::MAX); 2]);
+    write_part(&dir.join("mixed/more.parquet"), &other_keys);
+    ok(dir, "make-book -q mixed --counts mixed.counts");
     // The parts share keys.
     let mut columns = two();
     columns[0].1 = Column::Long(vec![Some(1), Some(i64::MAX)]);
@@ -1076,11 +1142,13 @@ fn counts_without_games_that_end_in_a_position_are_not_added_to_others() {
         let err = fails(dir, &format!("make-book {line}"), 1);
         assert!(
             err.contains("many: these counts have no rows with the move 0")
+                && err.contains("keep these rows in all counts, or leave them out of all")
                 && !dir.join("x").exists(),
             "{err}"
         );
     }
-    for inputs in ["many few", "ends few"] {
+    // The rows are left out of all counts, are missing only by chance, or are kept in all counts.
+    for inputs in ["many few", "ends few", "ends ends"] {
         ok(dir, &format!("make-book -q {inputs} --counts x --force"));
     }
     ok(dir, "make-book -q many --explorer many.idx");
@@ -1184,7 +1252,7 @@ fn parts_that_are_damaged_missing_or_foreign_are_told() {
             )
             .unwrap();
         },
-        "the counts use version 3 of the format, but this polybook reads version 2: use a newer polybook",
+        "the counts use version 3 of the format, but this polybook reads version 2",
     );
     refused(
         &|counts| {

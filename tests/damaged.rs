@@ -173,7 +173,8 @@ fn reading_a_database_in_wal_mode_leaves_nothing_beside_it() {
         fs::copy(foreign.join(name), dead.path().join(name)).unwrap();
     }
     let error = fails(dead.path(), "show foreign.db3", 1);
-    assert!(error.contains("did not finish"), "{error}");
+    let advice = "open and close the database with that program, or run sqlite3 FILE \"PRAGMA wal_checkpoint";
+    assert!(error.contains(advice), "{error}");
     assert_eq!(names_in(dead.path()), ["foreign.db3", "foreign.db3-wal"]);
     // Follow the advice.
     let db = Connection::open(dead.path().join("foreign.db3")).unwrap();
@@ -218,7 +219,9 @@ fn a_journal_of_an_interrupted_program_is_named_and_the_advice_works() {
         let error = fails(killed.path(), command, 1);
         assert!(
             error.contains("the file games.db3-journal exists")
-                && error.contains("was interrupted"),
+                && error.contains(
+                    "or was interrupted; wait until that program has finished, or run sqlite3 FILE"
+                ),
             "{command}: {error}"
         );
     }
@@ -228,7 +231,7 @@ fn a_journal_of_an_interrupted_program_is_named_and_the_advice_works() {
     );
     let error = fails(killed.path(), &make, 1);
     assert!(
-        error.contains("open and close the database with that program"),
+        error.contains("open and close the database with that program, or choose another file"),
         "{error}"
     );
     // Follow the advice.

@@ -200,6 +200,9 @@ fn an_edit_says_if_the_header_cannot_mention_it() {
         assert_eq!(header.contains("\nEdited by polybook"), !unmarked);
         assert!(header.contains(&"x".repeat(length)), "{header}");
     }
+    ok(dir, "pgheader full.bin -c short");
+    let report = ok_json(dir, "edit full.bin --out new.bin --set e4=7 --json -q");
+    assert_eq!(report["unmarked"], false);
 }
 
 #[test]

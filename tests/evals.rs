@@ -1034,7 +1034,9 @@ fn a_run_that_was_killed_goes_on() {
     assert!(!dir.path().join("my.evals").exists());
     let error = fails(dir.path(), &*line.replace("1000", "2000"), 1);
     assert!(
-        error.contains("journal of a run with another engine"),
+        error.contains(
+            "journal of a run with another engine, other nodes or other options: repeat that run, or remove the file"
+        ),
         "{error}"
     );
     let continued = crate::common::run(dir.path(), &*line.replace("-q ", ""));

@@ -980,6 +980,34 @@ fn an_old_output_that_cannot_be_restored_is_named() {
     );
 }
 
+/// SQLite reports a full disk without the error of the system.
+#[test]
+fn a_database_for_a_full_disk_goes_to_another_disk() {
+    let Some(injector) = injector() else { return };
+    let dir = crate::common::temp();
+    for disk in ["full", "other"] {
+        fs::create_dir(dir.path().join(disk)).unwrap();
+    }
+    fs::write(dir.path().join("games.pgn"), "1. e4 e5 *\n").unwrap();
+    let make = |fails: &str, disk: &str| {
+        Command::new(injector)
+            .arg(dir.path().join("count"))
+            .args(["write", fails])
+            .arg(dir.path().join("full"))
+            .arg(env!("CARGO_BIN_EXE_polybook"))
+            .args(["make-book", "-q", "games.pgn", "--min-game", "1", "--obs"])
+            .arg(format!("{disk}/games.obs.db3"))
+            .current_dir(dir.path())
+            .output()
+            .unwrap()
+    };
+    let refused = String::from_utf8(make("1+", "full").stderr).unwrap();
+    let advice = "the disk is full: free some space, or give a file on another disk";
+    assert!(refused.contains(advice), "{refused}");
+    assert!(make("1+", "other").status.success());
+    assert!(make("0", "full").status.success());
+}
+
 /// Tests each output on a full device.
 #[test]
 fn outputs_on_a_full_device() {
@@ -1094,10 +1122,15 @@ fn temporary_files_that_change_are_an_error() {
         assert_eq!(output.status.code(), Some(1), "{line}: {error}");
         assert_one_line(line, &error);
         assert!(
-            error.contains("spilled: a temporary file has changed"),
+            error.contains("spilled: a temporary file has changed")
+                && error.contains("check the disk, or use another directory for temporary files"),
             "{line}: {error}"
         );
         assert!(!scene.dir().join("new.bin").exists() && !scene.dir().join("new").exists());
+        fs::create_dir(scene.dir().join("other")).unwrap();
+        let other = line.replace("spilled", "other");
+        let made = crate::common::fed(&scene.dir(), &other, &games);
+        assert!(made.status.success(), "{made:?}");
     }
 }
 

@@ -485,7 +485,7 @@ done
     // Another run does not use the journal meanwhile.
     let error = fails(dir, line, 1);
     assert!(
-        error.contains("another run of polybook is writing this journal"),
+        error.contains("another run of polybook is writing this journal: wait until that run ends"),
         "{error}"
     );
     until("an evaluation is in the journal", has_evaluations);
@@ -829,9 +829,11 @@ fn two_edits_of_one_book() {
     until("the output is begun", || part(dir, "book.bin").is_some());
     let error = fails(dir, "edit book.bin --in-place --set a3=70", 1);
     assert!(
-        error.contains("another run of polybook is writing this output"),
+        error.contains("wait until that run ends, or choose another output"),
         "{error}"
     );
+    ok(dir, "edit book.bin --out other.bin --set a3=70");
+    fs::remove_file(dir.join("other.bin")).unwrap();
     let mut stdin = first.0.stdin.take().unwrap();
     stdin.write_all(b"; set h3=60\n").unwrap();
     drop(stdin);

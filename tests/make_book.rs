@@ -491,4 +491,6 @@ fn a_comment_that_is_too_long_leaves_no_output_at_all() {
     );
     assert!(error.contains("shorten the comment"), "{error}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    let short = format!("make-book -q {} --bin a.bin --comment x", pgn.display());
+    ok(dir.path(), &short);
 }

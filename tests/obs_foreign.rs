@@ -503,6 +503,9 @@ fn a_database_that_is_replaced_goes_on_answering() {
     let more = obs.rows().unwrap();
     let err = obs.moves(&start).unwrap_err();
     assert!(matches!(err.carried(), Some(ObsError::Replaced)), "{err:?}");
+    let advice = "while it was open: open the database again";
+    let reason = err.carried::<ObsError>().map(ToString::to_string);
+    assert!(reason.unwrap().contains(advice), "{err:?}");
     drop(more);
     assert_eq!(obs.moves(&start).unwrap()[0].mv, "e2e4");
     assert_eq!(rows.by_ref().count(), many);

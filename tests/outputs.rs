@@ -184,10 +184,15 @@ fn an_output_that_is_a_mount_point_is_refused_before_games_are_read() {
     let Some(_bound) = Mounted::at(&dir.join("b.bin"), &bound) else {
         return;
     };
-    let refusal =
-        "b.bin: this file is a mount point, so it cannot be replaced: mount its directory instead";
+    let refusal = "b.bin: this file is a mount point, so it cannot be replaced: mount its directory instead, or choose \
+                   another output";
     refused(dir, &[("make-book no.pgn --bin b.bin", 1, refusal)]);
-    ok(dir, &format!("make-book -q {pgn} --min-game 1 --bin c.bin"));
+    for name in ["volume/b.bin", "c.bin"] {
+        ok(
+            dir,
+            &format!("make-book -q {pgn} --min-game 1 --bin {name}"),
+        );
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -218,7 +223,8 @@ fn a_directory_of_a_lower_layer_is_refused_before_games_are_read() {
     let Some(_both) = Mounted::at(&dir.join("both"), &layers) else {
         return;
     };
-    let refusal = "both/index: this directory is in a lower layer of an overlay file system";
+    let refusal = "both/index: this directory is in a lower layer of an overlay file system, such as the image of a \
+                   container, and cannot be replaced: remove the directory first, or choose another directory";
     refused(
         dir,
         &[("make-book no.pgn --leveldb both/index --force", 1, refusal)],
@@ -253,7 +259,7 @@ fn a_directory_without_renames_is_refused_before_games_are_read() {
     assert!(chattr("-a", &append));
     for error in errors {
         assert!(
-            error.contains("can be neither renamed nor removed"),
+            error.contains("can be neither renamed nor removed: run `chattr -a` on the directory"),
             "{error}"
         );
     }
@@ -459,9 +465,13 @@ fn a_part_of_counts_that_were_replaced_is_not_called_damaged() {
     });
     for err in errors {
         assert_eq!(err.kind(), polybook::ErrorKind::Changed, "{err}");
-        assert!(err.to_string().contains("was replaced while it was read"));
+        let advice = "was replaced while it was read: run the command again";
+        assert!(err.to_string().contains(advice), "{err}");
     }
     assert!(!counts.parts().is_empty());
+    let again = CountsDirectory::open(dir.join("4")).unwrap();
+    let mut parts = again.parts().iter();
+    assert!(parts.all(|part| part.read(&mut |_| Ok(())).is_ok()));
 }
 
 #[test]
@@ -770,13 +780,17 @@ fn a_replaced_output_keeps_its_rights_and_a_read_only_one_is_refused() {
         set(name, read_only);
         let error = fails(dir.path(), &make, 1);
         assert!(
-            error.contains(&format!("{name}: this file is read-only")),
+            error.contains(&format!(
+                "{name}: this file is read-only: make the file writable, or choose another output"
+            )),
             "{error}"
         );
         set(name, writable);
         assert!(contents(dir.path()) == before, "{name} was changed");
     }
     ok(dir.path(), &make);
+    set("a.bin", 0o444);
+    ok(dir.path(), &make.replace("a.bin", "b.bin"));
 }
 
 /// A text that polybook wrote is replaced if it contains a checksum and its bytes are unchanged. Any other text needs

@@ -363,7 +363,8 @@ fn advice_about_an_unwritable_cache_works() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert!(
-            error.contains("--no-cache") && error.lines().count() == 1,
+            error.contains("add --no-cache to make the index in a temporary directory")
+                && error.lines().count() == 1,
             "{error}"
         );
         let served = Served::start(dir.path(), "-q famous.pgn --no-cache");

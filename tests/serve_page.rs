@@ -1002,6 +1002,8 @@ fn moves_that_a_user_adds_belong_to_the_repertoire() {
     assert!(saved.contains("\n1. d4 *"), "{saved}");
     assert_eq!(fs::read_to_string(dir.join("mine.pgn")).unwrap(), pgn);
     assert_eq!(served.get(&format!("/repertoire.pgn?{mine}")).text(), pgn);
+    // A request whose edits take ten seconds advises to do this: "save the edited repertoire, and start the server with
+    // it".
     fs::write(dir.join("saved.pgn"), &saved).unwrap();
     let again = Served::start(dir, "games.pgn --repertoire saved.pgn:white");
     let found = again.json("/repertoire?play=e2e4");
@@ -1089,7 +1091,7 @@ fn edits_that_are_too_long_for_an_address_are_sent_as_a_form() {
                 "Accept: */*",
                 "edits=e2e4",
                 415,
-                "the body of the request is not a form: ",
+                "the body of the request is not a form: send it as application/x-www-form-urlencoded",
             ),
         ] {
             let reply = post(&format!("{route}?{mine}"), headers, body);
@@ -1330,7 +1332,7 @@ fn a_book_of_files_that_have_changed_is_refused() {
     fs::write(&pgn, &changed).unwrap();
     refused(
         &served,
-        "games.pgn has changed since the server started: restart the server",
+        "games.pgn has changed since the server started: restart the server when no other program is writing the file",
     );
     // A server that starts with the changed file indexes it again.
     drop(served);

@@ -91,7 +91,8 @@ fn a_book_that_another_program_holds_open_is_refused_before_games_are_read() {
         "make-book -q famous.pgn --min-game 1 --bin book.bin",
         1,
     );
-    assert!(err.contains("another program has"), "{err}");
+    let advice = "close the output in that program, or choose another output";
+    assert!(err.contains(advice), "{err}");
     assert_eq!(fs::read(dir.path().join("book.bin")).unwrap(), before);
     assert_eq!(names(dir.path()), ["book.bin", "famous.pgn"]);
     drop(held);
@@ -101,6 +102,52 @@ fn a_book_that_another_program_holds_open_is_refused_before_games_are_read() {
     );
     ok(dir.path(), "pgheader book.bin -c new");
     assert!(ok(dir.path(), "pgheader -s book.bin").contains("new"));
+}
+
+#[test]
+fn a_book_that_another_program_opens_meanwhile_is_kept_beside_the_new_one() {
+    let dir = temp();
+    copy_sample(dir.path());
+    ok(dir.path(), "make-book -q famous.pgn --bin book.bin");
+    let mut run = polybook_in(dir.path())
+        .args([
+            "make-book",
+            "-q",
+            "-",
+            "--min-game",
+            "1",
+            "--bin",
+            "book.bin",
+        ])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut games = run.stdin.take().unwrap();
+    // The run has claimed its output when it reads games, of which a pipe holds only some.
+    games.write_all(many_games().as_bytes()).unwrap();
+    let held = File::options()
+        .read(true)
+        .share_mode(READ_AND_WRITE)
+        .open(dir.path().join("book.bin"))
+        .unwrap();
+    drop(games);
+    let output = run.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    let advice = "close that program and rename the finished output";
+    assert!(err.contains(advice), "{err}");
+    let finished = names(dir.path());
+    let finished = finished
+        .iter()
+        .find(|name| !["book.bin", "famous.pgn"].contains(&name.as_str()));
+    drop(held);
+    fs::remove_file(dir.path().join("book.bin")).unwrap();
+    fs::rename(
+        dir.path().join(finished.unwrap()),
+        dir.path().join("book.bin"),
+    )
+    .unwrap();
+    ok(dir.path(), "show book.bin");
 }
 
 #[test]

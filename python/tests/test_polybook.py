@@ -176,6 +176,7 @@ def test_sources_are_a_text_a_path_or_a_list_of_them(tmp_path):
         polybook.positions(FAMOUS, since="yesterday")
     with pytest.raises(ValueError, match="^the list of PGN files is empty: name at least one file"):
         polybook.positions([])
+    assert list(polybook.positions([FAMOUS]))
     # An iterator that failed does not continue with the file after the missing one.
     batches = polybook.positions([FAMOUS, tmp_path / "none.pgn", SELFPLAY])
     with pytest.raises(OSError, match="none.pgn"):
@@ -234,8 +235,10 @@ def test_half_moves_become_a_data_frame(tmp_path, monkeypatch):
     table = polybook.positions(FAMOUS).to_frame()
     assert isinstance(table, pyarrow.Table) and table.num_columns == 6
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match="needs pandas, polars or pyarrow"):
+    with pytest.raises(ImportError, match="install one of them, for example with pip install pandas"):
         polybook.positions(FAMOUS).to_frame()
+    monkeypatch.undo()
+    assert list(polybook.positions(FAMOUS).to_frame().columns) == list(frame.columns)
 
 
 def test_games_are_filtered_by_opening(tmp_path):
@@ -384,6 +387,7 @@ def test_openings_are_those_of_the_command(tmp_path):
         explorer.openings(player="Kasparov, Gary", result=["win", "nonsense"])
     with pytest.raises(ValueError, match="give a player"):
         explorer.openings(result="win")
+    assert explorer.openings(player="Kasparov, Gary", result="win")
     with pytest.raises(TypeError, match="unexpected keyword argument 'view'"):
         explorer.openings(view="masters")
 
@@ -435,6 +439,9 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
     ):
         with pytest.raises(problem):
             explorer.prepare(**wrong)
+    with pytest.raises(ValueError, match="do not apply to a preparation: leave result out"):
+        explorer.prepare(**names, result="win")
+    assert explorer.prepare(**names) == prepared()
 
 
 def test_index_database_and_explorer(tmp_path):
@@ -475,8 +482,12 @@ def test_index_database_and_explorer(tmp_path):
     polybook.make_book([tmp_path / "counts"], bin=tmp_path / "of_counts.bin")
     polybook.make_book([FAMOUS], bin=tmp_path / "of_games.bin")
     assert (tmp_path / "of_counts.bin").read_bytes() == (tmp_path / "of_games.bin").read_bytes()
-    with pytest.raises(FileExistsError, match="force"):
+    with pytest.raises(FileExistsError, match="exists: remove it, or pass force=True to replace it"):
         polybook.make_book([FAMOUS], leveldb=tmp_path / "idx")
+    polybook.make_book([FAMOUS], leveldb=tmp_path / "idx", force=True)
+    with pytest.raises(ValueError, match="together leave no move: give only one of them"):
+        polybook.make_book([FAMOUS], bin=tmp_path / "one.bin", only_white=True, only_black=True)
+    polybook.make_book([FAMOUS], bin=tmp_path / "one.bin", only_white=True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists the locks of a process")

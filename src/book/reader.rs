@@ -46,7 +46,7 @@ pub struct Book {
 
 /// The maximum number of bytes that are read from a pipe or device: 256 MiB, which is 16 million records. All of
 /// these bytes are kept in memory.
-const MAX_PIPE_BYTES: u64 = 256 << 20;
+const MAX_PIPE_BYTES: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
 impl Book {
     /// Opens a book for look-ups. Each look-up reads a few blocks of 4 KiB. The checksum of the book is not verified;
@@ -425,6 +425,18 @@ mod tests {
         fn is_send_and_sync<T: Send + Sync>() {}
         is_send_and_sync::<Book>();
         is_send_and_sync::<Records<'_>>();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_without_an_end_is_no_book() {
+        let err = Book::open("/dev/zero").unwrap_err().to_string();
+        let advice = "save the book as a file, and give that file";
+        assert!(err.contains(advice), "{err}");
+        let dir = tempfile::tempdir().unwrap();
+        let saved = dir.path().join("saved.bin");
+        fs::write(&saved, bytes(&[1, 2])).unwrap();
+        assert_eq!(Book::open(saved).unwrap().len(), 2);
     }
 
     // Only some versions of Windows replace an open file.

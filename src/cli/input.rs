@@ -100,7 +100,7 @@ fn copies() -> MutexGuard<'static, Vec<InputCopy>> {
 }
 
 /// The maximum number of bytes that polybook copies from a device. Some devices, such as `/dev/zero`, have no end.
-const MAX_DEVICE_BYTES: u64 = 256 << 20;
+const MAX_DEVICE_BYTES: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
 /// Returns the path from which the input `argument` can be read. For `-` and pipes, this is the path of a temporary
 /// copy. Returns an error if the argument is a directory.
@@ -446,4 +446,20 @@ pub fn refuse_document_beside(has_document: bool, out: &Path) -> Result<(), Usag
         return Err(Usage(usage.to_owned()));
     }
     Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_without_an_end_is_refused() {
+        let err = format!("{:#}", file_of(Path::new("/dev/zero")).unwrap_err());
+        let advice = "copy the data that you need to a file";
+        assert!(err.contains(advice), "{err}");
+        let dir = tempfile::tempdir().unwrap();
+        let copy = dir.path().join("copy.bin");
+        fs::write(&copy, [0; 16]).unwrap();
+        assert_eq!(file_of(&copy).unwrap(), copy);
+    }
 }

@@ -594,7 +594,9 @@ mod tests {
         let err = rows(MAX_CLASSES_PER_MOVE as u32 + 1)
             .unwrap_err()
             .to_string();
-        assert!(err.contains("fewer of"), "{err}");
+        assert!(err.contains("choose fewer of these with --by"), "{err}");
+        // Without a grouping by month, the move has one class.
+        assert_eq!(rows(1).unwrap(), 1);
 
         // The limit also applies to the games of a single run, so that their counts can later be added up with
         // others.

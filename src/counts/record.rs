@@ -477,6 +477,22 @@ mod tests {
         assert!((lower(5, 10, 5) - 0.2504).abs() < 1e-4);
     }
 
+    #[test]
+    fn the_number_of_frequent_moves_is_limited() {
+        let results = Wdl {
+            wins: 1 << 20,
+            ..Wdl::default()
+        };
+        let moves = (0..=MAX_LARGE_RESULTS as u64).map(|key| ((key, 1), results));
+        let mut counts = LargeCounts(moves.collect());
+        let err = counts.check_count("counts".as_ref()).unwrap_err();
+        let advice = "correct the counts";
+        assert!(err.to_string().contains(advice), "{err}");
+        // Correct counts have fewer of these moves.
+        counts.0.pop_last();
+        counts.check_count("counts".as_ref()).unwrap();
+    }
+
     proptest! {
         #[test]
         fn what_is_packed_comes_back(

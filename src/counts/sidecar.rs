@@ -553,6 +553,10 @@ mod tests {
         long.about.inputs = vec!["games.pgn".to_owned(); MAX_SIDECAR_SIZE as usize / 9];
         let err = long.write(dir.path(), dir.path()).unwrap_err();
         assert_eq!(err.kind(), crate::error::ErrorKind::TooLarge);
+        let advice = "count fewer files at a time";
+        assert!(err.to_string().contains(advice), "{err}");
+        long.about.inputs.truncate(MAX_SIDECAR_SIZE as usize / 40);
+        long.write(dir.path(), dir.path()).unwrap();
     }
 
     #[test]

@@ -478,6 +478,11 @@ mod tests {
                 assert_eq!(fs::read(&path).unwrap(), damaged);
             }
         }
+        let error = Journal::open(&out, &asked(7)).err().unwrap().to_string();
+        let advice = "move the journal away, or remove it to evaluate the positions again";
+        assert!(error.contains(advice), "{error}");
+        fs::rename(&path, dir.path().join("away")).unwrap();
+        drop(Journal::open(&out, &asked(7)).unwrap());
         fs::write(&path, &bytes).unwrap();
         assert!(Journal::open(&out, &asked(8)).is_err());
         let at_work = Journal::open(&out, &asked(7)).unwrap();

@@ -591,6 +591,38 @@ mod tests {
     }
 
     #[test]
+    fn stores_of_too_many_origins_are_not_added_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = [0, 200].map(|first| {
+            let path = dir.path().join(format!("{first}.evals"));
+            let (mut writer, _) = begin_output(&path, EvalsFormat::Store, false).unwrap();
+            let origins: Vec<String> = (first..first + 200).map(|n| format!("{n:03}")).collect();
+            let eval = Eval {
+                score: Score::centipawns(9),
+                depth: 1,
+                nodes: 1,
+                origin: 0,
+            };
+            let record = EvalRecord::new(&Chess::default(), first + 1, eval).unwrap();
+            writer.push(&record, &origins).unwrap();
+            writer.finish(&origins).unwrap().commit().unwrap();
+            Input::file(path)
+        });
+        let out = dir.path().join("sum.evals");
+        let add = |stores: &[Input]| {
+            let make = MakeEvals::new(stores.iter().cloned());
+            make.run(&out, EvalsFormat::Store)
+        };
+        let err = add(&stores).unwrap_err();
+        let advice = "add fewer inputs at a time";
+        assert!(err.to_string().contains(advice), "{err}");
+        // The sum of a store contains only the origins that its evaluations have.
+        for store in stores {
+            add(&[store]).unwrap();
+        }
+    }
+
+    #[test]
     fn what_most_say_counts_and_no_side_is_favored() {
         for (scores, expected) in [
             (&[30, 30, -90, 30, 30][..], [30, 30]),

@@ -430,8 +430,11 @@ mod tests {
                 assert_eq!(value_in(&all, number).unwrap(), b"old");
             }
             let err = value_in(&none, 5).unwrap_err().to_string();
-            assert!(err.contains("idx") && err.contains("replaced"), "{err}");
+            let advice = "replaced or removed while it was open: open the index again";
+            assert!(err.contains("idx") && err.contains(advice), "{err}");
         }
+        let again = Tables::open_up_to(0, &path, files.iter().collect()).unwrap();
+        assert_eq!(value_in(&again, 5).unwrap(), b"new");
     }
 
     #[test]

@@ -314,6 +314,15 @@ mod tests {
         // No disk has this much free space.
         let err = space.check(1 << 60, Some(0.05)).unwrap_err().to_string();
         assert!(err.contains("MiB more, but only"), "{err}");
+        let advice = "choose a directory with more space, or use a larger --memory";
+        assert!(err.contains(advice), "{err}");
+        // A directory with enough space passes the check, and with a larger budget, less is spilled.
+        let enough = TemporarySpace::new(std::env::temp_dir());
+        enough
+            .check(BYTES_BETWEEN_SPACE_CHECKS, Some(0.99))
+            .unwrap();
+        let larger_budget = TemporarySpace::new(std::env::temp_dir());
+        larger_budget.check(0, Some(0.05)).unwrap();
         space
             .check(u64::MAX - BYTES_BETWEEN_SPACE_CHECKS, None)
             .unwrap();

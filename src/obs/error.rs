@@ -224,6 +224,19 @@ mod tests {
                 "{busy}"
             );
         }
+        let dir = tempfile::tempdir().unwrap();
+        let open = || rusqlite::Connection::open(dir.path().join("a.db3")).unwrap();
+        let (writer, reader) = (open(), open());
+        writer.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        reader.busy_timeout(std::time::Duration::ZERO).unwrap();
+        let read = || reader.execute_batch("PRAGMA schema_version");
+        let err = std::error::Error::source(&read().sql(Path::new("a.db3"), "read").unwrap_err())
+            .map(ToString::to_string);
+        let advice =
+            "another program is writing the database: wait until that program has finished";
+        assert_eq!(err.as_deref(), Some(advice));
+        writer.execute_batch("COMMIT").unwrap();
+        read().unwrap();
         // A write-protected database is not reported as unfinished.
         assert!(!said(ffi::SQLITE_READONLY).contains("exists: another program"));
     }

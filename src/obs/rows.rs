@@ -603,7 +603,8 @@ mod tests {
             file.set_modified(std::time::UNIX_EPOCH).unwrap();
         });
         let error = error.unwrap_err().to_string();
-        assert!(error.contains("changed while it was read"), "{error}");
+        let advice = "run the command again when no other program is writing";
+        assert!(error.contains(advice), "{error}");
         // A changed file can be read again. Replacing the file at the path is not a change.
         assert_eq!(read(&|| ()).unwrap().len(), rows);
         let replaced = read(&|| std::fs::rename(&path, dir.path().join("old.db3")).unwrap());

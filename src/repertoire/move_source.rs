@@ -834,7 +834,10 @@ mod tests {
         pgn.check_unchanged().unwrap();
         fs::rename(at("b.pgn"), at("a.pgn")).unwrap();
         let error = pgn.check_unchanged().unwrap_err().to_string();
-        assert!(error.contains("changed while it was read"), "{error}");
+        let advice = "run the command again when no other program is writing";
+        assert!(error.contains(advice), "{error}");
+        let again = RepertoirePgn::new(Input::file(at("a.pgn"))).unwrap();
+        again.check_unchanged().unwrap();
     }
 
     #[cfg(unix)]
@@ -854,6 +857,9 @@ mod tests {
         let open = |path: &Path| MoveSource::repertoire(path, &options).map(drop);
         let error = open(Path::new("/dev/null")).unwrap_err().to_string();
         assert!(error.contains("pipe or a device"), "{error}");
+        assert!(error.contains("save it as a file"), "{error}");
+        fs::write(dir.path().join("saved.pgn"), "1. e4 *").unwrap();
+        open(&dir.path().join("saved.pgn")).unwrap();
         assert!(matches!(
             open(&dir.path().join("a.pgn")),
             Err(Error::Io { .. })

@@ -588,6 +588,9 @@ mod tests {
         assert_eq!(problem("1. e5"), illegal);
         assert_eq!(problem("1. e4 Ke6"), "1... Ke6: illegal move");
         assert_eq!(problem(""), NEITHER);
+        // The texts above are pasted as this message advises.
+        let advice = "paste the moves, the FEN or the PGN of the game";
+        assert!(problem("https://lichess.org/abcdefgh").contains(advice));
         assert!(problem("8/8/8 w - -").starts_with("FEN \"8/8/8 w - -\": "));
         let drops = Moves::of_text(Variant::Crazyhouse, "e4 d5 exd5 Qxd5 Nc3 P@d4");
         assert_eq!(drops.moves.len(), 6);

@@ -436,9 +436,13 @@ mod tests {
             assert_eq!(unsent(), 5 << 20);
             // This is more than the address may use, regardless of other addresses.
             let refusal = client.to_be_sent(content(12 << 20)).await;
-            assert_eq!(refusal.map(|_| ()).unwrap_err().status(), 503);
+            let refusal = refusal.map(|_| ()).unwrap_err();
+            let advice = "read these answers first";
+            assert_eq!(refusal.status(), 503);
+            assert!(refusal.text().contains(advice), "{refusal:?}");
             drop((small, response));
             assert_eq!(unsent(), 0);
+            client.to_be_sent(content(12 << 20)).await.unwrap();
             let largest = client.to_be_sent(content(24 << 20)).await.unwrap();
             assert_eq!(unsent(), OF_ADDRESS[Share::Unsent as usize]);
             drop(largest);

@@ -674,9 +674,9 @@ mod tests {
 
     #[test]
     fn a_stopped_search_says_whether_it_found_lines() {
-        let message = |depth| {
+        let rank = |depth, plies, fewer| {
             let suite = Suite {
-                plies: 4,
+                plies,
                 seed: Some(1),
                 ..Suite::default()
             };
@@ -686,22 +686,25 @@ mod tests {
                 results: &|_| Ok(None),
                 starts: &[Variant::Standard.start()],
                 suite: &suite,
-                advice: SourceAdvice {
-                    more: None,
-                    fewer: "keep fewer moves",
-                },
+                advice: SourceAdvice { more: None, fewer },
                 memory: Memory::default(),
                 meter: &Meter::default(),
             };
-            let stopped = source.rank_lines(Path::new("suite.pgn"));
-            stopped.err().unwrap().to_string()
+            let ranked = source.rank_lines(Path::new("suite.pgn"));
+            ranked.map(drop).map_err(|err| err.to_string())
         };
-        let found = message(4);
-        assert!(
-            found.contains("before it found all lines of 4 half-moves: use a smaller --plies"),
-            "{found}"
-        );
-        let none = message(3);
+        for fewer in [
+            "use a larger --min-game",
+            "leave rare moves out of the book (polybook filter --min-weight)",
+        ] {
+            let found = rank(4, 4, fewer).unwrap_err();
+            let advice = format!("all lines of 4 half-moves: use a smaller --plies, or {fewer}");
+            assert!(found.contains(&advice), "{found}");
+            // The lines are shorter, and there are fewer moves.
+            rank(4, 1, fewer).unwrap();
+            rank(2, 2, fewer).unwrap();
+        }
+        let none = rank(3, 4, "").unwrap_err();
         assert!(none.contains("none has 4 half-moves"), "{none}");
     }
 }

@@ -563,8 +563,8 @@ mod tests {
         let start = Keyed::new(Variant::Standard.start());
         let index = Index::open(&path).unwrap();
         let error = index.moves(&start).unwrap_err().to_string();
-        assert!(error.contains("open it with Explorer::open"), "{error}");
-        assert!(error.contains("tree::Explored"), "{error}");
+        let advice = "open it with Explorer::open, and use tree::Explored";
+        assert!(error.contains(advice), "{error}");
         let explorer = Explorer::open([(String::new(), path)]).unwrap();
         let moves = Explored(explorer, Variant::Standard).moves(&start).unwrap();
         assert!(moves.len() > 1);

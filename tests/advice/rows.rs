@@ -152,7 +152,7 @@ edit s.bin --out e1.bin
   ! use --set, --remove, --remove-position or --script
   > edit s.bin --out e1.bin --set e4=5
 edit s.bin --out e2.bin --set e4
-  ! such as Nf3=100 or Nf3=25%
+  ! give a move and its weight, such as Nf3=100 or Nf3=25%
   > edit s.bin --out e2.bin --set e4=100
 convert s.obs.db3 w.epd --plies 1 --min-game 1 --win-factor 3
   ! only with --weighted: also give --weighted
@@ -479,6 +479,48 @@ engine s.bin --min-games 2
 
 /// Advice about books.
 pub const BOOKS: &str = r#"
+make-book en.pgn --min-game 1 --bin months/y.bin
+  ! the directory months does not exist: create the directory first
+  > cp papers months && make-book en.pgn --min-game 1 --bin months/y.bin
+merge-book s.bin two.bin --out y.bin --force
+  ! --force applies only to OOBS databases: leave --force out, because a merged book always replaces an old book
+  > merge-book s.bin two.bin --out y.bin && merge-book s.bin two.bin --out y.bin
+prepare --index duel.idx --player Ann --opponent Bob --color white --result win
+  ! leave --result out
+  > prepare --index duel.idx --player Ann --opponent Bob --color white
+convert s.obs.db3 y.epd --plies 1 --balance 0.4-0.6 --min-game 1
+  ! use percentages, such as
+  > convert s.obs.db3 y.epd --plies 1 --balance 0-100 --min-game 1
+make-book en.pgn --min-score 0.45 --min-game 1 --bin y45.bin
+  ! use a percentage, such as 45
+  > make-book en.pgn --min-score 45 --min-game 1 --bin y45.bin
+moves --index full.idx --rating x
+  ! use 0, 1000, 1200, 1400
+  > moves --index full.idx --rating unknown
+verify bad.evals
+  ! make the store again, or use an intact copy of the store
+  > evals eval.pgn --out y46.evals && verify y46.evals && verify e.evals
+convert s.bin y47.epd --plies 1 --evals en.pgn --eval -4..4
+  ! make a store with polybook evals
+  > evals eval.pgn --out y47.evals && convert s.bin y47.epd --plies 1 --evals y47.evals --eval -4..4
+make-book li.counts --explorer by1.idx --by month
+  ! leave --by out, or give --by speed,rating,month
+  > make-book li.counts --explorer by1.idx && make-book li.counts --explorer by2.idx --by speed,rating,month
+verify twice.epd
+  ! correct or remove these entries
+  > verify once.epd
+verify faulty.pgn
+  ! correct these games
+  > verify varied.pgn
+show --help
+  ! use polybook verify for this
+  > verify s.bin
+edit --help
+  ! 1. e4 c5; remove f4; set Nf3=70%; set Nc3=20%
+  > make-book lines.pgn --min-game 1 --uniform --bin lines.bin && edit lines.bin --out y0.bin --script lines.txt
+make-book --help
+  ! add up, and keep the positions in which at least five moves were counted
+  > make-book li.counts li.counts --min-game 5 --counts y0.counts --allow-empty
 pgheader two.bin -v nope
   ! -l lists the known variants, -f accepts any variant
   > pgheader -l && pgheader two.bin -v nope -f
@@ -790,8 +832,8 @@ make-book none.zip --min-game 1 --bin w6.bin
   ! give a file of games
   > make-book en.pgn --min-game 1 --bin w6.bin
 make-book cut.zip --min-game 1 --bin w7.bin
-  ! this zip archive is damaged
-  > make-book en.pgn --min-game 1 --bin w7.bin
+  ! download or pack the archive again
+  > make-book good.zip --min-game 1 --bin w7.bin
 make-book e.evals --min-game 1 --bin w8.bin
   ! give the store with --evals, or as an input of polybook evals
   > make-book en.pgn --evals e.evals --max-loss 300 --min-game 1 --bin w8.bin && evals e.evals --out w8.epd
@@ -804,6 +846,12 @@ evals e.parquet --out w10.evals
 make-book none.counts/part-000.parquet --min-game 1 --bin w11.bin
   ! or give the directory of counts to which this file belongs
   > make-book none.counts --min-game 1 --bin w11.bin
+make-book base.si4 --bin w12.bin
+  ! export the games as PGN
+  > make-book en.pgn --min-game 1 --bin w12b.bin
+make-book document.rtf --bin w12.bin
+  ! save the document as plain text
+  > make-book en.pgn --min-game 1 --bin w12c.bin
 make-book games.rar --bin w12.bin
   ! unpack the archive and give the files in it
   > make-book en.pgn --min-game 1 --bin w12.bin
@@ -1100,269 +1148,434 @@ pub const SERVER: &str = r#"
 /lichess?play=e2e4&source=
   ! the parameter source is empty: give a value
   > /lichess?play=e2e4&source=duel
+/book.bin?minGame=1&variant=kingOfTheHill&source=duel
+  ! request another variant
+  > /book.bin?minGame=1&variant=standard&source=duel
+/gaps?side=white&repertoire=mine&source=duel&variant=atomic
+  ! the repertoire mine contains no games of atomic: request another variant
+  > /gaps?side=white&repertoire=mine&source=duel&variant=standard
+/prepare?player=Bob&me=Ann&color=black&repertoire=mine&source=duel&variant=atomic
+  ! the repertoire mine contains no games of atomic: request another variant
+  > /prepare?player=Bob&me=Ann&color=black&repertoire=mine&source=duel
+/games?sort=x&source=duel
+  ! use recent, rating or id
+  > /games?sort=recent&source=duel
 /frob
   ! the page of the explorer is at /
   > /
 "#;
 
-/// Parts of messages with advice that no test follows, each with the reason.
-pub const NOT_FOLLOWED: &[(&str, &str)] = &[
+/// Advice that a test in another file follows: a part of the message, the file, and the test. The test contains this
+/// part.
+pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "save it as a file",
-        "only callers of the library can cause this error; python/tests/test_polybook.py",
+        "src/repertoire/move_source.rs",
+        "a_pipe_or_a_device_is_no_repertoire",
     ),
     (
         "copy the data that you need to a file",
-        "needs a device, such as /dev/zero, and 256 MiB",
+        "src/cli/input.rs",
+        "a_device_without_an_end_is_refused",
     ),
     (
         "save the book as a file, and give that file",
-        "only callers of the library can cause this error",
+        "src/book/reader.rs",
+        "a_device_without_an_end_is_no_book",
     ),
     (
         "choose fewer of these with --by",
-        "needs a move in 131,073 combinations",
+        "src/counts/classed.rs",
+        "a_move_of_too_many_classes_is_an_error",
     ),
     (
         "make the counts with fewer of speed, rating and month",
-        "needs half a million rows of a position",
+        "src/index/store/count_pages.rs",
+        "a_position_has_a_limited_number_of_rows",
     ),
     (
         "choose fewer of speed, rating and month with --by",
-        "needs a quarter of a million rows of a key",
+        "src/counts/writer.rs",
+        "the_number_of_buffered_rows_of_a_key_is_limited",
     ),
     (
         "count fewer files at a time",
-        "needs inputs with millions of names",
+        "src/counts/sidecar.rs",
+        "a_sidecar_that_is_too_large_is_not_written",
     ),
     (
         "add fewer inputs at a time",
-        "needs evaluations of 257 programs",
+        "src/evals/maker.rs",
+        "stores_of_too_many_origins_are_not_added_up",
     ),
     (
         "write the file with larger row groups",
-        "needs a Parquet file with 16 MiB of metadata",
-    ),
-    ("make several indexes", "needs billions of games or names"),
-    ("merge fewer indexes", "needs billions of games"),
-    (
-        "or distribute the games over several databases",
-        "needs billions of games of a move",
+        "tests/counts.rs",
+        "metadata_that_are_too_long_are_refused",
     ),
     (
-        "choose a directory with more space",
-        "needs a disk that is nearly full",
+        "make several indexes",
+        "src/make_book/sinks/index.rs",
+        "games_that_no_list_can_hold_are_refused_when_they_come",
+    ),
+    (
+        "make several indexes",
+        "src/index/store/games.rs",
+        "an_index_has_a_limited_number_of_names",
+    ),
+    (
+        "write counts with --counts, or distribute the games over several databases",
+        "tests/counts.rs",
+        "counts_of_more_games_than_a_database_can_contain",
+    ),
+    (
+        "choose a directory with more space, or use a larger --memory",
+        "src/make_book/run.rs",
+        "a_shortage_is_reported_with_needed_and_free_space",
     ),
     (
         "free some space, or give a file on another disk",
-        "needs a full disk; src/obs/error.rs",
+        "tests/faults.rs",
+        "a_database_for_a_full_disk_goes_to_another_disk",
     ),
     (
         "make the index again with make-book --explorer",
-        "needs an index of another version of polybook; tests/index.rs",
-    ),
-    ("use a newer polybook", "needs a newer version of polybook"),
-    (
-        "reads only uncompressed PGN: unpack the file",
-        "needs a build without decompression",
+        "tests/index.rs",
+        "an_index_of_another_version_is_named",
     ),
     (
-        "keeps no cache of indexes: make an index",
-        "needs a build without the server",
+        "run the command again when no other program is writing",
+        "src/repertoire/move_source.rs",
+        "a_repertoire_that_changes_between_two_readings_is_an_error",
     ),
     (
-        "so polybook cannot keep an index of the games: make an index",
-        "needs a user without a home directory",
+        "run the command again when no other program is writing",
+        "src/obs/rows.rs",
+        "a_change_during_the_reading_is_an_error",
     ),
     (
-        "run the command again when no other program",
-        "needs a program that writes at a certain moment",
+        "run the command again when no other program is writing",
+        "src/pgn/input/tests.rs",
+        "read_while_it_changes",
     ),
     (
         "was replaced while it was read: run the command again",
-        "needs a program that writes at a certain moment",
+        "tests/outputs.rs",
+        "a_part_of_counts_that_were_replaced_is_not_called_damaged",
     ),
     (
         "while it was open: open the index again",
-        "needs a program that writes at a certain moment",
+        "src/leveldb/database.rs",
+        "held_tables_go_on_answering_and_others_are_refused",
     ),
     (
         "while it was open: open the database again",
-        "needs a program that writes at a certain moment",
+        "tests/obs_foreign.rs",
+        "a_database_that_is_replaced_goes_on_answering",
     ),
     (
         "check the disk, or use another directory",
-        "needs a disk that changes data",
+        "tests/faults.rs",
+        "temporary_files_that_change_are_an_error",
     ),
     (
         "close that program and rename the finished output",
-        "needs Windows",
+        "tests/windows.rs",
+        "a_book_that_another_program_opens_meanwhile_is_kept_beside_the_new_one",
     ),
     (
         "try again later",
-        "needs many requests at once; tests/serve_hostile.rs makes them",
+        "tests/serve_hostile.rs",
+        "games_that_are_read_do_not_hold_up_counts",
     ),
     (
         "request fewer games, or serve an uncompressed PGN file",
-        "needs games that take ten seconds to read; tests/serve_hostile.rs",
+        "tests/serve_hostile.rs",
+        "games_that_take_long_to_read_are_given_up",
     ),
     (
-        "save the edited repertoire, and start the server with it",
-        "needs a request that takes ten seconds",
-    ),
-    (
-        "see the log of the server",
-        "the log is standard error, for people",
-    ),
-    (
-        "use an index made with --leveldb",
-        "only callers of the library can cause this error",
-    ),
-    (
-        "no index is given: give the indexes to merge",
-        "only callers of the library can cause this error",
-    ),
-    (
-        "no database is given: give the databases to merge",
-        "only callers of the library can cause this error",
-    ),
-    (
-        "contains a null character: remove this character",
-        "an argument cannot contain a null character",
+        "save the edited repertoire, and start the server with",
+        "tests/serve_page.rs",
+        "moves_that_a_user_adds_belong_to_the_repertoire",
     ),
     (
         "or choose the rows of a class with DuckDB",
-        "tests/scale.rs has the query",
+        "tests/scale.rs",
+        "the_queries_of_docs_scale_return_results_in_order",
     ),
     (
         "add --no-cache to make the index",
-        "needs a cache that cannot be written; tests/serve.rs",
-    ),
-    (
-        "add --no-cache, or make an index",
-        "needs a user without a home directory",
+        "tests/serve.rs",
+        "advice_about_an_unwritable_cache_works",
     ),
     (
         "add w or b, and KQkq or -, after the board",
-        "only callers of the library can cause this error",
+        "src/position/line.rs",
+        "advice_about_missing_and_superfluous_fields_works",
     ),
     (
         "add KQkq or - after the side to move",
-        "only callers of the library can cause this error",
+        "src/position/line.rs",
+        "advice_about_missing_and_superfluous_fields_works",
     ),
     (
         "cast the column",
-        "needs Parquet files of other programs; tests/counts.rs",
+        "tests/counts.rs",
+        "an_error_about_an_impossible_row_names_its_part",
     ),
     (
         "cast the column to signed numbers of 64 bits",
-        "needs Parquet files of other programs; tests/counts.rs",
-    ),
-    (
-        "choose one source",
-        "needs a server of two files; tests/kinds.rs",
-    ),
-    (
-        "close the file in that program",
-        "needs a program that locks the file; tests/obs.rs",
-    ),
-    (
-        "close the output in that program",
-        "needs Windows; tests/windows.rs",
-    ),
-    (
-        "correct the counts",
-        "needs a quarter of a million moves with half a million games each",
+        "tests/counts.rs",
+        "an_error_about_an_impossible_row_by_class_names_its_part",
     ),
     (
         "correct the row",
-        "needs Parquet files of other programs; tests/counts.rs",
+        "tests/counts.rs",
+        "an_error_about_an_impossible_row_names_its_part",
     ),
     (
         "correct the rows",
-        "needs Parquet files of other programs; tests/counts.rs",
-    ),
-    (
-        "correct one of the two rows",
-        "needs Parquet files of other programs; tests/counts.rs",
-    ),
-    (
-        "count all games with the same --by",
-        "needs Parquet files of other programs; tests/counts.rs",
-    ),
-    (
-        "keep only one of the columns",
-        "needs Parquet files of other programs; tests/counts.rs",
-    ),
-    (
-        "keep these rows in all counts",
-        "needs Parquet files of other programs; tests/counts.rs",
-    ),
-    (
-        "sort the rows, or write the file without sorting_columns",
-        "needs Parquet files of other programs; tests/counts.rs",
-    ),
-    (
-        "sort the rows by key, move and identity",
-        "needs Parquet files of other programs; tests/counts.rs",
+        "tests/counts.rs",
+        "an_error_about_an_impossible_row_names_its_part",
     ),
     (
         "write a value in every row",
-        "needs Parquet files of other programs; tests/counts.rs",
+        "tests/counts.rs",
+        "an_error_about_an_impossible_row_names_its_part",
+    ),
+    (
+        "keep only one of the columns",
+        "tests/counts.rs",
+        "an_error_about_an_impossible_row_names_its_part",
+    ),
+    (
+        "correct one of the two rows",
+        "tests/counts.rs",
+        "an_error_about_an_impossible_row_by_class_names_its_part",
+    ),
+    (
+        "sort the rows by key, move and identity",
+        "tests/counts.rs",
+        "an_error_about_an_impossible_row_by_class_names_its_part",
+    ),
+    (
+        "count all games with the same --by",
+        "tests/counts.rs",
+        "an_error_about_an_impossible_row_by_class_names_its_part",
+    ),
+    (
+        "keep these rows in all counts",
+        "tests/counts.rs",
+        "counts_without_games_that_end_in_a_position_are_not_added_to_others",
+    ),
+    (
+        "sort the rows, or write the file without sorting_columns",
+        "tests/counts.rs",
+        "rows_that_are_not_in_the_order_that_they_tell_are_an_error",
+    ),
+    (
+        "choose one source",
+        "tests/kinds.rs",
+        "a_download_reads_the_games_as_the_index_did",
+    ),
+    (
+        "close the file in that program",
+        "tests/obs.rs",
+        "a_database_is_not_written_where_sqlite_would_add_old_changes_to_it",
+    ),
+    (
+        "close the output in that program",
+        "tests/windows.rs",
+        "a_book_that_another_program_holds_open_is_refused_before_games_are_read",
+    ),
+    (
+        "correct the counts",
+        "src/counts/record.rs",
+        "the_number_of_frequent_moves_is_limited",
     ),
     (
         "write the Parquet files with larger row groups",
-        "needs thousands of row groups; tests/memory.rs",
-    ),
-    (
-        "give a directory of counts, which contains Parquet files",
-        "only callers of the library can cause this error",
+        "tests/memory.rs",
+        "counts_of_thousands_of_row_groups",
     ),
     (
         "give a directory inside it",
-        "needs a mount point; tests/outputs.rs",
+        "tests/outputs.rs",
+        "an_output_that_is_a_mount_point_is_refused_before_games_are_read",
     ),
     (
         "remove the directory first, or choose another directory",
-        "needs an overlay file system; tests/outputs.rs",
+        "tests/outputs.rs",
+        "a_directory_of_a_lower_layer_is_refused_before_games_are_read",
     ),
     (
         "make the file writable, or choose another output",
-        "needs a read-only file; tests/outputs.rs",
-    ),
-    (
-        "open and close the database with that program, or run sqlite3",
-        "needs a program that was killed; tests/damaged.rs",
-    ),
-    (
-        "open and close the database with that program, or choose another file",
-        "needs a program that was killed; tests/damaged.rs",
-    ),
-    (
-        "read these answers first",
-        "needs a client that reads slowly",
-    ),
-    (
-        "remove it, or choose another output",
-        "needs an engine and a link as the journal; tests/evals.rs",
+        "tests/outputs.rs",
+        "a_replaced_output_keeps_its_rights_and_a_read_only_one_is_refused",
     ),
     (
         "run `chattr -a` on the directory",
-        "needs a file system with attributes; tests/outputs.rs",
+        "tests/outputs.rs",
+        "a_directory_without_renames_is_refused_before_games_are_read",
+    ),
+    (
+        "open and close the database with that program, or run sqlite3",
+        "tests/damaged.rs",
+        "reading_a_database_in_wal_mode_leaves_nothing_beside_it",
+    ),
+    (
+        "open and close the database with that program, or choose another file",
+        "tests/damaged.rs",
+        "a_journal_of_an_interrupted_program_is_named_and_the_advice_works",
+    ),
+    (
+        "read these answers first",
+        "src/serve/client.rs",
+        "large_answers_hold_permits_until_they_are_sent",
+    ),
+    (
+        "remove it, or choose another output",
+        "tests/evals.rs",
+        "a_journal_can_always_be_named_and_removed",
     ),
     (
         "start the server again when no program writes the file",
-        "needs a file that changes; tests/serve_page.rs",
+        "tests/serve_page.rs",
+        "a_repertoire_that_became_a_pipe_is_refused_and_a_renamed_one_is_read",
     ),
     (
         "use polybook make-book, or start the server with a larger --book-games",
-        "needs a server with a small limit; tests/serve_page.rs",
+        "tests/serve_page.rs",
+        "an_operator_limits_the_games_of_books",
     ),
-    ("add up, and keep the positions", "is in a help text"),
-    ("remove f4; set Nf3=70%;", "is in a help text"),
-    ("use polybook verify for this", "is in a help text"),
     (
-        "write counts with --counts, or distribute the games",
-        "needs billions of games of a move",
+        "shorten the comment",
+        "tests/make_book.rs",
+        "a_comment_that_is_too_long_leaves_no_output_at_all",
+    ),
+    (
+        "shorten its comment with pgheader -c",
+        "tests/editing.rs",
+        "an_edit_says_if_the_header_cannot_mention_it",
+    ),
+    (
+        "repeat the command to continue",
+        "tests/interrupts.rs",
+        "an_engine_at_work",
+    ),
+    (
+        "wait until that run ends",
+        "tests/interrupts.rs",
+        "an_engine_at_work",
+    ),
+    (
+        "wait until that run ends, or choose another output",
+        "tests/interrupts.rs",
+        "two_edits_of_one_book",
+    ),
+    (
+        "repeat that run, or remove the file",
+        "tests/evals.rs",
+        "a_run_that_was_killed_goes_on",
+    ),
+    (
+        "move the journal away, or remove it to evaluate the positions again",
+        "src/evals/journal.rs",
+        "whatever_was_written_last_is_whole_or_gone",
+    ),
+    (
+        "wait until that program has finished",
+        "src/obs/error.rs",
+        "what_another_program_has_not_finished_is_named_with_its_file",
+    ),
+    (
+        "wait until that program has finished, or run sqlite3 FILE",
+        "tests/damaged.rs",
+        "a_journal_of_an_interrupted_program_is_named_and_the_advice_works",
+    ),
+    (
+        "send at most",
+        "tests/serve_page.rs",
+        "edits_that_are_too_long_for_an_address_are_sent_as_a_form",
+    ),
+    (
+        "send it as",
+        "tests/serve_page.rs",
+        "edits_that_are_too_long_for_an_address_are_sent_as_a_form",
+    ),
+    (
+        "restart the server when no other program is writing the file",
+        "tests/serve_page.rs",
+        "a_book_of_files_that_have_changed_is_refused",
+    ),
+    (
+        "end its transaction, or choose another file",
+        "src/storage/output/in_use.rs",
+        "a_database_in_a_transaction_of_this_process_is_in_use",
+    ),
+    (
+        "mount its directory instead, or choose another output",
+        "tests/outputs.rs",
+        "an_output_that_is_a_mount_point_is_refused_before_games_are_read",
+    ),
+    (
+        "paste the moves, the FEN or the PGN of the game",
+        "src/serve/board.rs",
+        "pasted_text_is_recognized_by_its_form",
+    ),
+    (
+        "make a book of each file with polybook make-book, and merge the books",
+        "tests/kinds.rs",
+        "a_download_reads_the_games_as_the_index_did",
+    ),
+    (
+        "use a larger --min-game",
+        "src/suite/source.rs",
+        "a_stopped_search_says_whether_it_found_lines",
+    ),
+    (
+        "leave rare moves out of the book (polybook filter --min-weight)",
+        "src/suite/source.rs",
+        "a_stopped_search_says_whether_it_found_lines",
+    ),
+    (
+        "name at least one file",
+        "python/tests/test_polybook.py",
+        "test_sources_are_a_text_a_path_or_a_list_of_them",
+    ),
+    (
+        "install one of them, for example with pip install pandas",
+        "python/tests/test_polybook.py",
+        "test_half_moves_become_a_data_frame",
+    ),
+    (
+        "leave result out",
+        "python/tests/test_polybook.py",
+        "test_a_preparation_is_that_of_the_command",
+    ),
+    (
+        "give a player",
+        "python/tests/test_polybook.py",
+        "test_openings_are_those_of_the_command",
+    ),
+    (
+        "remove it, or pass force=True to replace it",
+        "python/tests/test_polybook.py",
+        "test_index_database_and_explorer",
+    ),
+    (
+        "give only one of them",
+        "python/tests/test_polybook.py",
+        "test_index_database_and_explorer",
+    ),
+    (
+        "merge fewer indexes",
+        "src/index/merge/plan.rs",
+        "a_merged_index_has_a_limited_number_of_games",
+    ),
+    (
+        "open it with Explorer::open, and use tree::Explored",
+        "src/tree/mod.rs",
+        "an_explorers_index_says_how_to_get_its_moves",
     ),
 ];

@@ -96,6 +96,21 @@ pub(super) struct KeyRange {
     pub size: u64,
 }
 
+/// Adds the number of games of an index to `games`, the number of games of the indexes before it.
+///
+/// # Errors
+///
+/// Returns an error about `out`, the path of the merged index, if it cannot contain so many games.
+fn add_games(games: u64, of_index: u64, out: &Path) -> Result<u64> {
+    let sum = games + of_index;
+    if sum > u64::from(u32::MAX) {
+        let problem = "the indexes contain more than 4294967295 games, the most that one index can contain: merge fewer \
+                       indexes";
+        return Err(Error::too_large(out, problem));
+    }
+    Ok(sum)
+}
+
 impl<'a> MergePlan<'a> {
     /// Checks that `indexes` can be merged, and plans their merge. `out` is the path of the merged index; it is only
     /// used in error messages. Long values are spilled to `temp_dir`.
@@ -165,14 +180,7 @@ impl<'a> MergePlan<'a> {
                 plan.base = plan.inputs.len();
             }
             plan.inputs.push(input);
-            plan.games += index.game_count();
-            if plan.games > u64::from(u32::MAX) {
-                return Err(Error::too_large(
-                    out,
-                    "the indexes contain more than 4294967295 games, the most that one index can contain: merge fewer \
-                     indexes",
-                ));
-            }
+            plan.games = add_games(plan.games, index.game_count(), out)?;
         }
         plan.contents = (first.kind() == IndexKind::Explorer).then_some(contents);
         Ok(plan)
@@ -437,4 +445,19 @@ fn join_stats<'p>(
         return Err(input.index.malformed(key));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merged_index_has_a_limited_number_of_games() {
+        let most = u64::from(u32::MAX);
+        let err = add_games(most, 1, "new.idx".as_ref()).unwrap_err();
+        let advice = "merge fewer indexes";
+        assert!(err.to_string().contains(advice), "{err}");
+        // Without the last index, there are fewer games.
+        assert_eq!(add_games(most - 1, 1, "new.idx".as_ref()).unwrap(), most);
+    }
 }

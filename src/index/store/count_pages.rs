@@ -377,9 +377,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn more_rows_than_are_written_are_malformed() {
-        let row = |number: usize| ResultRow {
+    /// Returns a row of a game, whose class follows from `number`.
+    fn row_of_class(number: usize) -> ResultRow {
+        ResultRow {
             mv: BookMove(796),
             class: Class::of_number((number % Class::COUNT) as u8).unwrap(),
             month: Month::default(),
@@ -387,11 +387,27 @@ mod tests {
             rated: 0,
             ratings: 0,
             game: None,
+        }
+    }
+
+    #[test]
+    fn a_position_has_a_limited_number_of_rows() {
+        let add = |rows: usize| {
+            let mut builder = CountPageBuilder::new(Paging::of_bits(13).unwrap());
+            let rows = (0..rows).map(|number| (ListKey(7), row_of_class(number)));
+            builder.add_all(rows.collect()).map(drop)
         };
+        let advice = "make the counts with fewer of speed, rating and month";
+        assert!(add(MAX_ROWS + 1).unwrap_err().contains(advice));
+        add(MAX_ROWS).unwrap();
+    }
+
+    #[test]
+    fn more_rows_than_are_written_are_malformed() {
         let paging = Paging::of_bits(13).unwrap();
         for (rows, is_read) in [(MAX_INLINE_ROWS, true), (MAX_INLINE_ROWS + 1, false)] {
             let mut page = CountedPage::default();
-            let rows: Vec<ResultRow> = (0..rows).map(row).collect();
+            let rows: Vec<ResultRow> = (0..rows).map(row_of_class).collect();
             page.push(ListKey(7), &rows);
             let (last, bytes) = page.take(paging).unwrap();
             assert_eq!(find_counts(paging, &bytes, last).is_some(), is_read);

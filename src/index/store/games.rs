@@ -441,6 +441,16 @@ mod tests {
     }
 
     #[test]
+    fn an_index_has_a_limited_number_of_names() {
+        let [mut full, mut second] =
+            [0, 1].map(|_| StoredGames::new(1 << 10, std::env::temp_dir()));
+        full.namer.next = u32::MAX;
+        let err = full.keep_name("Ann").unwrap_err().to_string();
+        assert!(err.contains("make several indexes"), "{err}");
+        second.keep_name("Ann").unwrap();
+    }
+
+    #[test]
     fn memory_is_bounded() {
         let mut namer = Namer::default();
         for i in 0..2 * MAX_REMEMBERED_NAMES {

@@ -289,10 +289,12 @@ mod tests {
     #[test]
     fn games_that_no_list_can_hold_are_refused_when_they_come() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("idx");
-        let options = MakeBook::new([Input::file("games.pgn")]).leveldb(&path);
-        let sink = IndexSink::begin(&options, &path, &Budget::default()).unwrap();
-        let in_order = |last_key: u64| {
+        let paths = ["idx", "second"].map(|name| dir.path().join(name));
+        let options = MakeBook::new([Input::file("games.pgn")]);
+        let [sink, second] = paths
+            .each_ref()
+            .map(|path| IndexSink::begin(&options, path, &Budget::default()).unwrap());
+        let put_in_order = |sink: &IndexSink<'_>, last_key: u64| {
             let mut batch = sink.batch(0).unwrap();
             let mut games = GameReader::new(b"1. e4 *");
             assert!(games.next_game());
@@ -316,6 +318,7 @@ mod tests {
             });
             batch.process_in_order("games.pgn".as_ref())
         };
+        let in_order = |last_key| put_in_order(&sink, last_key);
         let start = task::lock(&sink.games).start;
         assert_eq!(start, 0x463b_9618_1691_fc9c);
         in_order(start).unwrap();
@@ -328,5 +331,13 @@ mod tests {
             err.contains("games.pgn") && err.contains("440 million"),
             "{err}"
         );
+        let most = u64::from(u32::MAX);
+        refuse_too_many(most, "games.pgn".as_ref()).unwrap();
+        let too_many = refuse_too_many(most + 1, "games.pgn".as_ref()).unwrap_err();
+        for err in [err, too_many.to_string()] {
+            assert!(err.contains("make several indexes"), "{err}");
+        }
+        // A second index takes the games that the first one refuses.
+        put_in_order(&second, start).unwrap();
     }
 }

@@ -245,7 +245,14 @@ fn read_while_it_changes(bytes: &[u8], change: impl FnOnce(&std::path::Path)) ->
     stream.read_exact(&mut [0]).unwrap();
     change(&path);
     let read = stream.read_to_end(&mut Vec::new());
-    input.error(read.unwrap_err())
+    let error = input.error(read.unwrap_err());
+    let advice = "run the command again when no other program is writing";
+    assert!(error.to_string().contains(advice), "{error}");
+    // The file can be read again, except a compressed file that was cut.
+    let mut again = input.open(&StreamOptions::default()).unwrap();
+    let is_read = again.read_to_end(&mut Vec::new()).is_ok();
+    assert_eq!(is_read, !bytes.starts_with(b"\x1f\x8b"));
+    error
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn check_unlocked(
 const LOCK_CHECKS: usize = 40;
 
 /// The time between two consecutive checks of a database for locks.
-const LOCK_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+const LOCK_CHECK_INTERVAL: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 50 });
 
 /// Returns the path of a file that SQLite keeps next to a database. It is the path of the database followed by
 /// `ending`, for example `-wal`.
@@ -249,6 +249,23 @@ mod tests {
         };
         check_unlocked(is_locked_here, is_locked).unwrap();
         assert_eq!(opened.into_inner(), [1, 3]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_database_in_a_transaction_of_this_process_is_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db3");
+        let open = rusqlite::Connection::open(&path).unwrap();
+        open.execute_batch("PRAGMA journal_mode = MEMORY; CREATE TABLE t (x); BEGIN EXCLUSIVE")
+            .unwrap();
+        let err = check_unused(&path, &path).unwrap_err().to_string();
+        let advice = "end its transaction, or choose another file";
+        assert!(err.contains(advice), "{err}");
+        let other = dir.path().join("other.db3");
+        check_unused(&other, &other).unwrap();
+        open.execute_batch("COMMIT").unwrap();
+        check_unused(&path, &path).unwrap();
     }
 
     #[cfg(target_os = "linux")]
