@@ -30,6 +30,23 @@ const fillStorage = (page) =>
   });
 
 const tests = {
+  async "a player's further spelling is added after a slash"() {
+    const { page, context, faults } = await open(browser, url, "/?player=Carl&color=white");
+    await page.keyboard.press("Shift+F");
+    const input = page.locator("#filters input[name=player]");
+    await input.click();
+    await page.keyboard.press("End");
+    await page.keyboard.type(" / carlo");
+    await page.waitForSelector("#filters [role=option]");
+    await page.keyboard.press("Enter");
+    assert.equal(await input.inputValue(), "Carl / Carlo");
+    await page.locator("#filters button.main").click();
+    await addressed(page, "player=Carlo");
+    assert.deepEqual(search(page).getAll("player"), ["Carl", "Carlo"]);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "the user's games begin at the start, and a player who is searched next is the opponent"() {
     const { page, context, faults } = await open(browser, url, "/?play=e2e4");
     await page.keyboard.press("m");
@@ -113,8 +130,10 @@ const tests = {
     await reaches(page, expected.lines[0].play.join(","));
     assert.equal(await page.locator("#moves .head .san").textContent(), "You play");
     assert.match(await page.locator("#moves .body .his").first().innerText(), /\sscore \d+%$/);
-    await page.goBack();
+    // Only the starting position has lines, and a button leads there.
+    await page.click("#moves >> text=Lines to look at first");
     await reaches(page, "");
+    assert.equal(await lines.count(), expected.lines.length);
     // A move leads to the games of the position, the opponent's and the user's.
     await page.locator("#moves .body .san button").first().click();
     await reaches(page, first.uci);
@@ -322,7 +341,7 @@ const tests = {
   async "a shared link names the person who prepares"() {
     const { page, context, faults } = await openWith("[]", "/?player=Carl&color=white&view=prepare&me=Ann");
     const { here } = await api("/prepare?player=Carl&color=white&me=Ann&repertoire=mine&lines=7");
-    assert.equal(await page.locator("#tally").textContent(), `${here.theirs} games of Carl, ${here.yours} of Ann`);
+    assert.equal(await page.locator("#tally").textContent(), `${here.theirs} games of Carl, ${here.yours} of Ann, without duplicates`);
     assert.ok((await texts(page, "#moves .look .yours")).some((text) => /^Ann scores \d+%/.test(text)));
     assert.equal(await page.locator("#chips .me").textContent(), "Ann");
     const unnamed = async () => assert.doesNotMatch(await page.locator("main").innerText(), /\b(you|yours?|me)\b/i);
@@ -351,7 +370,7 @@ const tests = {
     const prepared = await api("/prepare?player=Carl&color=white&me=Ann");
     const routes = { "**/prepare?*": (route) => route.fulfill({ json: { ...prepared, moves: [], lines: undefined, here: { theirs: 1, yours: 0 } } }) };
     const { page, context, faults } = await open(browser, url, "/?player=Carl&color=white&play=e2e4&view=prepare&me=Ann", { routes });
-    assert.equal(await page.locator("#tally").textContent(), "1 game of Carl, 0 of yours");
+    assert.equal(await page.locator("#tally").textContent(), "1 game of Carl, 0 of yours, without duplicates");
     await page.click("text=Explore their 1 game here");
     await settled(page);
     assert.deepEqual([search(page).get("view"), search(page).get("play"), search(page).get("player")], [null, "e2e4", "Carl"]);

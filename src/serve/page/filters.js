@@ -7,7 +7,7 @@ import { RATINGS, SPEEDS, VARIANTS, ratingRange } from "./chips.js";
 import { button, dialogTop, div, field, fill, icon, make, on, p, segments, span, toggle } from "./dom.js";
 import { counted, number } from "./format.js";
 import { suggestionWords } from "./search.js";
-import { filterQuestion, nameText, put } from "./state.js";
+import { filterQuestion, joined, namesIn, nameText, put } from "./state.js";
 import { Combobox, marked } from "./suggest.js";
 import { Years } from "./years.js";
 
@@ -167,6 +167,8 @@ export class FiltersDialog {
     const { filters } = this.#choice;
     const input = make("input", { name, placeholder, "aria-label": label });
     const given = () => (kind === "player" ? nameText(filters[name]) : (filters[name] ?? ""));
+    // A text after the given names and a slash is a further name of the same player.
+    const further = (/** @type {string} */ text) => (kind === "player" && given() && text.startsWith(`${given()} /`) ? text.slice(given().length + 2).trim() : undefined);
     input.value = given();
     const note = p("note wrong");
     const isOpening = kind === "opening";
@@ -174,9 +176,10 @@ export class FiltersDialog {
     const valueOf = (/** @type {Suggestion} */ one) => (isOpening ? (one.eco ?? "") : one.name);
     const code = (/** @type {string} */ text) => (isOpening ? (CODES.exec(text.toUpperCase().replaceAll("–", "-"))?.[0] ?? "") : "");
     const wrong = (/** @type {string} */ text) => complain(input, note, text);
-    const take = (/** @type {string} */ text) => {
+    const take = (/** @type {string} */ chosen, isFurther = false) => {
+      const text = isFurther ? joined([...namesIn(filters[name]), chosen]) : chosen;
       const isFirst = name === "player" && Boolean(filters.player) !== Boolean(text);
-      input.value = text;
+      input.value = nameText(text);
       wrong("");
       if (isFirst) delete filters.result;
       if (name === "player" && !text) for (const other of ["color", "opponentRating"]) delete filters[other];
@@ -187,27 +190,31 @@ export class FiltersDialog {
       this.#focus("player");
     };
     const find = async (/** @type {string} */ text, /** @type {AbortSignal} */ signal) => {
-      if (text === given() || code(text)) return [];
-      const found = await asked(text, 6, signal);
+      const more = further(text);
+      const wanted = more ?? text;
+      if (text === given() || !wanted || code(text)) return [];
+      const found = await asked(wanted, 6, signal);
       const isNear = found.every(({ distance }) => distance > 0);
-      const options = found.map((one) => ({ content: marked(one.name, text), more: suggestionWords(one), take: () => take(valueOf(one)) }));
-      return [{ message: isNear ? `No ${kind} “${text}”.${found.length ? " Did you mean:" : ""}` : "", options }];
+      const options = found.map((one) => ({ content: marked(one.name, wanted), more: suggestionWords(one), take: () => take(valueOf(one), more !== undefined) }));
+      return [{ message: isNear ? `No ${kind} “${wanted}”.${found.length ? " Did you mean:" : ""}` : "", options }];
     };
     const check = async (/** @type {string} */ text) => {
       if (text === given()) return wrong("");
       if (!text || code(text)) return take(code(text));
-      const found = await asked(text, 3, AbortSignal.timeout(5000)).catch(() => []);
+      const more = further(text);
+      const wanted = more ?? text;
+      const found = await asked(wanted, 3, AbortSignal.timeout(5000)).catch(() => []);
       if (input.value.trim() !== text) return;
-      const exact = found.find((one) => one.name.toLowerCase() === text.toLowerCase()) ?? (found.length === 1 ? found[0] : undefined);
-      if (exact) return take(valueOf(exact));
-      wrong(found.length ? `Choose one of the names, such as ${found[0]?.name}.` : `No ${kind} is called “${text}”.`);
+      const exact = found.find((one) => one.name.toLowerCase() === wanted.toLowerCase()) ?? (found.length === 1 ? found[0] : undefined);
+      if (exact) return take(valueOf(exact), more !== undefined);
+      wrong(found.length ? `Choose one of the names, such as ${found[0]?.name}.` : `No ${kind} is called “${wanted}”.`);
       this.#count();
     };
     // The suggestions are inserted after the field, which therefore needs a parent.
     const place = div("combobox", input);
     new Combobox(input, find, (text) => void check(text));
     on(input, "change", () => void check(input.value.trim()));
-    return field(name, label, "", place, note);
+    return field(name, label, kind === "player" ? "several spellings: A / B" : "", place, note);
   }
 
   /**

@@ -176,10 +176,12 @@ function row(move, index, prepared, { preparer, color, isOwn, all, recentSince, 
  * @param {number} first The number of the first half-move.
  * @param {(line: string[]) => void} open
  * @param {() => void} download Downloads the lines as PGN.
+ * @param {() => void} start Goes to the starting position, which alone has lines.
  */
-export function preparationLines(prepared, preparer, color, first, open, download) {
+export function preparationLines(prepared, preparer, color, first, open, download, start) {
   const { you, s, yours } = wordsFor(preparer);
-  const { lines = [] } = prepared;
+  const { lines } = prepared;
+  if (!lines) return p("quiet", button({ class: "small", "data-focus": "prepare-start" }, [icon("first"), "Lines to look at first: at the start"], start));
   if (!lines.length) return "";
   const items = lines.map((line) => {
     const words = line.san.map((san, index) => ((first + index) % 2 === 0 || index === 0 ? `${plyNumber(first + index)} ${san}` : san));
@@ -193,7 +195,7 @@ export function preparationLines(prepared, preparer, color, first, open, downloa
     return make("li", "", button({ "data-focus": `line ${line.play.join()}` }, [
       span("", ...(cut ? [span("quiet", ...unbroken(words.slice(0, cut).join(" ")), " ")] : []), b(...unbroken(words.slice(cut).join(" "))), small(evidence)),
       span("often", often),
-      span(line.gap ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(!line.gap ? `in ${counted(line.games)}` : line.games ? `${counted(line.games)} of ${yours}; a usual answer takes ${USUAL}` : `no game of ${yours}`)),
+      span(line.gap ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(!line.gap ? `in ${counted(line.games)}` : line.games ? `${counted(line.games)} of ${yours}, usual from ${USUAL}` : `no game of ${yours}`)),
       icon("forward"),
     ], () => open(line.play)));
   });
