@@ -8,7 +8,8 @@ import { chromium } from "playwright-core";
 
 /** The possible paths of the browser. The variable CHROMIUM overrides them. */
 const PROGRAMS = ["/usr/bin/chromium", "/usr/bin/google-chrome", "/usr/bin/chromium-browser"];
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core"), "utf8");
+// Each page loads it again, and the minified file loads in half of the time.
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 export async function launch() {
   const executablePath = process.env.CHROMIUM ?? PROGRAMS.find(existsSync);
