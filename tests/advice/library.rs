@@ -1,8 +1,6 @@
 //! Follows the advice of messages that only callers of the library, or users without a home directory, can get.
 
-#[cfg(all(feature = "serve", target_os = "linux"))]
-use std::fs;
-use std::{path::PathBuf, sync::atomic::AtomicBool};
+use std::{fs, path::PathBuf, sync::atomic::AtomicBool};
 
 use polybook::{
     book::header,
@@ -13,13 +11,23 @@ use polybook::{
     position::{Variant, key},
 };
 
-use super::files;
 #[cfg(all(feature = "serve", target_os = "linux"))]
 use super::{said, words};
+use crate::common::{ok, temp};
+
+/// Creates a directory with a game and the outputs of `make-book` that `options` name.
+fn made(options: &str) -> tempfile::TempDir {
+    let dir = temp();
+    fs::write(dir.path().join("en.pgn"), "[White \"A\"]\n\n1. e4 e5 1-0\n").unwrap();
+    if !options.is_empty() {
+        ok(dir.path(), &format!("make-book -q en.pgn {options}"));
+    }
+    dir
+}
 
 #[test]
 fn advice_about_indexes_works() {
-    let dir = files();
+    let dir = made("--leveldb plain.idx --explorer full.idx");
     let at = |name: &str| dir.path().join(name);
     let position = key(&Variant::Standard.start());
     let games = |name: &str| Index::open(at(name)).unwrap().games(position);
@@ -36,7 +44,7 @@ fn advice_about_indexes_works() {
 
 #[test]
 fn advice_about_databases_works() {
-    let dir = files();
+    let dir = made("--min-game 1 --obs s.obs.db3");
     let merge = |inputs: &[PathBuf]| {
         let out = ObsWriter::create(dir.path().join("new.obs.db3"), true).unwrap();
         merge_databases(inputs, out, &Memory::default(), &AtomicBool::new(false))
@@ -71,7 +79,8 @@ fn advice_about_modes_works() {
 
 #[test]
 fn advice_about_directories_of_counts_works() {
-    let dir = files();
+    let dir = made("--counts none.counts");
+    fs::create_dir(dir.path().join("papers")).unwrap();
     let open = |name: &str| CountsDirectory::open(dir.path().join(name));
     let err = open("papers").unwrap_err().to_string();
     let advice = "give a directory of counts, which contains Parquet files";
@@ -86,7 +95,7 @@ fn advice_about_a_file_name_works() {
 
     use crate::common::served::Served;
 
-    let dir = files();
+    let dir = made("");
     let dir = dir.path();
     let name = OsStr::from_bytes(b"caf\xe9.pgn");
     fs::rename(dir.join("en.pgn"), dir.join(name)).unwrap();
@@ -105,7 +114,7 @@ fn advice_about_a_file_name_works() {
 #[cfg(all(feature = "serve", target_os = "linux"))]
 #[test]
 fn advice_about_a_file_in_the_cache_works() {
-    let dir = files();
+    let dir = made("");
     let dir = dir.path();
     let moves = || said(dir, &words("moves --index en.pgn"));
     assert!(moves().0);
@@ -129,7 +138,7 @@ fn advice_about_a_missing_cache_works() {
 
     use crate::common::{leave_out, served::Served};
 
-    let dir = files();
+    let dir = made("--explorer full.idx");
     let dir = dir.path();
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
     fs::copy(env!("CARGO_BIN_EXE_polybook"), dir.join("polybook")).unwrap();

@@ -669,6 +669,9 @@ moves --index big.idx --clocks
 openings --index duel.idx --min-games 50
   ! no opening was played in at least 50 games: use a lower --min-games
   > openings --index duel.idx --min-games 1
+openings --index duel.idx --player Ann --result win --sort score
+  ! needs games with all results: leave out --result, or use --sort games
+  > openings --index duel.idx --player Ann --sort score && openings --index duel.idx --player Ann --result win --sort games
 openings --index duel.idx --limit 1
   ! more: --limit
   > openings --index duel.idx --limit 4

@@ -300,11 +300,14 @@ fn not_placed(
 /// Returns an error with advice for the user if Windows denied a rename. Windows does not rename files that another
 /// program has open. Returns all other errors unchanged.
 fn with_advice(err: io::Error) -> io::Error {
-    let is_held = cfg!(windows)
-        && matches!(
-            err.kind(),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ResourceBusy
-        );
+    /// The Windows error for a file that another program has open, which has no [`io::ErrorKind`].
+    const ERROR_SHARING_VIOLATION: i32 = 32;
+    let is_denied = matches!(
+        err.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ResourceBusy
+    );
+    let is_held =
+        cfg!(windows) && (is_denied || err.raw_os_error() == Some(ERROR_SHARING_VIOLATION));
     if is_held {
         let reason = "another program has the old output open, or the old output is read-only; close that program and \
                       rename the finished output";
