@@ -133,11 +133,16 @@ const tests = {
       await followed(page);
       await act?.(page);
       await page.waitForTimeout(300);
-      for (const [size, colorScheme] of [["1440x900", "light"], ["1920x1080", "light"], ["900x700", "light"], ["320x640", "dark"], ["390x844", "dark"]]) {
+      for (const [size, colorScheme] of [["1440x900", "light"], ["1680x1050", "light"], ["900x700", "light"], ["320x640", "dark"], ["390x844", "dark"]]) {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize(window(size));
         assert.ok(await boardIsVisible(page), `${name}, ${size}: the board is in the window`);
         await isNotTooWide(page, `${name}, ${size}`);
+        if (window(size).width >= 900) {
+          // The columns scroll. If the document did, the board would leave the window.
+          const [high, inner] = await page.evaluate(() => [document.documentElement.scrollHeight, innerHeight]);
+          assert.ok(high <= inner, `${name}, ${size}: the document is ${high} high in a window of ${inner}`);
+        }
         if (!PICTURED.includes(size)) continue;
         await page.screenshot({ path: join(directory, `${name} ${size}.png`) });
         await accessible(page, `${name}, ${size}`);

@@ -106,6 +106,10 @@ const tests = {
       const close = await page.locator("#close-game").boundingBox();
       assert.ok(close.y > 0 && close.y + close.height <= 844 - 65, `the way back is at ${close.y}`);
       assert.equal(await page.locator("#close-game").innerText(), "Back to the games");
+      // It covers no line in part, and nothing at the end of the page.
+      assert.deepEqual([close.x, close.width], [0, 390]);
+      const end = await page.locator("#side").boundingBox();
+      assert.ok(end.y + end.height <= close.y, `the page ends at ${end.y + end.height}, below ${close.y}`);
       assert.deepEqual([close.x, close.width], [0, 390], "it covers no line in part");
       await page.evaluate(() => scrollTo(0, 0));
       // The list is that of the position in which the game was opened, although the board went on.

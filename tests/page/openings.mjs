@@ -97,7 +97,8 @@ const tests = {
     await page.waitForSelector("#openings .openings");
     assert.deepEqual(await names(page), ["Weak", "Chance", "Strong"]);
     const marks = await page.locator("#openings .body .field-of .sign").evaluateAll((all) => all.map((one) => one.className.trim()));
-    assert.deepEqual(marks, ["sign weaker", "sign", "sign stronger"]);
+    // A score that is more than 30 percentage points from the average is an arrowhead.
+    assert.deepEqual(marks, ["sign weaker beyond below", "sign", "sign stronger beyond"]);
     assert.match(await page.locator("#openings .key").textContent(), /Marked: 2 of 3 openings; chance alone would mark up to 0\.6$/);
     assert.equal(await page.locator("#openings .points.weaker").textContent(), "−4.0");
     assert.equal(await page.locator("#openings .name button[aria-label]").first().getAttribute("aria-label"), "Weak, 12 games, score 17%, 4 points below the average");

@@ -261,7 +261,9 @@ function range(score, between, average, mark, side) {
   const width = span(`between ${mark}`);
   width.style.left = `${at(between[0])}%`;
   width.style.width = `${at(between[1]) - at(between[0])}%`;
-  const dot = span(`sign ${mark}`);
+  // A score that is further away is an arrowhead at the end.
+  const beyond = score < average - 30 ? "beyond below" : score > average + 30 ? "beyond" : "";
+  const dot = span(`sign ${mark} ${beyond}`);
   dot.style.left = `${at(score)}%`;
   const title = `${Math.round(score)}%, likely between ${Math.round(between[0])}% and ${Math.round(between[1])}%${mark === side ? "" : `; fewer than ${ENOUGH} games`}`;
   return [span({ class: "field-of", role: "img", title, "aria-label": title }, line, width, dot)];

@@ -157,7 +157,7 @@ function row(move, index, prepared, { preparer, color, isOwn, all, recentSince, 
   const dots = color === "black" && !isOwn ? "…" : "";
   const isMarked = answer?.source === "repertoire";
   const title = isMarked ? "In the repertoire" : `Played in ${counted(answer?.games ?? 0)} of ${whose}`;
-  const tag = answer && !isMarked ? make("small", { title }, isOwn ? "most played" : `${dots}${answer.san} usual`) : answer ? span({ class: "tag", title }, ...(isOwn ? [icon("mark"), preparer ? "" : "yours"] : [`${dots}${answer.san}`])) : isOwn ? "" : span("tag gap", "Gap");
+  const tag = answer && !isMarked ? make("small", { title }, ...(isOwn ? ["most played"] : [span("unbroken", `${dots}${answer.san}`), " usual"])) : answer ? span({ class: "tag", title }, ...(isOwn ? [icon("mark"), preparer ? "" : "yours"] : [`${dots}${answer.san}`])) : isOwn ? "" : span("tag gap", "Gap");
   const words = isOwn ? "" : answer ? `; ${isMarked ? "" : "usual "}answer ${answer.san}` : "; no answer";
   const label = `${san}, ${isOwn ? `they score ${share} in ${number(theirs.games)}` : `${counted(theirs.games)}, ${share}`}; ${yours.games ? `${preparer || "you"} score${s} ${scoreText(yours, color)} in ${number(yours.games)}` : `no game of ${whose}`}${words}`;
   const press = button({ "aria-label": label, tabindex: index ? -1 : 0, "data-focus": `move ${uci}` }, [san], () => play(uci));
