@@ -503,9 +503,9 @@ verify bad.evals
 convert s.bin y47.epd --plies 1 --evals en.pgn --eval -4..4
   ! make a store with polybook evals
   > evals eval.pgn --out y47.evals && convert s.bin y47.epd --plies 1 --evals y47.evals --eval -4..4
-make-book li.counts --explorer by1.idx --by month
+make-book li.counts --explorer by1.idx --counts by1.counts --by month
   ! leave --by out, or give --by speed,rating,month
-  > make-book li.counts --explorer by1.idx && make-book li.counts --explorer by2.idx --by speed,rating,month
+  > make-book li.counts --explorer by1.idx && make-book li.counts --explorer by2.idx --counts by2.counts --by speed,rating,month
 verify twice.epd
   ! correct or remove these entries
   > verify once.epd
