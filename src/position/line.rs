@@ -145,9 +145,9 @@ pub(crate) fn move_words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Removes a move number from a word: converts `12.Nf3` and `12...Nf3` to `Nf3`, and `12.` and `12` to an empty string.
-/// Returns `00` and `000` unchanged, because they are castling and not numbers.
+/// Returns `00`, `000` and `0000` unchanged, because they are castling and the null move, and not numbers.
 fn without_move_number(word: &str) -> &str {
-    if matches!(word, "00" | "000") {
+    if word.bytes().all(|byte| byte == b'0') {
         return word;
     }
     let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
