@@ -240,6 +240,6 @@ fn games_without_clock_times_are_told() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         said,
-        "no mean times: none of 2 games contains clock times ([%clk] or [%emt]) of these moves\n"
+        "no mean times: no clock times ([%clk] or [%emt]) of these moves in 2 games\n"
     );
 }

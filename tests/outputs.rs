@@ -673,6 +673,7 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
     fs::write(dir.path().join("bad.pgn"), "[White \"x\"]\n1. Ke2 1-0\n").unwrap();
     fs::write(dir.path().join("empty.pgn"), "").unwrap();
     fs::write(dir.path().join("moveless.pgn"), "[White \"x\"]\n\n*\n").unwrap();
+    fs::write(dir.path().join("one.pgn"), "1. e4 1-0\n").unwrap();
     for (line, reason) in [
         (
             "empty.pgn --variations --uniform --min-game 1 --bin a.bin".to_owned(),
@@ -695,6 +696,10 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
             "none of 7 moves is kept (7 played fewer than 50 times: --min-game 1 keeps them)",
         ),
         (
+            "one.pgn --max-ply 1 --min-game 50 --bin a.bin".to_owned(),
+            "the only move is not kept (1 played fewer than 50 times: --min-game 1 keeps them)",
+        ),
+        (
             format!("{pgn} --min-elo 4000 --require-elo --force --leveldb a.idx --obs a.obs.db3"),
             "45 filtered by rating",
         ),
@@ -707,7 +712,7 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
         let is_rejected = line.starts_with("bad.pgn");
         assert_eq!(error.contains("--allow-empty"), !is_rejected, "{error}");
     }
-    for name in ["bad.pgn", "empty.pgn", "moveless.pgn"] {
+    for name in ["bad.pgn", "empty.pgn", "moveless.pgn", "one.pgn"] {
         fs::remove_file(dir.path().join(name)).unwrap();
     }
     assert!(contents(dir.path()) == before, "an old output was changed");

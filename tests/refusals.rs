@@ -375,7 +375,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "suite-report exits.epd other.pgn",
         1,
-        "none of 2 games begins in a position of the suite: give games with the position in the tag FEN",
+        "no game begins in a position of the suite (2 games read): give games with the position in the tag FEN",
     ),
     ("suite-report exits.epd m.pgn --drop-one-sided", 2, "--out"),
     (

@@ -163,7 +163,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         && times.moves.is_empty()
     {
         context.say(&format!(
-            "no mean times: none of {} contains clock times ([%clk] or [%emt]) of these moves\n",
+            "no mean times: no clock times ([%clk] or [%emt]) of these moves in {}\n",
             counted(times.read, "game")
         ));
     }

@@ -9,7 +9,7 @@ use super::{budget::Needs, options::MakeBook, report::Report};
 use crate::{
     book::BookMaker,
     counts::{Counts, KeyedIdentity, MoveFilter},
-    error::{Error, Result, counted},
+    error::{Error, Result},
     provenance::{Provenance, Pruned},
     storage::sort::{ByteRun, Memory, Sealed},
 };
@@ -156,11 +156,8 @@ impl<'a> CollectedData<'a> {
         let named: Vec<String> = named.map(|(moves, why)| format!("{moves} {why}")).collect();
         let reason = match reasons.iter().map(|(moves, _)| moves).sum::<u64>() {
             0 => "the games contain no move".to_owned(),
-            all => format!(
-                "none of {} is kept ({})",
-                counted(all, "move"),
-                named.join(", ")
-            ),
+            1 => format!("the only move is not kept ({})", named.join(", ")),
+            all => format!("none of {all} moves is kept ({})", named.join(", ")),
         };
         Err(Error::Empty { reason })
     }

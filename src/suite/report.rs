@@ -322,7 +322,7 @@ impl SuiteFile {
                 ),
             };
             let problem = format!(
-                "none of {} {belongs} of the suite{advice}{}",
+                "no game {belongs} of the suite ({} read){advice}{}",
                 counted(read.games, "game"),
                 read.unknown_variants.in_error()
             );

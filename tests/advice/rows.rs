@@ -880,13 +880,13 @@ convert s.bin w18.epd --plies 1 --evals e.evals --eval 3..4
   ! widen the range
   > convert s.bin w18.epd --plies 1 --evals e.evals --eval -4..4
 suite-report once.epd duel.pgn
-  ! none of 2 games begins in a position of the suite: give games with the position in the tag FEN or with the comment {book}
+  ! no game begins in a position of the suite (2 games read): give games with the position in the tag FEN or with the comment {book}
   > suite-report once.epd frc2.pgn
 suite-report once.epd duel.pgn
   ! or give the suite as lines in PGN
   > suite-report mine.pgn duel.pgn
 suite-report mine.pgn en.pgn
-  ! none of 1 game begins with a line of the suite: give the games that were played with this suite
+  ! no game begins with a line of the suite (1 game read): give the games that were played with this suite
   > suite-report mine.pgn duel.pgn
 suite-report start.epd duel.pgn --first C
   ! "C" played no game with an opening of the suite: give another name with --first
