@@ -39,13 +39,15 @@ struct Args {
 
 fn main() -> Result<()> {
     let args = Args::parse();
+    let before = resident();
     let begin = Instant::now();
     let explorer = Explorer::open([("games".to_owned(), args.index)])?;
     let games = explorer.game_count();
     println!("{games} games opened in {:.1} ms", ms(begin));
-    if let Some(bytes) = resident() {
+    if let (Some(before), Some(after)) = (before, resident()) {
+        let bytes = after.saturating_sub(before);
         println!(
-            "{} MiB resident, {} bytes a game",
+            "memory grew by {} MiB, {} bytes a game",
             bytes >> 20,
             bytes / games.max(1)
         );
