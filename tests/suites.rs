@@ -1212,6 +1212,43 @@ fn suites_are_verified() {
         ],
     );
 
+    // Only the first faults of a file are kept, whatever they are.
+    let all = format!(
+        "{first}\n{}{}",
+        "8/8/8\n".repeat(600),
+        format!("{first}\n").repeat(900)
+    );
+    fs::write(dir.join("all.epd"), &all).unwrap();
+    fs::write(
+        dir.join("unreadable.epd"),
+        format!("{first}\n{}", "x\n".repeat(1500)),
+    )
+    .unwrap();
+    let more = "line 11: FEN \"x\": this is not a FEN, which looks like \
+                rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1; and 1490 more faults; correct or remove";
+    refused(dir, &[("verify unreadable.epd", 1, more)]);
+    refused(
+        dir,
+        &[(
+            "suite-report unreadable.epd lines.pgn",
+            1,
+            ", line 12, and 1489 more",
+        )],
+    );
+    let output = run(dir, "verify all.epd --json");
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let faults = found["faults"].as_array().unwrap();
+    assert_eq!(
+        (faults.len(), &found["fault_count"]),
+        (1000, &serde_json::json!(1500))
+    );
+    assert_eq!(
+        faults[599],
+        "line 601: FEN \"8/8/8\": the board has 3 ranks instead of 8"
+    );
+    assert_eq!(faults[999], "entry 1001 repeats entry 1");
+    assert_eq!(found["entries"], 901);
+
     let turn = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -";
     fs::write(
         dir.join("even.epd"),

@@ -218,7 +218,7 @@ fn verify_repertoire(
     refuse_faults(
         name,
         "repertoire contains faults",
-        &faults,
+        (&faults, faults.len()),
         "correct these games",
     )?;
     context.say(&format!(
@@ -229,15 +229,20 @@ fn verify_repertoire(
     Ok(())
 }
 
-/// Returns an error that lists `faults`, if there are any. The message consists of `name` (the name of the file), the
-/// word `this`, `problem` (such as `suite contains invalid entries`), the faults, and `advice`, which says what the user
-/// should do.
-fn refuse_faults(name: &str, problem: &str, faults: &[String], advice: &str) -> anyhow::Result<()> {
+/// Returns an error that lists the first of `faults`, if there are any. `count` is the number of all faults, of which
+/// `faults` may contain only the first. The message consists of `name` (the name of the file), the word `this`, `problem`
+/// (such as `suite contains invalid entries`), the faults, and `advice`, which says what the user should do.
+fn refuse_faults(
+    name: &str,
+    problem: &str,
+    (faults, count): (&[String], usize),
+    advice: &str,
+) -> anyhow::Result<()> {
     anyhow::ensure!(
         faults.is_empty(),
         "{name}: this {problem}: {}{}; {advice}",
         faults[..faults.len().min(MAX_LISTED_FAULTS)].join("; "),
-        match faults.len().saturating_sub(MAX_LISTED_FAULTS) {
+        match count.saturating_sub(MAX_LISTED_FAULTS) {
             0 => String::new(),
             more => format!("; and {}", counted(more as u64, "more fault")),
         }
@@ -274,6 +279,7 @@ fn verify_suite(
             "path": name,
             "entries": found.entries,
             "faults": faults,
+            "fault_count": found.fault_count,
             "white_to_move": found.white_to_move,
             "transpositions": found.transpositions,
             "plies": found.plies.as_ref().map(|plies| [*plies.start(), *plies.end()]),
@@ -283,7 +289,7 @@ fn verify_suite(
     refuse_faults(
         &name,
         "suite contains invalid entries",
-        &faults,
+        (&faults, found.fault_count),
         "correct or remove these entries",
     )?;
     let lengths = match &found.plies {

@@ -198,8 +198,15 @@ pub struct SuiteCheck {
     /// The lowest and the highest evaluation in the EPD operations `ce`, in centipawns from White's view. `None` if
     /// an entry has no such operation.
     pub evaluations: Option<RangeInclusive<i32>>,
-    /// The faults, in the order of the entries.
+    /// The first [`MAX_FAULTS`](SuiteCheck::MAX_FAULTS) faults, in the order of the entries.
     pub faults: Vec<SuiteFault>,
+    /// The number of all faults.
+    pub fault_count: usize,
+}
+
+impl SuiteCheck {
+    /// The maximum number of faults that a check describes. It limits the memory for a file with faults in every line.
+    pub const MAX_FAULTS: usize = 1000;
 }
 
 /// A fault in a suite. Entries are numbered from 1.

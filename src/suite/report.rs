@@ -51,7 +51,10 @@ pub struct SuiteFile {
     text: String,
     format: SuiteFormat,
     entries: Vec<SuiteEntry>,
+    /// The first [`SuiteCheck::MAX_FAULTS`] entries that cannot be parsed.
     unreadable: Vec<UnreadableEntry>,
+    /// The number of all entries that cannot be parsed.
+    unreadable_count: usize,
     exits: Vec<Exit>,
     /// The index of each exit, by the identity (a hash) of its position.
     by_position: FxHashMap<u64, usize>,
@@ -137,32 +140,23 @@ impl SuiteFile {
             return Err(Error::file(path, problem));
         }
         let format = SuiteFormat::of_text(&text);
-        let found = match format {
-            SuiteFormat::Epd => positions(&text, variant),
-            SuiteFormat::Pgn => lines_of(&text),
-        };
         let mut suite = SuiteFile {
             text: String::new(),
             format,
             entries: Vec::new(),
             unreadable: Vec::new(),
+            unreadable_count: 0,
             exits: Vec::new(),
             by_position: FxHashMap::default(),
             by_line: FxHashMap::default(),
             by_moves: FxHashMap::default(),
             longest: 0,
         };
-        for (number, found) in (1..).zip(found) {
-            match found {
-                Ok(found) => suite.add(number, found),
-                Err((place, problem)) => suite.unreadable.push(UnreadableEntry {
-                    number,
-                    place,
-                    problem,
-                }),
-            }
+        match format {
+            SuiteFormat::Epd => suite.add_all(positions(&text, variant)),
+            SuiteFormat::Pgn => suite.add_all(lines_of(&text)),
         }
-        if suite.entries.is_empty() && suite.unreadable.is_empty() {
+        if suite.entries.is_empty() && suite.unreadable_count == 0 {
             return Err(Error::file(
                 path,
                 "this suite contains no lines and no positions: choose another file",
@@ -182,10 +176,29 @@ impl SuiteFile {
             let places = others[..listed].iter().map(|entry| &*entry.place);
             text += &format!("; also unreadable: {}", Vec::from_iter(places).join(", "));
         }
-        if others.len() > listed {
-            text += &format!(", and {} more", others.len() - listed);
+        let unlisted = self.unreadable_count - 1 - listed;
+        if unlisted > 0 {
+            text += &format!(", and {unlisted} more");
         }
         Some(text)
+    }
+
+    fn add_all(&mut self, found: impl Iterator<Item = ReadEntry>) {
+        for (number, found) in (1..).zip(found) {
+            match found {
+                Ok(found) => self.add(number, found),
+                Err((place, problem)) => {
+                    self.unreadable_count += 1;
+                    if self.unreadable.len() < SuiteCheck::MAX_FAULTS {
+                        self.unreadable.push(UnreadableEntry {
+                            number,
+                            place,
+                            problem,
+                        });
+                    }
+                }
+            }
+        }
     }
 
     fn add(&mut self, number: usize, found: ParsedEntry) {
@@ -234,31 +247,19 @@ impl SuiteFile {
     /// Returns an error if there are no entries, or if the text is binary data.
     pub fn check(path: &Path, text: String, variant: Variant) -> Result<SuiteCheck> {
         let suite = SuiteFile::parse(path, text, variant)?;
-        let mut faults = Vec::new();
-        for UnreadableEntry {
-            number,
-            place,
-            problem,
-        } in suite.unreadable
-        {
-            faults.push((number, SuiteFault::Unreadable { place, problem }));
-        }
-        for entry in &suite.entries {
-            let (number, first) = (entry.number, entry.first);
-            if entry.is_over {
-                faults.push((number, SuiteFault::Over { entry: number }));
-            }
-            if first != number {
-                faults.push((
-                    number,
-                    SuiteFault::Repeated {
-                        entry: number,
-                        first,
-                    },
-                ));
-            }
-        }
+        let unreadable = suite.unreadable.into_iter().map(|entry| {
+            let UnreadableEntry {
+                number,
+                place,
+                problem,
+            } = entry;
+            (number, SuiteFault::Unreadable { place, problem })
+        });
+        let readable = || suite.entries.iter().flat_map(SuiteEntry::faults);
+        let mut faults = Vec::from_iter(unreadable);
+        faults.extend(readable().take(SuiteCheck::MAX_FAULTS));
         faults.sort_by_key(|(number, _)| *number);
+        faults.truncate(SuiteCheck::MAX_FAULTS);
         let entries = || suite.entries.iter();
         let evaluations: Option<Vec<i32>> = entries()
             .map(|entry| evaluation(&suite.text[entry.text.clone()], entry.turn))
@@ -274,6 +275,7 @@ impl SuiteFile {
             plies: range(entries().filter_map(|entry| entry.plies)),
             evaluations: evaluations.and_then(|values| range(values.into_iter())),
             faults: faults.into_iter().map(|(_, fault)| fault).collect(),
+            fault_count: suite.unreadable_count + readable().count(),
         })
     }
 
@@ -465,6 +467,18 @@ fn is_of_book(text: &[u8]) -> bool {
     })
 }
 
+impl SuiteEntry {
+    /// Returns the faults of the entry, each with the number of the entry.
+    fn faults(&self) -> impl Iterator<Item = (usize, SuiteFault)> {
+        let (entry, first) = (self.number, self.first);
+        let over = self.is_over.then_some(SuiteFault::Over { entry });
+        let repeated = (first != entry).then_some(SuiteFault::Repeated { entry, first });
+        over.into_iter()
+            .chain(repeated)
+            .map(move |fault| (entry, fault))
+    }
+}
+
 impl UnreadableEntry {
     /// The maximum number of places that an error message lists after the first problem.
     const MAX_LISTED: usize = 10;
@@ -475,44 +489,42 @@ impl UnreadableEntry {
 type ReadEntry = Result<ParsedEntry, (String, String)>;
 
 /// Parses a suite of positions, which are EPDs or FENs, one in each line of `text`.
-fn positions(text: &str, variant: Variant) -> Vec<ReadEntry> {
-    let mut found = Vec::new();
+fn positions(text: &str, variant: Variant) -> impl Iterator<Item = ReadEntry> {
     let mut at = 0;
-    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
+    let lines = (1..).zip(text.split_inclusive('\n'));
+    lines.filter_map(move |(number, line)| {
         let begin = at;
         at += line.len();
+        let end = at;
         let line = line.trim_start_matches('\u{feff}').trim();
         if line.is_empty() || line.starts_with('#') {
-            continue;
+            return None;
         }
         let id = line
             .split_once(" id \"")
             .and_then(|(_, id)| id.split_once('"'));
         let entry = |pos| ParsedEntry {
-            text: begin..at,
+            text: begin..end,
             is_over: is_over(&[], &pos),
             pos: Keyed::new(pos),
             line: None,
             opening: id.map(|(id, _)| id.to_owned()),
         };
         let pos = read_start(line, variant).map_err(|err| err.to_string());
-        found.push(
+        Some(
             pos.map(entry)
                 .map_err(|problem| (format!("line {number}"), problem)),
-        );
-    }
-    found
+        )
+    })
 }
 
 /// Parses a suite of lines, which are games in PGN.
-fn lines_of(text: &str) -> Vec<ReadEntry> {
-    let mut found = Vec::new();
+fn lines_of(text: &str) -> impl Iterator<Item = ReadEntry> {
     let mut reader = GameReader::new(text.as_bytes());
-    while reader.next_game() {
-        let number = found.len() + 1;
-        found.push(line_of(&mut reader).map_err(|problem| (format!("game {number}"), problem)));
-    }
-    found
+    (1..).map_while(move |number: usize| {
+        let line = reader.next_game().then(|| line_of(&mut reader))?;
+        Some(line.map_err(|problem| (format!("game {number}"), problem)))
+    })
 }
 
 /// Parses the game that `reader` has begun as a line of a suite. If the game cannot be parsed, returns an error
