@@ -392,9 +392,7 @@ impl Variant {
 fn problem_of_fen(fen: &str, err: ParseFenError) -> String {
     let problem = match err {
         ParseFenError::InvalidFen | ParseFenError::InvalidBoard => return problem_of_board(fen),
-        ParseFenError::InvalidPocket => {
-            "the pieces in hand must be letters in brackets, as in [Qp]"
-        }
+        ParseFenError::InvalidPocket => PROBLEM_OF_POCKET,
         ParseFenError::InvalidTurn => "the side to move must be w or b",
         ParseFenError::InvalidCastling => "the castling rights must be letters such as KQkq, or -",
         ParseFenError::InvalidEpSquare => "the en passant square must be a square such as e3, or -",
@@ -411,8 +409,8 @@ fn problem_of_fen(fen: &str, err: ParseFenError) -> String {
 
 /// Describes what is wrong with the board in the first field of `fen`. shakmaty does not say this.
 fn problem_of_board(fen: &str) -> String {
-    let board = fen.split(' ').next().unwrap_or_default();
-    let board = board.split('[').next().unwrap_or_default();
+    let field = fen.split(' ').next().unwrap_or_default();
+    let board = field.split('[').next().unwrap_or_default();
     let ranks: Vec<&str> = board.split('/').collect();
     if ranks.len() == 1 {
         return format!("this is not a FEN, which looks like {EXAMPLE_FEN}");
@@ -434,8 +432,18 @@ fn problem_of_board(fen: &str) -> String {
             return format!("rank {number} of the board has {squares} squares instead of 8");
         }
     }
-    format!("the board has {} ranks instead of 8", ranks.len())
+    match ranks.len() {
+        8 if field != board => PROBLEM_OF_POCKET.to_owned(),
+        8 if board.contains('~') => {
+            "the mark ~ of a promoted piece must follow the letter of the piece".to_owned()
+        }
+        8 => "the FEN has too many fields".to_owned(),
+        ranks => format!("the board has {ranks} ranks instead of 8"),
+    }
 }
+
+const PROBLEM_OF_POCKET: &str =
+    "the pieces in hand must be letters in brackets after the board, as in [Qp]";
 
 /// The FEN that error messages give as an example: the position after 1. e4.
 const EXAMPLE_FEN: &str = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1";
@@ -638,6 +646,26 @@ mod tests {
         for complete in [" w -", " b - - 0 1"] {
             let fen = format!("{board}{complete}");
             assert!(Variant::Standard.parse_fen(&fen).is_ok(), "{fen}");
+        }
+    }
+
+    #[test]
+    fn a_board_with_eight_ranks_has_another_problem() {
+        let ranks = "4k3/8/8/8/8/8/8/4K2R";
+        for (rest, problem) in [
+            ("[Q w - - 0 1", PROBLEM_OF_POCKET),
+            ("[ w - - 0 1", PROBLEM_OF_POCKET),
+            ("[Q]x w - - 0 1", PROBLEM_OF_POCKET),
+            ("[Q!] w - - 0 1", PROBLEM_OF_POCKET),
+            (
+                "~~ w - - 0 1",
+                "the mark ~ of a promoted piece must follow the letter of the piece",
+            ),
+            (" w - - 0 1 2 3 4", "the FEN has too many fields"),
+        ] {
+            let error = Variant::Crazyhouse.parse_fen(&format!("{ranks}{rest}"));
+            let error = error.unwrap_err().to_string();
+            assert!(error.ends_with(problem), "{rest}: {error}");
         }
     }
 
