@@ -20,7 +20,7 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
 /// Returns the modules of the crate that a file imports with `crate::`, ignoring tests and comments.
 fn imports(source: &str) -> Vec<String> {
     let code = source
-        .split("#[cfg(test)]\nmod ")
+        .split("#[cfg(test)]\nmod tests {")
         .next()
         .unwrap_or_default();
     let code: String = code
@@ -109,8 +109,8 @@ fn one_module_of_the_library_starts_threads() {
 #[test]
 fn imports_are_found() {
     let source = "use crate::{\n    error::{At, Error},\n    pgn::Tags, counts,\n};\n// crate::book\nfn f() { crate::obs::g() }\n\
-        #[cfg(test)]\nmod tests {\n use crate::index;\n}";
-    assert_eq!(imports(source), ["error", "pgn", "counts", "obs"]);
+        #[cfg(test)]\nmod tests;\nuse crate::task;\n#[cfg(test)]\nmod tests {\n use crate::index;\n}";
+    assert_eq!(imports(source), ["error", "pgn", "counts", "obs", "task"]);
 }
 
 #[test]

@@ -1002,12 +1002,12 @@ fn moves_that_a_user_adds_belong_to_the_repertoire() {
     assert!(saved.contains("\n1. d4 *"), "{saved}");
     assert_eq!(fs::read_to_string(dir.join("mine.pgn")).unwrap(), pgn);
     assert_eq!(served.get(&format!("/repertoire.pgn?{mine}")).text(), pgn);
-    // A request whose edits take ten seconds advises to do this: "save the edited repertoire, and start the server with
-    // it".
+    // A request whose edits take ten seconds advises to do this. No test causes that message.
+    let advice = "save the edited repertoire, and start the server with it";
     fs::write(dir.join("saved.pgn"), &saved).unwrap();
     let again = Served::start(dir, "games.pgn --repertoire saved.pgn:white");
     let found = again.json("/repertoire?play=e2e4");
-    assert_eq!(found["repertoires"][0]["gaps"], json!([]));
+    assert_eq!(found["repertoires"][0]["gaps"], json!([]), "{advice}");
 
     for (wrong, why) in [
         (
