@@ -107,7 +107,7 @@ pub struct Writing<'a> {
 impl Writing<'_> {
     /// Writes the repertoire to `out`, and returns the number of moves written. In PGN, writes after each move the
     /// comment that the function `comment` returns for it. A comment on a transposition also names the line of the file
-    /// that it joins, unless the comment is empty. If the function returns `None`, the comment is that of
+    /// that it joins, unless the comment is empty. If `comment` is `None`, the comments are those of
     /// [`Tree::write_pgn`]. A book contains no comments.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Writing<'_> {
     pub fn write(
         &self,
         out: RepertoireFile,
-        comment: &dyn Fn(&Branch<'_>) -> Option<String>,
+        comment: Option<&dyn Fn(&Branch<'_>) -> String>,
     ) -> Result<u64> {
         match out.format {
             RepertoireFormat::Pgn => self.write_pgn(out.file, comment),
@@ -140,7 +140,7 @@ impl Writing<'_> {
     fn write_pgn(
         &self,
         file: AtomicFile,
-        comment: &dyn Fn(&Branch<'_>) -> Option<String>,
+        comment: Option<&dyn Fn(&Branch<'_>) -> String>,
     ) -> Result<u64> {
         let mut out = BufferedFile::sealed(file);
         let path = out.target().to_owned();
@@ -149,9 +149,8 @@ impl Writing<'_> {
         for (tree, start) in self.trees().zip(self.starts) {
             let mut reached = ReachedLines::new(self, start);
             let mut with_line = |branch: &Branch<'_>| {
-                let joined = reached.add(branch);
-                let comment = comment(branch)?;
-                Some(match joined {
+                let comment = comment?(branch);
+                Some(match reached.add(branch) {
                     Some(line) if !comment.is_empty() => {
                         format!("{comment}, transposition to {line}")
                     }

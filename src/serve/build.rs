@@ -102,9 +102,10 @@ impl AppState {
             meter: &meter,
         };
         let out = RepertoireFile::create(&path, true)?;
-        writing.write(out, &|branch| {
-            Some(built.comment(branch, CommentDetail::Full))
-        })?;
+        writing.write(
+            out,
+            Some(&|branch| built.comment(branch, CommentDetail::Full)),
+        )?;
         let bytes = read_limited(&path, "repertoire", "lower depth")?;
         let size = bytes.len();
         let content = match name.ends_with(".pgn") {

@@ -226,7 +226,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             memory,
             meter,
         };
-        writing.write(out, &|branch| Some(built.comment(branch, args.comments)))
+        writing.write(out, Some(&|branch| built.comment(branch, args.comments)))
     })?;
     let path = output_name(&args.out);
     let summary = built.summary;

@@ -262,7 +262,7 @@ fn write(
             memory,
             meter,
         };
-        writing.write(out, &|_| None).map(drop)
+        writing.write(out, None).map(drop)
     })
 }
 
