@@ -170,9 +170,10 @@ def check(case, all_games, names):
         assert row["eco"] == [codes[0], codes[-1]], row
     if "player" in case:
         check_opponents(table, [(played, color) for played, color in passing if played.points(color) is not None], case)
-        for table_or_family, rows_of in [(table, "families"), *((family, "variations") for family in table["families"])]:
-            lost = [row.get("points", 0) for row in table_or_family[rows_of]]
-            assert lost == sorted(lost)
+    by_points = "player" in case and "result" not in case
+    for listed in (table["families"], *(family["variations"] for family in table["families"])):
+        order = [row.get("points", 0) if by_points else (-row["games"], row["name"]) for row in listed]
+        assert order == sorted(order), order
     return len(rows)
 
 
