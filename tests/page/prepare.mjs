@@ -40,6 +40,14 @@ const tests = {
     await page.waitForSelector("#filters [role=option]");
     await page.keyboard.press("Enter");
     assert.equal(await input.inputValue(), "Carl / Carlo");
+    // A slash without a name asks for nothing.
+    const asked = [];
+    page.on("request", (request) => request.url().includes("/suggest") && asked.push(request.url()));
+    await page.keyboard.press("End");
+    await page.keyboard.type(" /");
+    await page.keyboard.press("Tab");
+    assert.equal(await input.inputValue(), "Carl / Carlo");
+    assert.deepEqual(asked, []);
     await page.locator("#filters button.main").click();
     await addressed(page, "player=Carlo");
     assert.deepEqual(search(page).getAll("player"), ["Carl", "Carlo"]);

@@ -202,6 +202,8 @@ export class FiltersDialog {
       if (text === given()) return wrong("");
       if (!text || code(text)) return take(code(text));
       const more = further(text);
+      // The user wrote the slash, but no further name.
+      if (more === "") return take(filters[name] ?? "");
       const wanted = more ?? text;
       const found = await asked(wanted, 3, AbortSignal.timeout(5000)).catch(() => []);
       if (input.value.trim() !== text) return;
