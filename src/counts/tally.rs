@@ -329,8 +329,8 @@ fn records<'a: 'b, 'b>(
 /// Returns `true` if any move of a position may have been played at least `min_games` times. `position` contains the
 /// sorted records of the position.
 ///
-/// Assumes that a move with several records is frequent. A record without games marks a move whose results are too
-/// large for records, so this move is frequent too.
+/// Assumes that a move with several records is frequent. If the results of a move do not fit into a record, the record
+/// contains no games; such a move is frequent too.
 fn is_frequent(position: &[CountRecord], min_games: u64) -> bool {
     let is_frequent = |record: &CountRecord| {
         let games = record.stats().games();

@@ -69,7 +69,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the number of games that the answer counts. Unfinished games are included.
+    /// Returns the number of games whose results the answer contains. Unfinished games are included.
     pub fn games(&self) -> u64 {
         self.white + self.draws + self.black
     }

@@ -92,8 +92,8 @@ const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
 /// The index into [`GroupTally::counts`] of the number of games in which the player of the query has White. The next
 /// element is the number of games in which this player has Black.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
-/// The index into [`GroupTally::counts`] of the number of games with a known year. They need not pass the filter by
-/// date, because the numbers by year ignore this filter.
+/// The index into [`GroupTally::counts`] of the number of games with a known year. This number includes games that do
+/// not pass the filter by date, because the numbers of games of each year ignore this filter.
 const YEARS: usize = COLORS + 2;
 
 /// The numbers of games, grouped by speed, rating group, color and year. The field `years` maps a year to the number of

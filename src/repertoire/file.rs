@@ -270,7 +270,7 @@ impl<'a> ReachedLines<'a> {
 /// The text of `pgn` follows, without the moves in `removed` and the moves after them.
 ///
 /// The new games come first, because they would become part of an unterminated comment at the end of the old text. The
-/// output contains text of the user, so it gets no checksum, and polybook will not replace it without `force`.
+/// output contains text that the user wrote. It gets no checksum, so that polybook never replaces it without `force`.
 ///
 /// `start` is the position in which the lines of `added` begin. `reading` contains the memory budget, and the flag that
 /// cancels the reading.

@@ -158,8 +158,8 @@ impl Paging {
         ListKey(subject.0 | (u64::MAX >> self.bits))
     }
 
-    /// Returns the number of bytes that each list key takes in a page. Leading bytes whose bits are equal in all keys
-    /// of the page are not stored.
+    /// Returns the number of bytes that each list key takes in a page. Leading bytes that are equal in all keys of the page are
+    /// not stored.
     pub(super) fn stored(self) -> usize {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }
@@ -172,12 +172,11 @@ impl Paging {
     }
 }
 
-/// The value that an item contains instead of a move if it belongs to the list of a player or of a Lichess id. No move
-/// has this value.
+/// A value that replaces the move in the items of lists of players and Lichess ids. No move has this value.
 pub const LISTED: BookMove = BookMove(u16::MAX - 1);
 
-/// The value that an item contains instead of a move if it belongs to a list of name numbers, which are the numbers
-/// that the index has assigned to player and event names. No move has this value.
+/// A value that replaces the move in the items of lists of name numbers. The index assigns a name number to each name
+/// of a player or event. No move has this value.
 pub const NAMED: BookMove = BookMove(u16::MAX);
 
 /// Returns `true` if an item with the move `mv` comes from the list of a position. In such a list, `mv` is the move

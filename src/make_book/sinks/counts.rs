@@ -325,8 +325,8 @@ struct PlyFacts {
     rating: u16,
 }
 
-/// The maximum length, in half-moves, of a game in which a linear search finds repeated positions. A hash set is used
-/// for longer games, which are rare.
+/// The number of half-moves up to which repeated positions of a game are found by linear search. In longer games, which
+/// are rare, they are found with a hash set.
 const LONG_GAME: usize = 512;
 
 /// The set of the positions that occur after the current position of a game. A game is processed backwards, from its
