@@ -775,7 +775,7 @@ fn an_error_about_an_impossible_row_names_its_part() {
             "{name}: {err}"
         );
     }
-    // As each message advises, the row is correct, has a value in every column of the right type, and each column once.
+    // This row follows the advice of all messages: correct values, the right types, no nulls, and each column once.
     foreign(dir.path(), "correct", &one_row());
     ok(dir.path(), "make-book -q correct --bin correct.bin");
     // Each part is valid, but their sum is too large.
@@ -937,8 +937,8 @@ fn an_error_about_an_impossible_row_by_class_names_its_part() {
             assert!(!dir.join("x").exists() && counts.exists());
         }
     }
-    // As each message advises, the rows are correct and sorted by signed keys, moves and identities. The classes of one
-    // move may come in any order, and several rows of a class add up.
+    // These rows follow the advice of all messages: they are correct, and sorted by signed keys, moves and identities.
+    // The classes of one move may come in any order, and several rows of a class add up.
     foreign(dir, "rows", &two());
     ok(
         dir,

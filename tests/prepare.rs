@@ -668,7 +668,7 @@ fn answers_are_marked_as_habits_and_end_the_lines() {
         format!("[White \"{white}\"]\n[Black \"Me\"]\n[Result \"1-0\"]\n\n{moves} 1-0\n\n")
     };
     let mut games = game("Them", "1. e4 e5 2. Nf3 Nc6") + &game("Them", "1. d4 d5");
-    // As many games have 1... e6 as 1... e5, so the alphabetical order decides.
+    // Equally many games contain 1... e5 and 1... e6, so the alphabet decides.
     games += &game("X", "1. e4 e6").repeat(11);
     games += &(game("X", "1. e4 e5").repeat(10) + &game("X", "1. d4 d5").repeat(10));
     games += &game("Me", "1. g3 g6")

@@ -85,7 +85,7 @@ fn the_queries_of_docs_scale_return_results_in_order() {
         "duckdb_questions.py",
         &[dir.path(), &document, binary],
     );
-    // Without the query, the games cannot be chosen.
+    // polybook cannot filter counts by date itself.
     let refused = "make-book online.counts --since 2024 --bin blitz.bin";
     let error = crate::common::fails(dir.path(), refused, 1);
     let advice = "give the PGN files, or choose the rows of a class with DuckDB";

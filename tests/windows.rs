@@ -124,7 +124,7 @@ fn a_book_that_another_program_opens_meanwhile_is_kept_beside_the_new_one() {
         .spawn()
         .unwrap();
     let mut games = run.stdin.take().unwrap();
-    // The run has claimed its output when it reads games, of which a pipe holds only some.
+    // A pipe cannot hold all games. When this write ends, the run has claimed its output.
     games.write_all(many_games().as_bytes()).unwrap();
     let held = File::options()
         .read(true)

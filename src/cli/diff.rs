@@ -30,8 +30,9 @@ use super::{
 #[command(after_help = "\
 Each position with differences is printed as a FEN, or as its key if no line of the books reaches the position from the
 starting position. The moves that differ follow: - means that only A contains the move, + that only B contains it, and
-* that the weights differ. A percentage is the share of the move in the weights of the position. If a book contains a move twice, its weights are added. If the FEN is known, the two spellings of
-castling count as one move. Headers and the order of moves are not compared. The exit status is 1 if the books differ.
+* that the weights differ. A percentage is the move's share of the total weight of the position. If a book contains a move
+twice, its weights are added. If the FEN is known, the two spellings of castling count as one move. Headers and the order of
+moves are not compared. The exit status is 1 if the books differ.
 
 Examples:
   polybook diff old.bin new.bin

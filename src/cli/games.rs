@@ -159,8 +159,8 @@ struct FoundGame<'a> {
     header: GameHeader,
     /// The PGN file from which the game was indexed.
     file: &'a Path,
-    /// The opening by the moves of the game as JSON, which is null if no position of the game has a name. `None` for an
-    /// index made with `make-book --leveldb`, which does not store openings.
+    /// The game's opening by its moves, as JSON; null if no position of the game has a name. `None` if the index was
+    /// made with `make-book --leveldb`, which does not store openings.
     opening: Option<Value>,
 }
 

@@ -24,8 +24,9 @@ With --player, results and scores are the player's; otherwise they are White's. 
 that the player's average score with the same color would give: -7.8 means 7.8 points less than usual. The range contains the
 true score with a probability of about 80 %. From ten games, \"weaker\" or \"stronger\" marks a range that does not contain the
 average; chance alone marks about one such opening in five, so the last line compares the number of marks with that. Games
-without a result do not change scores. With --result, the table has no scores, because they would describe only the selection. Points do not consider how strong the opponents are: \"opp\" is their mean rating, and
-\"perf\" is the performance, to compare with that of all games.
+without a result do not change scores. With --result, the table has no scores, because they would describe only the selection.
+Points do not consider how strong the opponents are: \"opp\" is their mean rating, and \"perf\" is the performance, to compare
+with that of all games.
 
 Examples:
   polybook openings --index games.pgn --player \"Carlsen, Magnus\" --color black

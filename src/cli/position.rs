@@ -86,7 +86,7 @@ impl PositionArgs {
             text => text,
         };
         let line = Line::parse(variant, self.fen.as_deref(), moves);
-        // The argument may also be a FEN or `startpos`.
+        // Parsing fails if the argument is a FEN or `startpos`. The line then has no moves.
         Ok(line
             .ok()
             .filter(|line| *line.position() == pos)

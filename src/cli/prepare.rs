@@ -35,10 +35,10 @@ the list contains your moves.
 
 \"Look at these first\" lists gaps that at least one game in ten reaches, then the lines with which the opponent is expected to
 cost you most points: the probability of the line times your average score minus your score after it, in at least ten games, if
-the product is at least 0.005. Then follow the likeliest other gaps. \"their games\" reached the end of the line; lines with
-only one of them come after others of their kind.
-\"1 in N\" means that one game of N follows the line: the shares of the opponent's moves and of yours are multiplied, and moves
-of the repertoire share the probability equally. --out writes these lines as games that end with your answers.
+the product is at least 0.005. Then follow the likeliest other gaps. \"their games\" are the opponent's games that reached the
+end of the line; lines with only one such game come after others of their kind. \"1 in N\" means that one game of N follows
+the line: the shares of the opponent's moves and of yours are multiplied, and moves of the repertoire share the probability
+equally. --out writes these lines as games that end with your answers.
 
 Examples:
   polybook prepare --index games.pgn --opponent caruana --player aronian --color black

@@ -88,8 +88,8 @@ pub fn stdout_was_closed() -> bool {
     STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// If standard output was closed when the process started, replaces it by a pipe that nobody reads, so that each write
-/// to it fails. Otherwise, the data would be lost unnoticed.
+/// Replaces standard output with a pipe that nobody reads, but only if standard output was closed when the process
+/// started. Each write to the pipe fails; otherwise, the data would be lost unnoticed.
 ///
 /// # Errors
 /// Returns an error if the operating system cannot create the pipe.

@@ -595,7 +595,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(err.contains("choose fewer of these with --by"), "{err}");
-        // Without a grouping by month, the move has one class.
+        // If --by does not contain month, the move has one class.
         assert_eq!(rows(1).unwrap(), 1);
 
         // The limit also applies to the games of a single run, so that their counts can later be added up with

@@ -616,7 +616,7 @@ mod tests {
         let err = add(&stores).unwrap_err();
         let advice = "add fewer inputs at a time";
         assert!(err.to_string().contains(advice), "{err}");
-        // The sum of a store contains only the origins that its evaluations have.
+        // Each store alone has fewer origins than the limit.
         for store in stores {
             add(&[store]).unwrap();
         }

@@ -36,7 +36,8 @@ impl Line {
     ///
     /// `fen` is a FEN or EPD whose fields are separated by underscores or blanks. If it is `None`, the line begins in
     /// the starting position of the variant. `play` contains moves in UCI notation or SAN, separated by commas or
-    /// blanks, with or without move numbers. Castling may be written as a king's move of two squares, or as the king capturing its own rook.
+    /// blanks, with or without move numbers. Castling may be written as a king's move of two squares, or as the king
+    /// capturing its own rook.
     ///
     /// # Errors
     ///

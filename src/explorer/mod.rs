@@ -700,8 +700,8 @@ impl Explorer {
         source.index.header(id)
     }
 
-    /// Returns the opening of game `number` by its moves: the name of its last position that has one. Returns `None` if
-    /// no position has a name.
+    /// Returns the opening to which the last named position of game `number` belongs. Returns `None` if no position of
+    /// the game has a name.
     ///
     /// # Errors
     ///

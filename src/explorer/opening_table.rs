@@ -37,8 +37,8 @@ const MIN_VARIANCE: f64 = 0.02;
 /// The openings of the games that reached a position, grouped by family.
 ///
 /// The opening of a game is the name of its last position that has a name. Scores are those of the player whom the
-/// filters name or, if they name no player, of White. Unfinished games do not affect scores. If the filters select games
-/// by their result, the table contains no scores, because they would describe only the selection.
+/// filters name or, if they name no player, of White. Unfinished games do not affect scores. If the filters select
+/// games by their result, the table contains no scores, because they would describe only the selection.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct OpeningTable {
     /// The games that reached the position and pass the filters, including games that end there.
@@ -509,7 +509,7 @@ mod tests {
         let half = 100.0 * 1.2816 * (5.0_f64 / 36.0 / 12.0).sqrt();
         let mean = 200.0 / 3.0;
         let range = score_range(&tally(5, 4, 1), 5.0).unwrap();
-        // Displays round the ends, so the ends are not rounded before.
+        // The ends are not rounded, because each display rounds them.
         assert!((range[0] - (mean - half)).abs() < 1e-9);
         assert!((range[1] - (mean + half)).abs() < 1e-9);
         // The variance of equal results is not 0, and ranges stay between 0 and 100 percent.

@@ -46,8 +46,8 @@ const MIN_LISTED_LOSS: f64 = 0.005;
 /// gaps come first in the list of lines to prepare.
 const LIKELY_GAP_CHANCE: f64 = 0.1;
 
-/// The minimum number of the opponent's games at the end of a line, so that the line is listed before lines with fewer
-/// games. A single game says little about what the opponent will play.
+/// The minimum number of the opponent's games that reach the end of a line. A line with fewer games comes after other
+/// lines of its kind, because a single game says little about what the opponent will play.
 const MIN_THEIR_GAMES: u64 = 2;
 
 /// The maximum number of lines that the list of lines to prepare contains because they are gaps. A gap is a line to
@@ -111,7 +111,7 @@ pub struct Preparation {
     /// The lines to prepare first, or `None` if the query requests none. Lines to which the player has no answer come
     /// first if one game in ten reaches them. The lines with the largest expected loss of points follow, and then the
     /// other most likely lines to which the player has no answer. Lines whose end only one game of the opponent
-    /// reached come after the other lines of the same kind, and never first because they are likely.
+    /// reached come last in their group, and never belong to the first group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<PreparedLine>>,
 }
@@ -433,8 +433,8 @@ impl Collector for PositionGames {
 }
 
 impl PositionGames {
-    /// Returns the moves with their results, sorted by number of games in descending order. Moves with equally many games
-    /// are in the alphabetical order of UCI.
+    /// Returns the moves with their results, sorted by number of games in descending order. Moves with the same number
+    /// of games are sorted alphabetically by their UCI notation.
     fn by_games(&self) -> Vec<(BookMove, RecentTally)> {
         let mut moves = Vec::from_iter(self.moves.iter().map(|(mv, tally)| (*mv, *tally)));
         moves.sort_by_cached_key(|(mv, tally)| (Reverse(tally.results.games()), mv.to_string()));
@@ -510,9 +510,9 @@ impl Preparing<'_> {
     }
 
     /// Returns the player's answers in the position `pos`. If the repertoire has moves in the position, these are the
-    /// answers. Otherwise, the answer is the move that the player played most often, provided that it was played in at
-    /// least [`MIN_ANSWER_GAMES`] games; in a tie, the first in alphabetical order of UCI. Returns `None` if there is no answer. `games` contains the player's games that
-    /// reached the position.
+    /// answers. Otherwise, the answer is the move that the player played most often, if at least [`MIN_ANSWER_GAMES`]
+    /// games contain it; in a tie, the first in alphabetical order of UCI. Returns `None` if there is no answer.
+    /// `games` contains the player's games that reached the position.
     fn answers(&self, pos: &VariantPosition, games: &PositionGames) -> Result<Option<Answers>> {
         if let Some(repertoire) = self.query.repertoire {
             let moves = repertoire(pos)?;
@@ -687,7 +687,7 @@ impl Preparing<'_> {
     /// this line is a candidate for the list, and the nodes that are reached from the node by one move.
     ///
     /// A line is a candidate if it ends with a move of the opponent, and if the player either has no answer to this
-    /// move or, by the score in at least [`MIN_SCORED_GAMES`] games, loses at least [`MIN_LISTED_LOSS`].
+    /// move, or loses at least [`MIN_LISTED_LOSS`] in a line with at least [`MIN_SCORED_GAMES`] games.
     fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {
@@ -720,8 +720,8 @@ impl Preparing<'_> {
 
     /// Returns the line that leads from the position of the query to `node`. Returns `None` if `node` is the position
     /// of the query itself. `yours` contains the player's games that reached the position of `node`. `answer` is the
-    /// player's answer in this position, and `gap` says whether the player has none. The caller adds the games of the
-    /// opponent.
+    /// player's answer in this position, and `gap` says whether the player has none. The caller must set `theirs`, the
+    /// opponent's games.
     fn line_to(
         &self,
         node: &SearchNode,

@@ -208,16 +208,16 @@ impl Writing<'_> {
     }
 }
 
-/// The lines by which a repertoire that is being written has reached its positions. A comment on a transposition names
-/// the line that it joins.
+/// The lines that first reached the positions of a repertoire while the repertoire is written. A comment on a
+/// transposition names the line that the transposition joins.
 struct ReachedLines<'a> {
     moves: &'a dyn Source,
     start: &'a VariantPosition,
     /// The identity of the first position.
     first: u64,
-    /// The position before each position, and the move that leads from there to it, by the identity of the position.
+    /// Maps the identity of a position to the identity of its predecessor and the move between the two positions.
     before: FxHashMap<u64, (u64, Move)>,
-    /// The maximum number of positions. Transpositions to further positions do not name a line.
+    /// The maximum length of `before`. Comments on transpositions to other positions name no line.
     most: usize,
 }
 
@@ -235,8 +235,8 @@ impl<'a> ReachedLines<'a> {
         }
     }
 
-    /// Adds the position after the move `branch`. If the move is a transposition, returns the line that reached this
-    /// position first, in SAN with move numbers. Returns `None` for other moves, and if the line is unknown.
+    /// Returns the line that first reached the position after `branch`, in SAN with move numbers, if the move is a
+    /// transposition. Returns `None` if the line is unknown. For other moves, adds the position and returns `None`.
     fn add(&mut self, branch: &Branch<'_>) -> Option<String> {
         let mut after = branch.pos.clone();
         after.play(branch.mv.mv);
@@ -403,8 +403,9 @@ pub fn add_to_book(
 }
 
 /// Writes a PGN file with the lines that a player should prepare. Each line becomes a game without a result, which
-/// begins with the moves to the position of the query. The game has a comment that says how likely the line is, and how the player scores after it. If the player has an answer to the last
-/// move of the line, the game ends with this answer, and a comment that says where it comes from.
+/// begins with the moves to the position of the query. The game has a comment that says how likely the line is, and how
+/// the player scores after the line. If the player has an answer to the last move of the line, the game ends with this
+/// answer, and a comment that says where the answer comes from.
 ///
 /// `query` names the player and the opponent, and contains the position in which the lines begin. `path` is the path of
 /// the output for error messages.

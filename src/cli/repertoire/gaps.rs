@@ -36,9 +36,8 @@ lead to a gap, they are added up. If the repertoire has several moves in a posit
 more than one of them looks likelier than it is; the share of games in the repertoire takes these moves as equally likely.
 
 The likeliest gaps of a single opponent often come from one or two games; --min-game leaves such gaps out. \"(after the end of
-a line)\" marks a reply to the last move of a line of the repertoire. Before every other gap, the repertoire answers other
-replies. --add writes one game for each answer; if the repertoire is PGN, its
-unchanged text follows.
+a line)\" marks a reply to the last move of a line of the repertoire. In the position of every other gap, the repertoire
+answers other moves. --add writes one game for each answer; if the repertoire is PGN, its unchanged text follows.
 
 --player is an opponent, who has the other color than the repertoire. Games that this player played with the color of the
 repertoire are left out.

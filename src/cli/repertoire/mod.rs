@@ -294,9 +294,8 @@ fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     std::mem::replace(comma, ",").to_owned() + &game
 }
 
-/// Creates an output for PGN games with comments. Returns an error if the path ends in `.bin`, which is the name of a
-/// book. If the output is a file, it begins with a line that contains a
-/// checksum of the file. PGN readers skip this line.
+/// Creates an output for PGN games with comments. Returns an error if `path` ends in `.bin`, the extension of books. If
+/// the output is a file, it begins with a line that contains a checksum of the file. PGN readers skip this line.
 pub fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     if RepertoireFormat::of(path) == RepertoireFormat::Book {
         let problem = "the output is PGN, not a book: choose a name that ends in .pgn";

@@ -1,5 +1,5 @@
-//! The inputs of a merge, the checks that they can be merged, and the key ranges in which they are merged. The index of
-//! polyglot's fork has entries of positions, which are merged here: the lists of game ids, and the statistics.
+//! The inputs of a merge, the checks that they can be merged, and the key ranges in which they are merged. Also merges
+//! the entries of positions in indexes of polyglot's fork: the lists of game ids, and the statistics.
 
 use std::{iter, path::Path};
 
@@ -96,11 +96,11 @@ pub(super) struct KeyRange {
     pub size: u64,
 }
 
-/// Adds the number of games of an index to `games`, the number of games of the indexes before it.
+/// Returns the sum of `games`, the number of games in the previous indexes, and `of_index`, that of the next index.
 ///
 /// # Errors
 ///
-/// Returns an error about `out`, the path of the merged index, if it cannot contain so many games.
+/// Returns an error if the merged index cannot contain so many games. `out` is the path of the merged index.
 fn add_games(games: u64, of_index: u64, out: &Path) -> Result<u64> {
     let sum = games + of_index;
     if sum > u64::from(u32::MAX) {
@@ -457,7 +457,7 @@ mod tests {
         let err = add_games(most, 1, "new.idx".as_ref()).unwrap_err();
         let advice = "merge fewer indexes";
         assert!(err.to_string().contains(advice), "{err}");
-        // Without the last index, there are fewer games.
+        // One game fewer is within the limit.
         assert_eq!(add_games(most - 1, 1, "new.idx".as_ref()).unwrap(), most);
     }
 }

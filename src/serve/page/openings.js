@@ -18,9 +18,9 @@ import { counted, dateWords, finished, number, sum } from "./format.js";
  */
 /** @typedef {{ key: string, ascending: boolean }} Sort */
 
-/** The minimum share of the games of an opening that reach its usual position. If it is lower, a press on the opening filters its games. */
+/** The minimum share of an opening's games that reach its usual position. Below it, a click shows only the opening's games instead. */
 const REACHING = 0.75;
-/** The share of the openings that chance alone marks, at most: an 80% range misses the average so often. */
+/** The maximum share of openings marked by chance alone: an 80% range misses the true score that often. */
 const BY_CHANCE = 0.2;
 /** The minimum number of games of a row that is marked as weaker or stronger. A row is marked if its range does not contain the average. */
 const ENOUGH = 10;

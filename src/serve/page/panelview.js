@@ -55,7 +55,7 @@ export function draw(counts, books, signal) {
   const start = `${view.variant} ${view.fen}`;
   const asked = filterQuestion(view).toString();
   const next = asked === drawnFilters ? undefined : session.known[view.play.length];
-  // With other filters, no game may have the moves that were undone.
+  // Perhaps no game that passes the new filters has the undone moves.
   const isUnplayed = next && !counts.moves.some(({ uci }) => uci === next.uci);
   if (isInGame) session.known = gameLine;
   else if (start !== session.knownStart || isUnplayed || commonPlies(view.play, ucis(session.known)) < view.play.length) session.known = line;

@@ -19,7 +19,7 @@ export function chosenView(named, has) {
   return offered(has).some(([name]) => name === named) ? named : "";
 }
 
-/** The tabs that are shown. */
+/** The shown tabs and the text of the tag for gaps, as JSON. */
 let shown = "";
 
 /**

@@ -1,5 +1,5 @@
-//! The target of an output, checks of the file or directory that it will replace, and the attributes that it inherits
-//! from it: access rights, owner and extended attributes.
+//! The target of an output: checks of the file or directory that the output will replace, and the attributes that the
+//! output inherits, which are access rights, owner and extended attributes.
 
 use std::{
     collections::BTreeMap,
