@@ -1,8 +1,11 @@
 //! The outputs of a run are replaced together or not at all, and only if they may be replaced.
 
-#[cfg(unix)]
-use std::process::{Command, Stdio};
 use std::{collections::BTreeMap, fs, path::Path};
+#[cfg(unix)]
+use std::{
+    net::TcpListener,
+    process::{Command, Stdio},
+};
 
 #[cfg(unix)]
 use crate::common::polybook_in;
@@ -570,8 +573,9 @@ fn thousands_of_inputs_are_compared_in_linear_time() {
     assert_eq!(warnings, [expected]);
 }
 
-/// A command whose standard output is closed from the start fails, because its data would be lost. A command that
-/// prints no data succeeds. If the user follows the advice to redirect the output to `/dev/null`, the command succeeds.
+/// A command whose standard output is closed from the start, or open only for reading, fails, because its data would be
+/// lost. A command that prints no data succeeds. If the user follows the advice to redirect the output to `/dev/null`,
+/// the command succeeds.
 #[cfg(unix)]
 #[test]
 fn a_closed_standard_output_is_an_error() {
@@ -610,8 +614,7 @@ fn a_closed_standard_output_is_an_error() {
         let ended = in_shell(line, ">&-");
         let error = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(1), "{line}: {error}");
-        let expected =
-            "it was closed when polybook started; to discard it, redirect it to /dev/null\n";
+        let expected = "it was not open for writing when polybook started; to discard it, redirect it to /dev/null\n";
         assert!(
             error.contains("standard output: Broken pipe"),
             "{line}: {error}"
@@ -622,6 +625,22 @@ fn a_closed_standard_output_is_an_error() {
         assert_eq!(followed.status.code(), Some(0), "{line}: {error}");
         let _ = fs::remove_file(dir.path().join("b.bin"));
     }
+    let read_only = in_shell("polybook show a.bin", "1</dev/null");
+    assert_eq!(read_only.status.code(), Some(1), "{read_only:?}");
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let served = in_shell(
+        &format!(
+            "\"$binary\" serve \"$games\" --no-cache --listen 127.0.0.1:{port} >&- & \
+             curl -sf --retry 60 --retry-delay 1 --retry-connrefused http://127.0.0.1:{port}/lichess; \
+             status=$?; kill $!; exit $status"
+        ),
+        "",
+    );
+    assert!(served.status.success(), "{served:?}");
     let silent = in_shell("polybook make-book \"$games\" --bin b.bin", ">&-");
     assert!(silent.status.success(), "{silent:?}");
 }

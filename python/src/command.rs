@@ -10,5 +10,5 @@ use crate::cli;
 #[pyfunction]
 #[pyo3(name = "_run")]
 pub fn run(py: Python<'_>, args: Vec<OsString>) -> u8 {
-    py.detach(|| cli::run(args))
+    py.detach(|| cli::run(args, false))
 }

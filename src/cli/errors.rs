@@ -228,7 +228,7 @@ fn without_numbers(text: &str) -> String {
 /// string if there is no advice.
 fn advice(err: &anyhow::Error) -> String {
     if terminal::stdout_was_closed() && is_broken_pipe(err) {
-        return ": it was closed when polybook started; to discard it, redirect it to /dev/null"
+        return ": it was not open for writing when polybook started; to discard it, redirect it to /dev/null"
             .to_owned();
     }
     if let Some(Error::Io { path, .. }) = err.downcast_ref()

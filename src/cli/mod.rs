@@ -113,11 +113,13 @@ enum Command {
 
 /// Runs a command line and returns its exit status: 0 for success, 1 for a failure, and 2 for an error in the command
 /// line. An interrupted run returns 130.
-pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+///
+/// `stdout_was_closed` says whether standard output was closed when the process started. If it was, each write to
+/// standard output must fail with [`BrokenPipe`](std::io::ErrorKind::BrokenPipe), and the error message then says why.
+pub fn run(args: impl IntoIterator<Item = OsString>, stdout_was_closed: bool) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
+    terminal::set_stdout_was_closed(stdout_was_closed);
     errors::without_backtraces(|| {
-        terminal::reject_writes_to_closed_stdout()
-            .context("cannot create a pipe in place of the closed standard output")?;
         if let [] | [_] = &args[..] {
             return welcome::run(args.first().map_or("polybook".as_ref(), |name| name));
         }

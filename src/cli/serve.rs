@@ -483,7 +483,10 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
         query.append_pair("opening", &opening.to_string()).finish()
     });
     let page = format!("http://{shown}/{query}");
-    terminal::print(&format!("{page}\n"))?;
+    // A server without standard output, such as a daemon, serves all the same.
+    if !terminal::stdout_was_closed() {
+        terminal::print(&format!("{page}\n"))?;
+    }
     let advice = if !args.open {
         "open this address in the browser; ".to_owned()
     } else if open::that_detached(&page).is_err() {

@@ -74,32 +74,14 @@ pub fn not_printed(err: io::Error) -> anyhow::Error {
 /// Whether standard output was closed when the process started, as `>&-` in a shell does.
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Sets [`STDOUT_WAS_CLOSED`]. The function runs before `main`, because the standard library opens `/dev/null` in place
-/// of a closed output before it calls `main`. Afterwards, a closed output cannot be told from a discarded one.
-#[cfg(unix)]
-#[ctor::ctor]
-fn record_closed_stdout() {
-    let is_closed = rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_err();
-    STDOUT_WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+/// Sets whether standard output was closed when the process started.
+pub fn set_stdout_was_closed(was_closed: bool) {
+    STDOUT_WAS_CLOSED.store(was_closed, Ordering::Relaxed);
 }
 
-/// Returns `true` if standard output was closed when the process started. Always returns `false` on Windows.
+/// Returns `true` if standard output was closed when the process started.
 pub fn stdout_was_closed() -> bool {
     STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
-}
-
-/// Replaces standard output with a pipe that nobody reads, but only if standard output was closed when the process
-/// started. Each write to the pipe fails; otherwise, the data would be lost unnoticed.
-///
-/// # Errors
-/// Returns an error if the operating system cannot create the pipe.
-pub fn reject_writes_to_closed_stdout() -> io::Result<()> {
-    #[cfg(unix)]
-    if stdout_was_closed() {
-        let (_, writer) = io::pipe()?;
-        rustix::stdio::dup2_stdout(writer)?;
-    }
-    Ok(())
 }
 
 /// A writer that escapes control characters if its output is a terminal.

@@ -166,7 +166,7 @@ fn become_command() {
                 super::signals::wait_if_ending();
             }
         }),
-        _ => super::run(["polybook"].iter().chain(&args).map(OsString::from)),
+        _ => super::run(["polybook"].iter().chain(&args).map(OsString::from), false),
     };
     process::exit(status.into());
 }
