@@ -542,6 +542,40 @@ fn the_largest_differences_come_first() {
     assert_eq!(document["differences"][0]["moves"][0]["san"], "c5");
 }
 
+/// Like `show`, `diff` leaves out illegal moves when it computes shares.
+#[test]
+fn an_illegal_move_has_no_share_of_the_weights() {
+    let dir = temp();
+    let start = key(&from_text(None, None).unwrap());
+    let write = |name: &str, e4: u16| {
+        let moves: [((u16, u16), u16); 3] = [((4, 6), 80), ((11, 27), 5), ((12, 28), e4)];
+        let record = |((from, to), weight)| Entry {
+            key: start,
+            mv: BookMove(from << 6 | to),
+            weight,
+            learn: 0,
+        };
+        let bytes = moves.into_iter().flat_map(|mv| record(mv).to_bytes());
+        fs::write(dir.path().join(name), bytes.collect::<Vec<u8>>()).unwrap();
+    };
+    write("a.bin", 15);
+    write("b.bin", 45);
+    let text = String::from_utf8(run(dir.path(), "diff a.bin b.bin").stdout).unwrap();
+    assert!(
+        text.ends_with("  * e4       15 -> 45 (75.0% -> 90.0%)\n"),
+        "{text}"
+    );
+    fs::write(dir.path().join("b.bin"), "").unwrap();
+    let text = String::from_utf8(run(dir.path(), "diff a.bin b.bin").stdout).unwrap();
+    assert!(text.contains("  - e1g1     80 (illegal)\n"), "{text}");
+    assert!(text.contains("  - e4       15 (75.0%)\n"), "{text}");
+    let output = run(dir.path(), "diff a.bin b.bin --json").stdout;
+    let document: serde_json::Value = serde_json::from_slice(&output).unwrap();
+    let illegal = &document["differences"][0]["moves"][0];
+    assert_eq!(illegal["uci"], "e1g1");
+    assert!(illegal["first"]["percent"].is_null(), "{illegal}");
+}
+
 #[test]
 fn diff_prints_the_key_of_a_position_that_no_line_reaches() {
     let dir = temp();

@@ -18,7 +18,12 @@ const REFUSALS: &[Refusal] = &[
     (
         "prepare --index games.idx --player A --opponent B --color white --result loss",
         2,
-        "do not apply to a preparation",
+        "--result does not apply to a preparation",
+    ),
+    (
+        "prepare --index games.idx --player A --opponent B --color white --result 1-0",
+        2,
+        "--result does not apply to a preparation",
     ),
     (
         "convert games.obs.db3 a.csv --weighted",

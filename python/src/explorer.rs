@@ -143,9 +143,9 @@ impl Explorer {
                 )));
             }
         }
-        if filters.won || filters.lost {
+        if filters.won || filters.lost || !filters.results.is_empty() {
             return Err(value_error(
-                "the results \"win\" and \"loss\" do not apply to a preparation: leave result out",
+                "result does not apply to a preparation: leave result out",
             ));
         }
         self.refuse_unknown_names(py, &filters)?;

@@ -439,8 +439,9 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
     ):
         with pytest.raises(problem):
             explorer.prepare(**wrong)
-    with pytest.raises(ValueError, match="do not apply to a preparation: leave result out"):
-        explorer.prepare(**names, result="win")
+    for result in ("win", "1-0"):
+        with pytest.raises(ValueError, match="result does not apply to a preparation: leave result out"):
+            explorer.prepare(**names, result=result)
     assert explorer.prepare(**names) == prepared()
 
 
@@ -556,6 +557,9 @@ def test_the_example_of_the_package_page_runs_by_itself(tmp_path, monkeypatch, c
     last = frame.groupby("game").tail(1).index
     for row in last[::40]:
         assert polybook.key(names["board_before"](frame, row)) == int(frame["key"][row]) % 2**64
+    polars = pytest.importorskip("polars")
+    same = polars.DataFrame({name: frame[name].to_numpy() for name in ("game", "move")})
+    assert names["board_before"](same, last[0]) == names["board_before"](frame, last[0])
 
 
 def test_the_recipe_by_opening_rating_and_year_counts_each_game(tmp_path, monkeypatch, capsys):

@@ -27,10 +27,13 @@ pub struct PositionDifference {
 
 impl PositionDifference {
     /// Returns the sums of the weights of all moves of this position in the first and in the second book. They include
-    /// the moves that do not differ.
-    pub fn total_weights(&self) -> [u64; 2] {
+    /// the moves that do not differ. If `pos` is given, they leave out the moves that are illegal in it. `pos` must be
+    /// the position whose key is [`key`](PositionDifference::key).
+    pub fn total_weights<P: Rules>(&self, pos: Option<&P>) -> [u64; 2] {
         let total = |sums: &Vec<(Entry, u64)>| {
-            let weights = sums.iter().map(|(_, sum)| *sum);
+            let counts = |mv: BookMove| pos.is_none_or(|pos| mv.to_move(pos).is_some());
+            let counted = sums.iter().filter(|(entry, _)| counts(entry.mv));
+            let weights = counted.map(|(_, sum)| *sum);
             weights.fold(0, u64::saturating_add)
         };
         self.sums.each_ref().map(total)

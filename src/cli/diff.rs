@@ -31,8 +31,8 @@ use super::{
 Each position with differences is printed as a FEN, or as its key if no line of the books reaches the position from the
 starting position. The moves that differ follow: - means that only A contains the move, + that only B contains it, and
 * that the weights differ. A percentage is the move's share of the total weight of the position. If a book contains a move
-twice, its weights are added. If the FEN is known, the two spellings of castling count as one move. Headers and the order of
-moves are not compared. The exit status is 1 if the books differ.
+twice, its weights are added. If the FEN is known, illegal moves have no share, and the two spellings of castling count as
+one move. Headers and the order of moves are not compared. The exit status is 1 if the books differ.
 
 Examples:
   polybook diff old.bin new.bin
@@ -199,28 +199,35 @@ fn locate_differences<'a>(
     found.filter(|found| !matches!(found, Ok((difference, _)) if difference.moves.is_empty()))
 }
 
+/// Returns `true` if `mv` is legal in `pos`, or if the position is unknown.
+fn may_be_legal(pos: Option<&VariantPosition>, mv: BookMove) -> bool {
+    pos.is_none_or(|pos| mv.to_move(pos).is_some())
+}
+
 /// Returns the share of a move in the weights of its position, in percent. `weight` is the weight of the move, and
-/// `total` the sum of all weights of the position.
+/// `total` the sum of the weights of the position.
 fn percent(weight: u64, total: u64) -> f64 {
     100.0 * weight as f64 / total.max(1) as f64
 }
 
 /// Converts the differences between two books in one position to a JSON document. The document contains the evaluations
-/// of the moves. The field `san` of a move is null if the move is illegal or the position is unknown.
+/// of the moves. The field `san` of a move is null if the move is illegal or the position is unknown. The field `percent`
+/// is null if the move is illegal.
 fn document((difference, pos, evals): ShownDifference) -> Value {
     let pos = pos.as_ref();
-    let [first, second] = difference.total_weights();
-    let of_records = |records: Option<MoveRecords>, total| {
+    let [first, second] = difference.total_weights(pos);
+    let of_records = |mv, records: Option<MoveRecords>, total| {
         records.map(|MoveRecords { weight, learn }| {
-            json!({ "weight": weight, "percent": percent(weight, total), "learn": learn })
+            let percent = may_be_legal(pos, mv).then(|| percent(weight, total));
+            json!({ "weight": weight, "percent": percent, "learn": learn })
         })
     };
     let moves = difference.moves.iter().zip(evals).map(|(mv, eval)| {
         let mut document = json!({
             "uci": pos.map_or_else(|| mv.mv.to_string(), |pos| mv.mv.uci(pos)),
             "san": pos.and_then(|pos| mv.mv.san(pos)),
-            "first": of_records(mv.first, first),
-            "second": of_records(mv.second, second),
+            "first": of_records(mv.mv, mv.first, first),
+            "second": of_records(mv.mv, mv.second, second),
         });
         if let Some(eval) = eval {
             document["eval"] = json!(eval);
@@ -241,7 +248,7 @@ fn text((difference, pos, evals): ShownDifference) -> String {
         Some(pos) => format!("{}\n", fen_of(pos)),
         None => format!("key {}\n", key::text(difference.key)),
     };
-    let [all_first, all_second] = difference.total_weights();
+    let [all_first, all_second] = difference.total_weights(pos.as_ref());
     for (mv, eval) in difference.moves.iter().zip(evals) {
         let name = match &pos {
             Some(pos) => mv.mv.san(pos).unwrap_or_else(|| mv.mv.uci(pos)),
@@ -249,24 +256,29 @@ fn text((difference, pos, evals): ShownDifference) -> String {
         };
         let eval = eval.map(|eval| format!("  eval {}", eval.score));
         let eval = eval.unwrap_or_default();
+        let is_legal = may_be_legal(pos.as_ref(), mv.mv);
+        let share = |weight, total| match is_legal {
+            true => format!("{:.1}%", percent(weight, total)),
+            false => "illegal".to_owned(),
+        };
         text += &match (mv.first, mv.second) {
             (Some(first), Some(second)) if first.weight != second.weight => {
                 let (first, second) = (first.weight, second.weight);
-                let (before, after) = (percent(first, all_first), percent(second, all_second));
-                format!("  * {name:<8} {first} -> {second} ({before:.1}% -> {after:.1}%){eval}\n")
+                let (before, after) = (share(first, all_first), share(second, all_second));
+                format!("  * {name:<8} {first} -> {second} ({before} -> {after}){eval}\n")
             }
             (Some(first), Some(second)) => {
                 let (first, second) = (first.learn, second.learn);
                 format!("  * {name:<8} learn {first} -> {second}{eval}\n")
             }
             (Some(MoveRecords { weight, .. }), None) => {
-                let share = percent(weight, all_first);
-                format!("  - {name:<8} {weight} ({share:.1}%){eval}\n")
+                let share = share(weight, all_first);
+                format!("  - {name:<8} {weight} ({share}){eval}\n")
             }
             (None, second) => {
                 let weight = second.map_or(0, |second| second.weight);
-                let share = percent(weight, all_second);
-                format!("  + {name:<8} {weight} ({share:.1}%){eval}\n")
+                let share = share(weight, all_second);
+                format!("  + {name:<8} {weight} ({share}){eval}\n")
             }
         };
     }

@@ -61,7 +61,7 @@ pub struct Args {
     untagged: UntaggedArg,
 
     /// List at most N lines for study, the most important lines first. At most two of them end at a gap in the
-    /// repertoire, unless there are too few other lines
+    /// repertoire
     #[arg(long, value_name = "N", default_value_t = 7)]
     lines: usize,
 
@@ -94,9 +94,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let usage = "a name is missing: give the opponent's name with --opponent and your name with --player";
         return Err(Usage(usage.to_owned()).into());
     }
-    if filters.won || filters.lost {
-        let usage = "--result win and --result loss do not apply to a preparation, which contains the results of both \
-                     players: leave --result out";
+    if args.filters.select_by_result() {
+        let usage = "--result does not apply to a preparation, which contains the results of both players: leave \
+                     --result out";
         return Err(Usage(usage.to_owned()).into());
     }
     let out = match &args.out {
