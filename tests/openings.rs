@@ -148,11 +148,11 @@ fn performances_are_printed_with_that_of_all_games() {
     assert!(row.contains("   2400   1600  weaker"), "{text}");
     // The family of the only variation has no row of its own.
     let chance =
-        "\nmarked: 1 of 1 opening with at least 10 games; chance alone would mark up to 0.2\n";
+        "\nmarked: 1 of 1 opening with at least 10 games; chance alone would mark about 0.2\n";
     assert!(text.ends_with(chance), "{text}");
     let text = ok(dir.path(), "openings --index idx --player A --limit 1");
     let chance =
-        "\nmarked: 2 of 2 openings with at least 10 games; chance alone would mark up to 0.4\n";
+        "\nmarked: 2 of 2 openings with at least 10 games; chance alone would mark about 0.4\n";
     assert!(text.ends_with(chance), "{text}");
     // An opening and its variation count once, and the line names the larger of both minimums.
     let alapin = game(1400, "1. e4 c5 2. c3", "0-1").repeat(12);
@@ -163,7 +163,7 @@ fn performances_are_printed_with_that_of_all_games() {
         "openings --index both.idx --player A --min-games 12",
     );
     let chance =
-        "\nmarked: 1 of 1 opening with at least 12 games; chance alone would mark up to 0.2\n";
+        "\nmarked: 1 of 1 opening with at least 12 games; chance alone would mark about 0.2\n";
     assert!(text.ends_with(chance), "{text}");
     let won = ok(dir.path(), "openings --index idx --player A --result win");
     assert!(

@@ -84,8 +84,8 @@ enum OpeningOrder {
 /// the difference between the score and the expected score has little meaning.
 const LIKELY_GAMES: u64 = 10;
 
-/// The fraction of the openings that are marked as `weaker` or `stronger` although their true score is the average. It is
-/// the probability that an 80 % confidence interval does not contain the true value.
+/// The fraction of the openings that are marked as `weaker` or `stronger` on average although their true score is the
+/// average. It is about the probability that an 80 % confidence interval does not contain the true value.
 const MARKED_BY_CHANCE: f64 = 0.2;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -214,7 +214,7 @@ fn chance_line(rows: &[(&OpeningRow, bool)], min_games: u64) -> Option<String> {
     let judged = judged.count();
     (marked > 0).then(|| {
         format!(
-            "marked: {marked} of {} with at least {} games; chance alone would mark up to {:.1}\n",
+            "marked: {marked} of {} with at least {} games; chance alone would mark about {:.1}\n",
             counted(judged as u64, "opening"),
             LIKELY_GAMES.max(min_games),
             MARKED_BY_CHANCE * judged as f64
@@ -253,6 +253,15 @@ fn document(
     })?;
     document["families"] = families.into();
     Ok(document)
+}
+
+/// Formats points with a sign and one decimal place. Points that are rounded to 0 have no sign.
+fn signed(points: f64) -> String {
+    let text = format!("{points:+.1}");
+    match text.as_str() {
+        "+0.0" | "-0.0" => "0.0".to_owned(),
+        _ => text,
+    }
 }
 
 /// Formats a table of openings as text. Each element of `rows` contains a row, and `true` if the row is a variation of
@@ -324,9 +333,7 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         let range = row
             .score_range
             .map_or(String::new(), |[low, high]| format!("{low:.0}-{high:.0}%"));
-        let points = row
-            .points
-            .map_or(String::new(), |points| format!("{points:+.1}"));
+        let points = row.points.map_or(String::new(), signed);
         let last = row.last_played.as_deref().unwrap_or_default();
         let number = |number: Option<u64>| number.map_or(String::new(), |n| n.to_string());
         let tail = match of_player {
@@ -349,4 +356,15 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         text += &format!("{}\n", line.trim_end());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::signed;
+
+    #[test]
+    fn points_have_a_sign_unless_they_are_zero() {
+        let texts = [-0.3503, 0.04, -0.04, 0.0, 0.06].map(signed);
+        assert_eq!(texts, ["-0.4", "0.0", "0.0", "0.0", "+0.1"]);
+    }
 }

@@ -443,7 +443,7 @@ impl OpeningRows<'_> {
             losses: player.losses,
             score: percent(points, finished).filter(|_| has_scores),
             score_range: score_range(&sum, expected).filter(|_| has_scores),
-            points: (self.of_player && has_scores).then(|| rounded(points - expected)),
+            points: (self.of_player && has_scores).then(|| without_noise(points - expected)),
             expected_score: percent(expected, finished).filter(|_| has_scores),
             opponent_rating: player.opponents.rounded_mean().filter(|_| self.of_player),
             performance: player.performance(self.asked).filter(|_| self.of_player),
@@ -456,14 +456,15 @@ impl OpeningRows<'_> {
     }
 }
 
-/// Returns `points` as a percentage of `games`, rounded to two decimal places, or `None` if `games` is 0.
+/// Returns `points` as a percentage of `games`, or `None` if `games` is 0.
 fn percent(points: f64, games: u64) -> Option<f64> {
-    (games > 0).then(|| rounded(100.0 * points / games as f64))
+    (games > 0).then(|| 100.0 * points / games as f64)
 }
 
-/// Rounds `number` to two decimal places.
-fn rounded(number: f64) -> f64 {
-    (100.0 * number).round() / 100.0
+/// Rounds a difference to nine decimal places. This removes the errors of binary fractions, so that equal points are
+/// equal numbers. Returns 0 in place of -0.
+fn without_noise(difference: f64) -> f64 {
+    (1e9 * difference).round() / 1e9 + 0.0
 }
 
 /// Returns the 80 % confidence interval of the player's score with an opening, in percent. `sum` contains the results
@@ -534,6 +535,14 @@ mod tests {
                 prop_assert!((high + mirrored_low - 100.0).abs() < 1e-9, "{high} {mirrored_low}");
             }
         }
+    }
+
+    #[test]
+    fn scores_and_points_are_rounded_only_when_displayed() {
+        // With two decimal places, 7/13 would be displayed as 53.9 percent, and -0.3503 points as -0.3.
+        assert_eq!(format!("{:.1}", percent(7.0, 13).unwrap()), "53.8");
+        assert_eq!(without_noise(-0.350_3), -0.350_3);
+        assert_eq!(without_noise(0.3 - (0.1 + 0.2)).to_string(), "0");
     }
 
     #[test]

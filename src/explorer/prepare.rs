@@ -751,7 +751,7 @@ impl Preparing<'_> {
             chance: rounded(node.chance),
             theirs: TheirGames::default(),
             yours,
-            score: score.map(|score| (10_000.0 * score).round() / 100.0),
+            score: score.map(|score| 100.0 * score),
             loss: loss.map(|(score, average)| rounded(node.chance * (average - score))),
             answer,
             gap,

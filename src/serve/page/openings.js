@@ -18,9 +18,9 @@ import { counted, dateWords, finished, number, sum } from "./format.js";
  */
 /** @typedef {{ key: string, ascending: boolean }} Sort */
 
-/** The minimum share of an opening's games that reach its usual position. Below it, a click shows only the opening's games instead. */
-const REACHING = 0.75;
-/** The maximum share of openings marked by chance alone: an 80% range misses the true score that often. */
+/** The share of an opening's games by which the number of games in its usual position may differ. If it differs more, a click shows only the opening's games instead. */
+const SIMILAR = 0.25;
+/** The share of openings marked by chance alone, on average: an 80% range misses the true score about that often. */
 const BY_CHANCE = 0.2;
 /** The minimum number of games of a row that is marked as weaker or stronger. A row is marked if its range does not contain the average. */
 const ENOUGH = 10;
@@ -146,9 +146,9 @@ export class OpeningsTable {
     const name = family && opening.name.startsWith(`${family}: `) ? opening.name.slice(family.length + 2) : family ? "Without a variation" : opening.name;
     const side = sideOf(opening, average);
     const mark = finished(opening) < ENOUGH ? "" : side;
-    const lost = points === undefined ? "" : `, ${number(Math.abs(points))} points ${points < 0 ? "below" : "above"} the average`;
+    const lost = points === undefined ? "" : `, ${number(Number(Math.abs(points).toFixed(1)))} points ${points < 0 ? "below" : "above"} the average`;
     const label = `${opening.name}, ${counted(games)}${score === null ? "" : `, score ${Math.round(score)}%`}${lost}`;
-    const isFiltered = lineGames < REACHING * games;
+    const isFiltered = Math.abs(lineGames - games) > SIMILAR * games;
     const title = isFiltered ? "Shows only the games of this opening" : lineGames === games ? undefined : `Goes to the usual position of this opening, which ${counted(lineGames)} of any opening reached`;
     const open = button({ "aria-label": label, title, tabindex: -1, "data-focus": `opening ${filter}` }, [make(family ? "span" : "b", "", name)], () => (isFiltered ? this.#acts.filter(filter) : this.#acts.open(line)));
     const unfold = fold
@@ -227,7 +227,7 @@ function restRow(rare, least, noun, { isOpen, toggle }) {
 function key(average, families) {
   const judged = families.filter((one) => finished(one) >= ENOUGH);
   const marked = judged.filter((one) => sideOf(one, average)).length;
-  const chance = judged.length ? `. Marked: ${marked} of ${counted(judged.length, "opening")}; chance alone would mark up to ${(BY_CHANCE * judged.length).toFixed(1)}` : "";
+  const chance = judged.length ? `. Marked: ${marked} of ${counted(judged.length, "opening")}; chance alone would mark about ${(BY_CHANCE * judged.length).toFixed(1)}` : "";
   const sign = (/** @type {string} */ kind, /** @type {string} */ text) => span("", span(`sign ${kind}`), text);
   return p("key", span("", "Points: against the average of ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", `could be chance, or fewer than ${ENOUGH} games`),
     span("", `Likely: the 80% range of the score misses the average${chance}`));
