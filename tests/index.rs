@@ -400,11 +400,13 @@ fn unknown_details_of_a_game_are_null() {
         "event_date=\"2019.??.??\"",
         "id=0",
         "offset=1",
+        "opening={\"eco\":\"B00\",\"name\":\"King's Pawn Game\"}",
         "result=\"*\"",
         "white_rating=2500",
     ];
     assert_eq!(found, expected);
-    assert_eq!(known(second), ["id=1", "result=\"1-0\""]);
+    let opening = "opening={\"eco\":\"A40\",\"name\":\"Queen's Pawn Game\"}";
+    assert_eq!(known(second), ["id=1", "result=\"1-0\"", opening]);
 }
 
 #[test]
