@@ -573,13 +573,17 @@ fn in_one_case(path: PathBuf) -> PathBuf {
     }
 }
 
-/// The access rights, the owner, the group and the extended attributes of a file or directory.
-#[cfg(unix)]
+/// The access rights, the owner, the group and the extended attributes of a file or directory. On systems other than
+/// Unix, the type has no fields, because a file on these systems inherits its access rights from its directory.
 #[derive(Debug)]
 pub(super) struct Attributes {
+    #[cfg(unix)]
     mode: u32,
+    #[cfg(unix)]
     user: u32,
+    #[cfg(unix)]
     group: u32,
+    #[cfg(unix)]
     extended: Vec<(OsString, Vec<u8>)>,
 }
 
@@ -645,16 +649,10 @@ impl Attributes {
     }
 }
 
-/// The attributes of a file on systems other than Unix. The type is empty, because a file on these systems inherits its
-/// access rights from its directory.
-#[cfg(not(unix))]
-#[derive(Debug)]
-pub(super) struct Attributes;
-
 #[cfg(not(unix))]
 impl Attributes {
     pub(super) fn of(_path: &Path) -> io::Result<Attributes> {
-        Ok(Attributes)
+        Ok(Attributes {})
     }
 
     pub(super) fn set_on(&self, _file: &File) -> io::Result<()> {
