@@ -18,8 +18,9 @@ use rustix::fs::{OFlags, fcntl_getfl};
 #[cfg(unix)]
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Sets [`STDOUT_WAS_CLOSED`]. The function runs before `main`, because the standard library opens `/dev/null` in place
-/// of a closed output before it calls `main`. Afterwards, a closed output cannot be told from a discarded one.
+/// Sets [`STDOUT_WAS_CLOSED`]. This function runs before the standard library starts. When the standard library starts,
+/// it opens `/dev/null` in place of a closed standard output. `main` could therefore not distinguish `>&-` from
+/// `>/dev/null`.
 #[cfg(unix)]
 #[ctor::ctor]
 fn record_closed_stdout() {
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     let stdout_was_closed = STDOUT_WAS_CLOSED.load(Ordering::Relaxed);
     #[cfg(not(unix))]
     let stdout_was_closed = false;
-    // Otherwise, the data would be lost unnoticed.
+    // The program must report that its data are lost, so writes to a closed standard output must not succeed.
     #[cfg(unix)]
     if stdout_was_closed && let Err(err) = reject_writes_to_stdout() {
         eprintln!("polybook: cannot create a pipe in place of the closed standard output: {err}");

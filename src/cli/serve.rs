@@ -507,9 +507,9 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
     Ok(())
 }
 
-/// Returns the IP address of this machine in its network, or `None` if it has none. The result is an IPv4
-/// address if `listening`, the address of the server, is an IPv4 address, otherwise an IPv6 address. The function finds the address by connecting a UDP socket,
-/// which sends no packets.
+/// Returns the IP address of this machine in its network, or `None` if it has none. The result is an IPv4 address if
+/// `listening`, the address of the server, is an IPv4 address, otherwise an IPv6 address. The function finds the
+/// address by connecting a UDP socket, which sends no packets.
 fn network_address(listening: SocketAddr) -> Option<IpAddr> {
     // These addresses are reserved for documentation, so no machine has them.
     let (any, remote): (IpAddr, IpAddr) = match listening {

@@ -229,8 +229,8 @@ fn verify_repertoire(
     Ok(())
 }
 
-/// Returns an error that lists the first of `faults`, if there are any. `count` is the number of all faults, of which
-/// `faults` may contain only the first. The message consists of `name` (the name of the file), the word `this`, `problem`
+/// Returns an error that lists the first faults of an input, or `Ok` if `faults` is empty. `count` is the number of all
+/// faults of the input. `faults` contains all of them or, if there are too many, the first ones. The message consists of `name` (the name of the file), the word `this`, `problem`
 /// (such as `suite contains invalid entries`), the faults, and `advice`, which says what the user should do.
 fn refuse_faults(
     name: &str,

@@ -651,7 +651,7 @@ mod tests {
         assert!(err.contains("x: positions with the same key"), "{err}");
         let advice = "choose fewer of speed, rating and month with --by";
         assert!(err.contains(advice), "{err}");
-        // With fewer classes, the key has fewer rows.
+        // A key has fewer rows if its moves have fewer classes.
         let mut pruner = Pruner::new(9, true, Path::new("x"));
         (0..MAX_BUFFERED_ROWS).for_each(|_| pruner.take(&row, &mut |_| Ok(())).unwrap());
         pruner.end_key(&mut |_| Ok(())).unwrap();

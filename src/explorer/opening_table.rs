@@ -539,7 +539,7 @@ mod tests {
 
     #[test]
     fn scores_and_points_are_rounded_only_when_displayed() {
-        // With two decimal places, 7/13 would be displayed as 53.9 percent, and -0.3503 points as -0.3.
+        // Rounding to two decimal places first would display 7/13 as 53.9 percent, and -0.3503 points as -0.3.
         assert_eq!(format!("{:.1}", percent(7.0, 13).unwrap()), "53.8");
         assert_eq!(without_noise(-0.350_3), -0.350_3);
         assert_eq!(without_noise(0.3 - (0.1 + 0.2)).to_string(), "0");

@@ -140,8 +140,7 @@ pub fn parse_ids(value: &[u8]) -> Option<Vec<u32>> {
 /// list need not be held in memory.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct IdReader {
-    /// The number formed by the digits of an id whose comma has not been read yet, or `None` if there are no such
-    /// digits.
+    /// The value of the digits that were read after the last comma. `None` if no digit was read after the last comma.
     open: Option<u32>,
     /// The last complete id.
     last: Option<u32>,

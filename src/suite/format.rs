@@ -216,7 +216,7 @@ pub enum SuiteFault {
     Unreadable {
         /// The place of the entry, such as `line 2` for a position or `game 2` for a line of moves.
         place: String,
-        /// What is wrong with the entry.
+        /// A description of the error in the entry.
         problem: String,
     },
     /// The game is over after the entry: by mate, stalemate, the rules of a variant, insufficient material, a threefold

@@ -95,9 +95,9 @@ impl GameLines {
     }
 
     /// Makes a suite from the collected lines, and writes it to `file`. A suite of lines contains each line that was
-    /// played in at least `min_game` games. A suite of positions ([`SuiteFormat::Epd`]) contains the last position of each
-    /// line if at least `min_game` games reached this position. The options in `suite` may exclude further entries. Returns the file,
-    /// which the caller must commit, and statistics about the lines.
+    /// played in at least `min_game` games. A suite of positions ([`SuiteFormat::Epd`]) contains the last position of
+    /// each line if at least `min_game` games reached this position. The options in `suite` may exclude further
+    /// entries. Returns the file, which the caller must commit, and statistics about the lines.
     ///
     /// # Errors
     ///

@@ -90,7 +90,7 @@ struct UnreadableEntry {
     number: usize,
     /// The place of the entry in the text, such as `line 2`.
     place: String,
-    /// What is wrong with the entry.
+    /// A description of the error in the entry.
     problem: String,
 }
 

@@ -100,7 +100,8 @@ pub(super) struct KeyRange {
 ///
 /// # Errors
 ///
-/// Returns an error if the merged index cannot contain so many games. `out` is the path of the merged index.
+/// Returns an error if the sum is greater than the number of games that one index can contain. `out` is the path of the
+/// merged index.
 fn add_games(games: u64, of_index: u64, out: &Path) -> Result<u64> {
     let sum = games + of_index;
     if sum > u64::from(u32::MAX) {

@@ -158,8 +158,8 @@ impl Paging {
         ListKey(subject.0 | (u64::MAX >> self.bits))
     }
 
-    /// Returns the number of bytes that each list key takes in a page. Leading bytes that are equal in all keys of the page are
-    /// not stored.
+    /// Returns the number of bytes that each list key takes in a page. Leading bytes that are equal in all keys of the
+    /// page are not stored.
     pub(super) fn stored(self) -> usize {
         (u64::BITS - self.bits).div_ceil(8) as usize
     }

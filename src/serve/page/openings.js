@@ -65,7 +65,7 @@ export class OpeningsTable {
   show(openings, ofPlayer) {
     const families = openings.families.map(counting);
     const columns = ofPlayer ? OWN : ALL;
-    // Without an average, the rows have no points.
+    // The rows have no points if there is no average.
     const usual = ofPlayer && openings.averageScore !== null ? { key: "points", ascending: true } : { key: "games", ascending: false };
     const sort = columns.some(([key]) => key === this.#sort?.key) ? (this.#sort ?? usual) : usual;
     const sorted = (/** @type {OpeningRow[]} */ rows) => [...rows].sort((one, other) => compared(one, other, sort));
