@@ -480,6 +480,14 @@ fn the_readme_is_short() {
 }
 
 #[test]
+fn the_page_about_the_architecture_fits_two_screens() {
+    let page = read("ARCHITECTURE.md");
+    assert!(page.lines().count() <= 130);
+    let wide = page.lines().find(|line| line.chars().count() > 120);
+    assert_eq!(wide, None);
+}
+
+#[test]
 fn paths_that_documents_name_exist() {
     let mut named = 0;
     for document in documents() {

@@ -2,6 +2,10 @@
 //! [counts](crate::counts::Counts), and [merging](merge_books), [filtering](filter_books), [editing](edit_book),
 //! [comparing](differences) and [checking](verify) them. The module [`lines`] lists the lines of a book.
 //!
+//! A book can be larger than memory, so it is not loaded. A lookup reads a few blocks of 4 KiB. Merging and checking
+//! read a book from front to back. All other operations walk from position to position, and spill the visited
+//! positions to temporary files if they exceed the memory budget.
+//!
 //! ```no_run
 //! use polybook::{book::Book, position::key};
 //!

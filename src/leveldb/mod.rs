@@ -9,6 +9,9 @@
 //!
 //! The checksum of every byte that is read is verified. A damaged file causes an error that names the file and
 //! the offset; a lookup never silently returns fewer entries.
+//!
+//! polybook does not write indexes with a LevelDB library, because such a library first writes every entry to a log, on
+//! one thread. An open database normally keeps its files open, so it can still be read if another run replaces it.
 
 mod block;
 mod coding;

@@ -1,4 +1,10 @@
 //! The data that a run must collect for its outputs, and the memory budget of each store that collects them.
+//!
+//! `Budget::divide` first reserves memory for the metadata of counts and for decompression, and an eighth of the budget
+//! for `--drop-duplicates`. It divides the rest into equal shares for the tallies and for the outputs that collect
+//! data. After the last game, the outputs are written one after the other. The output that is being written may then
+//! sort in the whole budget, except the memory that the counts and the other unwritten outputs still need
+//! (`Budget::memory_left`).
 
 use super::options::MakeBook;
 use crate::storage::sort::{Memory, SHARDS};

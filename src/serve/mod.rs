@@ -7,6 +7,27 @@
 //! HTTP status and a message. The files of the web page are part of the program.
 //!
 //! While an index is still being built, an [`Indexing`] server shows the progress at the same address.
+//!
+//! # Threads
+//!
+//! An answer may have to wait for a disk, so worker threads compute it. Only a query that reads nothing but a few
+//! stored sums of counts is answered by the thread of the connection, because passing it on would take longer than
+//! the answer. One thread makes the books and repertoires that users request on the page, each in at most 128 MiB of
+//! memory and a minute. Four threads read the texts of games from PGN files.
+//!
+//! # Limits
+//!
+//! Semaphores (`client`) limit the number of connections and requests, and the bytes of responses that wait to be
+//! sent, for each address and for all together. There are no limits for an address if the server listens only on its
+//! own machine. The server closes a connection whose client takes more than ten seconds to send the headers or a
+//! form, or stops reading for five seconds. A request waits at most ten seconds for its turn (a minute for a book),
+//! and then gets status 503. If a client disconnects, the work for its request is cancelled. If a request panics, it
+//! gets status 503 (`state`).
+//!
+//! # Caches
+//!
+//! `cache` keeps an index on the disk for each PGN file that was opened. `content` keeps answers in memory that depend
+//! only on the indexes, until the server restarts, but never the texts of games.
 
 mod board;
 mod books;

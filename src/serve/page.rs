@@ -1,4 +1,16 @@
 //! The files of the web page, which are compiled into the program.
+//!
+//! The page has no build step: before its files are sent, only comments, type annotations and indentation are removed.
+//! After an action of the user, its modules update the page in these steps:
+//!
+//! 1. The module that handles the action, such as `controls.js`, calls `navigation.js`, which changes the requested view
+//!    in `session.js`.
+//! 2. `show.js` requests the data of the view with `requests.js`, and changes the page's URL with `history.js` and
+//!    `state.js`.
+//! 3. `show.js` draws the view: `boardview.js` draws the board, and `panelview.js` everything next to it.
+//! 4. `details.js` draws the games, openings and trends, which load after the results of the moves.
+//!
+//! `recovery.js` reports failed requests, and returns to the previous view. `explorer.js` starts the page.
 
 use axum::{
     Router,

@@ -18,6 +18,19 @@
 //! - When the outputs are renamed. `Target::check` compares the old output with its state at the time when the new
 //!   output was created. If another program has changed the old output since then, the old output stays, the new one
 //!   is kept under another name, and [`commit_all`] returns an error.
+//!
+//! # Renaming
+//!
+//! On Linux (`renameat2`) and macOS (`renamex_np`), [`commit_all`] moves an output to its target in four steps:
+//!
+//! 1. Check the target, as described above.
+//! 2. Exchange the names of the old and the new output in one step, so that a reader always finds a complete output.
+//! 3. Check again. If another program changed the target before the exchange, exchange the names back and fail.
+//! 4. Flush the directories, and remove the old files.
+//!
+//! On other systems, a file first gets a second name by a hard link, if the file system has hard links, and then the new
+//! file is renamed over it. A directory is first renamed to `.NAME.XXXXXXXX.old`. If polybook is killed at this moment,
+//! the target is missing, and the next run with this target first renames the old directory back.
 
 mod identity;
 mod in_use;
