@@ -436,7 +436,7 @@ const tests = {
     await page.keyboard.press("ArrowLeft");
     await page.waitForSelector("#notice .stopped");
     await context.setOffline(false);
-    await page.waitForFunction(() => !document.querySelector("#notice .banner"), null, { timeout: 9000 });
+    await page.waitForFunction(() => !document.querySelector("#notice .banner"));
     await context.close();
   },
 
