@@ -67,8 +67,11 @@ const tests = {
       await page.mouse.wheel(0, turn);
       await reaches(page, play);
     }
+    await page.evaluate(() => {
+      globalThis.turned = new Promise((resolve) => addEventListener("wheel", () => resolve(), { once: true }));
+    });
     await page.mouse.wheel(0, 100);
-    await page.waitForTimeout(100);
+    await page.evaluate(() => globalThis.turned);
     await settled(page);
     assert.match(page.url(), /play=e2e4,e7e5,g1f3$/);
     assert.deepEqual(faults, []);

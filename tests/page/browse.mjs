@@ -863,7 +863,7 @@ const tests = {
     for (let waited = 0; !held.length && waited < 200; waited += 1) await page.waitForTimeout(50);
     assert.equal(held.length, 1);
     for (const release of held) await release();
-    await page.waitForTimeout(200);
+    await followed(page);
     const ids = await page.locator("#games .game").evaluateAll((items) => items.map((item) => item.getAttribute("data-game")));
     const wanted = (await api("/games?limit=20&sort=rating&duplicates=once&fold=match")).games.map(({ id }) => id);
     assert.deepEqual(ids, wanted);

@@ -11,6 +11,9 @@ const PROGRAMS = ["/usr/bin/chromium", "/usr/bin/google-chrome", "/usr/bin/chrom
 // Each page loads it again, and the minified file loads in half of the time.
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+/** The pages of the running test. */
+let opened = [];
+
 export async function launch() {
   const executablePath = process.env.CHROMIUM ?? PROGRAMS.find(existsSync);
   // Containers often run as root, and the sandbox cannot start as root.
@@ -24,6 +27,7 @@ export async function launch() {
 export async function open(browser, url, path, { routes = {}, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
   const page = await context.newPage();
+  opened.push(page);
   for (const [glob, answer] of Object.entries(routes)) await page.route(glob, answer);
   const faults = [];
   page.on("console", (message) => {
@@ -43,12 +47,11 @@ export async function settled(page) {
   await page.waitForFunction(() => !document.body.hasAttribute("aria-busy"));
 }
 
-/** Waits until the lists and charts have loaded, too. */
+/** Waits until the lists and charts have loaded, too, and the pieces stand still. */
 export async function followed(page) {
-  await settled(page);
-  await page.waitForLoadState("networkidle");
-  // Wait until the pieces stop moving.
-  await page.waitForTimeout(250);
+  await page.waitForFunction(() => !document.querySelector("[aria-busy]") && document.getAnimations().every(({ playState }) => playState === "finished"));
+  // Elements that depend on the sizes of others follow in the next frame.
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
 /** Waits until the address has a line, and the page shows it. */
@@ -89,6 +92,8 @@ export async function isNotTooWide(page, what) {
 
 /** Checks a page with axe, in the light and in the dark, and that it is not wider than its window. */
 export async function accessible(page, what) {
+  // Numbers that are out of date are pale.
+  await page.waitForFunction(() => !document.querySelector("#panel[aria-busy], #games[aria-busy], .stale"));
   await isNotTooWide(page, what);
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
   const isDark = await page.evaluate(() => matchMedia("(prefers-color-scheme: dark)").matches);
@@ -115,18 +120,36 @@ export async function boardIsVisible(page) {
   return x >= 0 && y >= 0 && x + width <= window.width + 0.5 && y + height <= window.height + 0.5;
 }
 
-/** Runs all tests, or those whose name contains a word from the environment, and prints their results. */
+/** Returns the state of a page in a few words. */
+async function stateOf(page) {
+  const state = page.evaluate(() => {
+    const name = (element) => element && element.cloneNode().outerHTML + element.textContent.trim().slice(0, 40);
+    const all = (selector) => [...document.querySelectorAll(selector)].map(name).join(", ");
+    return `${location.href}\n  title: ${document.title}\n  focus: ${name(document.activeElement)}\n  busy: ${all("[aria-busy]")}\n  dialog: ${all("dialog[open]")}\n  message: ${all("#notice, #toast")}`;
+  });
+  // A page that hangs does not answer.
+  return Promise.race([state, new Promise((resolve) => setTimeout(resolve, 5000, `${page.url()} does not answer`))]).catch(String);
+}
+
+/**
+ * Runs all tests, or those whose name contains a word from the environment, and prints their results. Prints the failures again at the
+ * end, with the states of the pages, because CI keeps only the end of the output. Returns the number of failures.
+ */
 export async function run(tests) {
-  let failed = 0;
+  const failures = [];
   for (const [name, test] of Object.entries(tests)) {
     if (!name.includes(process.env.ONLY ?? "")) continue;
+    opened = [];
     try {
       await test();
       console.log(`ok: ${name}`);
     } catch (error) {
-      failed += 1;
-      console.log(`failed: ${name}\n${error instanceof Error ? error.stack : error}`);
+      const states = await Promise.all(opened.filter((page) => !page.isClosed()).map(stateOf));
+      failures.push(`failed: ${name}\n${[error instanceof Error ? error.stack : error, ...states].join("\n")}`);
+      console.log(failures.at(-1));
+      for (const page of opened) await page.context().close();
     }
   }
-  return failed;
+  if (failures.length) console.error(failures.join("\n"));
+  return failures.length;
 }

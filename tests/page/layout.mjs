@@ -132,7 +132,8 @@ const tests = {
       await page.goto(new URL(path, url).href);
       await followed(page);
       await act?.(page);
-      await page.waitForTimeout(300);
+      // While the index is made, the page is busy.
+      if (name !== "indexing") await followed(page);
       for (const [size, colorScheme] of [["1440x900", "light"], ["1680x1050", "light"], ["900x700", "light"], ["320x640", "dark"], ["390x844", "dark"]]) {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize(window(size));
@@ -282,10 +283,11 @@ const tests = {
       await followed(page);
       await page.evaluate(() => {
         globalThis.shifts = 0;
-        new PerformanceObserver((list) => {
-          // The games move when the table gets shorter, in answer to the press. Like the metric, count only other shifts.
-          for (const entry of list.getEntries()) if (!entry.hadRecentInput) globalThis.shifts += entry.value;
-        }).observe({ type: "layout-shift", buffered: false });
+        const observer = new PerformanceObserver((list) => add(list.getEntries()));
+        // The games move when the table gets shorter, in answer to the press. Like the metric, count only other shifts.
+        const add = (entries) => entries.forEach(({ hadRecentInput, value }) => (globalThis.shifts += hadRecentInput ? 0 : value));
+        observer.observe({ type: "layout-shift", buffered: false });
+        globalThis.lastShifts = () => add(observer.takeRecords());
       });
       const places = () =>
         page.evaluate(() =>
@@ -303,8 +305,7 @@ const tests = {
         await followed(page);
         assert.deepEqual(await places(), before, `${size}: ${play}`);
       }
-      await page.waitForTimeout(700);
-      const shifts = await page.evaluate(() => globalThis.shifts);
+      const shifts = await page.evaluate(() => (globalThis.lastShifts(), globalThis.shifts));
       assert.equal(shifts, 0, size);
       await context.close();
     }

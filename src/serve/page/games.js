@@ -83,8 +83,10 @@ export class GamesList {
     if (!listed.hasGames) {
       fill(this.#head);
       fill(this.#place);
+      this.#place.removeAttribute("aria-busy");
       return;
     }
+    this.#place.setAttribute("aria-busy", "true");
     const stale = setTimeout(() => this.#place.classList.add("stale"), 150);
     try {
       const { total, games, next } = await this.#ask(listed.question, { sort: this.#order(), fold: "match" }, signal);
@@ -96,7 +98,10 @@ export class GamesList {
       if (!signal.aborted) fill(this.#place, p("problem", words(error)));
     } finally {
       clearTimeout(stale);
-      if (!signal.aborted) this.#place.classList.remove("stale");
+      if (!signal.aborted) {
+        this.#place.classList.remove("stale");
+        this.#place.removeAttribute("aria-busy");
+      }
     }
   }
 
@@ -199,6 +204,7 @@ export class GamesList {
   async #add(read) {
     if (this.#isBusy) return;
     this.#isBusy = true;
+    this.#place.setAttribute("aria-busy", "true");
     const { signal } = this.#asking;
     try {
       const first = await read(signal);
@@ -208,6 +214,7 @@ export class GamesList {
       if (!signal.aborted) toast(words(error));
     } finally {
       this.#isBusy = false;
+      if (!signal.aborted) this.#place.removeAttribute("aria-busy");
     }
   }
 

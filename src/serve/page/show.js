@@ -32,6 +32,9 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
   if (push) pushNext();
   const signal = asking.next();
   document.body.setAttribute("aria-busy", "true");
+  byId("panel").setAttribute("aria-busy", "true");
+  /** @type {Promise<void> | undefined} */
+  let details;
   const stale = setTimeout(() => byId("panel").classList.add("stale"), STALE);
   try {
     const { fen, filters, game: id } = session.view;
@@ -77,7 +80,7 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
     // The new view may lack the element that had the focus, or hide it.
     if ((hadFocus || push) && (activeElement === document.body || !activeElement?.getClientRects().length)) focusView();
     walkAhead();
-    if (!signal.aborted) void showDetails(counts, openings, signal);
+    if (!signal.aborted) details = showDetails(counts, openings, signal);
   } catch (error) {
     if (!signal.aborted) await fail(error);
   } finally {
@@ -86,6 +89,7 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
       byId("panel").classList.remove("stale");
       document.body.removeAttribute("aria-busy");
     }
+    void Promise.resolve(details).finally(() => asking.signal === signal && byId("panel").removeAttribute("aria-busy"));
   }
 }
 
