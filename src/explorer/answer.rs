@@ -8,10 +8,9 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
-    dates::text_of_number,
-    game_info::{GameInfo, PlayedGame, game_info, played_games},
-    line::Line,
-    query::{Filters, Query, View},
+    list::{GameInfo, PlayedGame, game_info, played_games},
+    open_index::text_of_number,
+    query::{Filters, Line, Query, View},
     sources::Sources,
     tally::{MoveTally, PlayerTally, PositionTally, Rank, ResultSum, count_games, is_zero},
 };

@@ -6,15 +6,11 @@ use rustc_hash::FxHashMap;
 use shakmaty::Color;
 
 use super::{
-    class_filter::{Split, date_of},
-    dates::DateRange,
     duplicate_groups::DuplicateGroups,
-    filter::{SourceFilter, SourceFilters},
+    filter::{SourceFilter, SourceFilters, Split, date_of},
     fold::{AcceptedRows, Collector, PassingGames, fold, fold_games},
-    games::{GameSummary, UNRATED},
-    line::Line,
-    open_index::OpenIndex,
-    query::Filters,
+    open_index::{DateRange, GameSummary, OpenIndex, UNRATED},
+    query::{Filters, Line},
     sources::Sources,
     tally::{ResultSum, is_zero},
 };

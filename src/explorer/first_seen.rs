@@ -6,10 +6,9 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
-    dates::earliest,
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold},
-    open_index::OpenIndex,
+    open_index::{OpenIndex, earliest},
     query::Filters,
     sources::Sources,
     tally::{Rank, by_date},
@@ -218,7 +217,7 @@ mod tests {
     use std::{fs, sync::atomic::AtomicBool};
 
     use super::{
-        super::{Explorer, dates::latest},
+        super::{Explorer, open_index::latest},
         *,
     };
     use crate::{

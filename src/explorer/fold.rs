@@ -9,10 +9,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::{
-    class_filter::{ClassFilter, Split},
-    filter::{SourceFilter, SourceFilters, id_ranges},
-    games::GameSummary,
-    open_index::OpenIndex,
+    filter::{ClassFilter, SourceFilter, SourceFilters, Split, id_ranges},
+    open_index::{GameSummary, OpenIndex},
 };
 use crate::{
     error::Result,

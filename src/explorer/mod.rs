@@ -37,20 +37,14 @@
 //! ```
 
 mod answer;
-mod class_filter;
-mod dates;
 mod duplicate_groups;
 mod facets;
 mod filter;
 mod first_seen;
 mod fold;
-mod game_info;
-mod games;
-mod line;
 mod list;
 mod open_index;
 mod opening_table;
-mod overview;
 mod prepare;
 mod query;
 mod sources;
@@ -60,7 +54,6 @@ mod tally;
 mod tests;
 mod times;
 mod unknown_name;
-mod words;
 
 use std::{
     collections::BTreeMap,
@@ -74,17 +67,14 @@ use std::{
 pub use self::{
     answer::{Answer, MonthCount, PlayedMove, PlayerScore, PlayerTotals, YearCount},
     facets::{ColorCount, Facets, RatingScore},
-    game_info::{GameInfo, PlayedGame, Player},
-    line::Line,
-    list::{GameList, ListedGame, MatchGames},
+    list::{GameInfo, GameList, ListedGame, MatchGames, PlayedGame, Player},
     opening_table::{OpeningRow, OpeningTable},
-    overview::{Overview, SourceFile, SourceOverview},
     prepare::{
         AnswerSource, GamesHere, PlayerGames, Preparation, PrepareQuery, PreparedAnswer,
         PreparedLine, PreparedMove, RepertoireMoves, TheirGames,
     },
-    query::{Filters, Page, Query, RatingRange, RatingRangeError, Sort, UnknownSort, View},
-    sources::NeedsGames,
+    query::{Filters, Line, Page, Query, RatingRange, RatingRangeError, Sort, UnknownSort, View},
+    sources::{NeedsGames, Overview, SourceFile, SourceOverview},
     suggest::{SuggestField, Suggestion},
     tally::GameResults,
     times::{MoveTime, Times},
@@ -102,12 +92,11 @@ pub use crate::{
 
 use self::{
     answer::answer,
-    game_info::{game_info, is_number},
+    list::{game_info, is_number},
     open_index::OpenIndex,
     opening_table::opening_table,
-    overview::source_overview,
     prepare::prepare,
-    sources::Sources,
+    sources::{Sources, source_overview},
     suggest::Suggestions,
     tally::{count_games, count_games_of_players},
     times::times,

@@ -7,13 +7,10 @@ use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
-    dates::text_of_number,
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold, fold_games},
-    games::GameSummary,
-    line::Line,
-    open_index::OpenIndex,
-    query::Filters,
+    open_index::{GameSummary, OpenIndex, text_of_number},
+    query::{Filters, Line},
     sources::Sources,
     tally::{GameResults, PlayerTally, RatingSum, ResultSum, count_games, is_zero},
 };

@@ -7,13 +7,10 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
-    dates::{date_of_number, text_of_number},
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold, fold_games},
-    games::GameSummary,
-    line::Line,
-    open_index::OpenIndex,
-    query::Filters,
+    open_index::{GameSummary, OpenIndex, date_of_number, text_of_number},
+    query::{Filters, Line},
     sources::Sources,
     tally::{GameResults, PlayerTally, ResultSum},
 };

@@ -6,13 +6,10 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Color, Position};
 
 use super::{
-    class_filter::Split,
-    filter::{SourceFilter, SourceFilters},
+    filter::{SourceFilter, SourceFilters, Split},
     fold::{AcceptedRows, Collector, PassingGames, fold, fold_games},
-    games::GameSummary,
-    line::Line,
-    open_index::OpenIndex,
-    query::{Filters, Query},
+    open_index::{GameSummary, OpenIndex},
+    query::{Filters, Line, Query},
 };
 use crate::{
     error::Result,

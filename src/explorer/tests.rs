@@ -12,7 +12,7 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
     Date, Explorer, Facets, Filters, Line, PrepareQuery, Query, RatingGroup, Speed, Variant, View,
-    games::UNRATED,
+    open_index::UNRATED,
 };
 use crate::{
     Error, MakeBook,

@@ -31,31 +31,28 @@
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
 mod entries;
 mod entry_batches;
-mod games;
 pub mod layout;
 mod merge;
 pub(crate) mod posting;
 mod read;
-mod replace;
 pub mod store;
 mod verify;
 mod write;
 
-pub(crate) use self::replace::remove;
+pub(crate) use self::write::remove;
 #[cfg(feature = "serve")]
-pub(crate) use self::replace::remove_unfinished;
+pub(crate) use self::write::remove_unfinished;
 pub(crate) use self::{
     entry_batches::IndexedFile,
-    games::GameRecords,
-    write::{CountedSource, IndexSource, IndexWriter, StoreSource},
+    write::{CountedSource, GameRecords, IndexSource, IndexWriter, StoreSource},
 };
 pub use self::{
     layout::{GameHeader, PositionStats},
     merge::MergeIndexes,
     read::{Index, IndexKind},
-    replace::is_index,
     verify::{IndexFault, VerifiedIndex, verify},
-    write::MergedIndex,
+    write::{MergedIndex, is_index},
 };

@@ -7,13 +7,21 @@
 //! A table is complete when its keys and values take one mebibyte; the entry that reaches this size is its last entry.
 //! The entries arrive in ascending order of keys but in batches of any size, so a table may contain entries from
 //! several batches.
+//!
+//! [`GameRecords`] collects game records in bounded memory, and returns them in the order of the index. Records are
+//! added in the order of game ids. In the index, they are sorted by key, and `game_10_data` precedes `game_1_data`.
+//! Ids with equal numbers of digits have the same order in both, so the records are returned by merging at most ten
+//! runs. Only the offsets at which these runs begin are kept in memory.
+//!
+//! [`check_replaceable`] decides whether a new index may replace what exists at its path.
 
 use std::{
-    fs::File,
+    ffi::{OsStr, OsString},
+    fs::{self, File},
     io::{self, BufWriter},
     iter,
     ops::Range,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -24,7 +32,6 @@ use std::{
 use rayon::prelude::*;
 
 use super::{
-    GameRecords,
     entries::{Entries, Value},
     entry_batches::{
         EntryBatch, IndexedFile, ShardRange, WaitingStats, batches_of, file_entries,
@@ -32,20 +39,21 @@ use super::{
     },
     layout,
     posting::{Posting, position_entries},
-    replace::{check_replaceable, is_own_file},
     store::{
         self, Contents, CountPageBuilder, CountedContents, CountsSources, ListKey, ListRecord,
         Paging, StoredGames, list_entries, results::ResultRow,
     },
 };
+#[cfg(feature = "serve")]
+use crate::storage::output::remove_abandoned_directories;
 use crate::{
-    error::{At, Error, Result},
-    leveldb::{FIRST_TABLE, TableBuilder, TableFile, manifest},
+    error::{At, Error, ErrorKind, Result},
+    leveldb::{Database, FIRST_TABLE, TableBuilder, TableFile, is_file_of_database, manifest},
     position::VariantChoice,
     progress::Meter,
     storage::{
-        output::{AtomicDir, Finished},
-        sort::{Record, SHARDS, Sealed},
+        output::{AtomicDir, Finished, is_absent, is_empty_directory, own_files},
+        sort::{ByteReader, ByteRun, Record, SHARDS, Sealed},
     },
     task,
 };
@@ -479,13 +487,233 @@ impl TableEntries {
     }
 }
 
+/// A collection of game records. A record contains the header of a game, such as its players and date. Records
+/// beyond a memory limit are spilled to a temporary file.
+#[derive(Debug)]
+pub(crate) struct GameRecords {
+    run: ByteRun,
+    count: u64,
+    /// The offsets in `run` of the records with the ids 0, 10, 100 and so on.
+    starts: Vec<u64>,
+}
+
+impl GameRecords {
+    /// Creates an empty collection. It holds up to `memory` bytes in memory, and spills further records to a file in
+    /// `temp_dir`.
+    pub(crate) fn new(memory: usize, temp_dir: PathBuf) -> GameRecords {
+        GameRecords {
+            run: ByteRun::new(memory, temp_dir),
+            count: 0,
+            starts: Vec::new(),
+        }
+    }
+
+    /// Returns the number of game records.
+    pub(crate) fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the directory in which the collection creates its temporary file.
+    pub(super) fn temp_dir(&self) -> &Path {
+        self.run.temp_dir()
+    }
+
+    /// Appends game records. The new games get the next ids, in the order of their records. `records` contains the
+    /// bytes of all new records without separators. `lengths` contains the length of each record in bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the temporary file cannot be written.
+    pub(crate) fn push_all(&mut self, lengths: &[u32], mut records: &[u8]) -> Result<()> {
+        for length in lengths {
+            if self.count == 0 || self.count == 10_u64.pow(self.starts.len() as u32) {
+                self.starts.push(self.run.len());
+            }
+            let (record, rest) = records.split_at(*length as usize);
+            self.run.append_text(record)?;
+            records = rest;
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns a reader of the records, sorted by their keys in the index. Keys are compared as text, so the record of
+    /// game 10 comes before the record of game 9.
+    pub(crate) fn walk(&self) -> GameWalk<'_> {
+        let sequence = |(digits, start): (u32, &u64)| {
+            let first = if digits == 0 { 0 } else { 10_u64.pow(digits) };
+            let end = self.count.min(10_u64.pow(digits + 1));
+            (first..end, self.run.reader(*start))
+        };
+        GameWalk {
+            sequences: (0..).zip(&self.starts).map(sequence).collect(),
+        }
+    }
+}
+
+/// A reader of game records, sorted by their keys in the index. Keys are compared as text, so the record of game 10
+/// comes before the record of game 9.
+pub(crate) struct GameWalk<'a> {
+    /// For each number of digits, the range of ids that have not been read yet and a reader of their records.
+    sequences: Vec<(Range<u64>, ByteReader<'a>)>,
+}
+
+impl GameWalk<'_> {
+    /// Appends the next game records to `entries`. Stops when `entries` holds at least `size` bytes or when no record
+    /// is left.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the temporary file cannot be read.
+    pub(super) fn fill(&mut self, entries: &mut Entries, size: usize) -> Result<()> {
+        while entries.bytes_in_memory() < size {
+            // There are at most ten sequences, so a linear search for the smallest key is fast.
+            let some = self.sequences.iter_mut().filter(|(ids, _)| !ids.is_empty());
+            let first = some.min_by_key(|(ids, _)| layout::game_key(ids.start as u32));
+            let Some((ids, reader)) = first else {
+                break;
+            };
+            let id = ids.start as u32;
+            ids.start += 1;
+            let value = reader.read_text()?.unwrap_or_default();
+            entries.push(&layout::game_key(id), &value);
+        }
+        Ok(())
+    }
+}
+
+/// Checks whether a new index may replace the file or directory at `path`, which must exist. An empty directory may
+/// always be replaced. An index may be replaced only if `force` is `true`.
+///
+/// Returns the names of the files of the old index. For an empty directory, returns an empty list.
+///
+/// # Errors
+///
+/// Returns [`Error::Exists`] for an index if `force` is `false`. Returns [`Error::foreign`] for anything else,
+/// such as a directory that contains files which do not belong to an index. Also returns an error if the
+/// operating system cannot read the directory.
+pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
+    if is_empty_directory(path)? {
+        return Ok(Vec::new());
+    }
+    let problem = match content(path) {
+        Ok(TargetContent::Index(files)) if force => return Ok(files),
+        Ok(TargetContent::Index(_)) => return Err(Error::exists(path)),
+        Ok(TargetContent::IndexAnd(other)) => format!(
+            "this index exists and contains {}, which is not a file of an index: move that file away, or choose \
+             another directory",
+            other.display()
+        ),
+        Ok(TargetContent::Other) => {
+            "this path exists and is not an index: choose another directory".to_owned()
+        }
+        Err(err) if err.kind() == ErrorKind::Io => return Err(err),
+        Err(err) => {
+            format!(
+                "this directory exists and does not look like an index ({err}): remove the directory, or choose \
+                 another one"
+            )
+        }
+    };
+    Err(Error::foreign(path, problem))
+}
+
+/// Returns `true` if the directory `path` contains a LevelDB database. Every such database has a file named `CURRENT`.
+///
+/// # Errors
+///
+/// Returns an error if the file system cannot tell whether the file exists.
+pub(super) fn holds_database(path: &Path) -> Result<bool> {
+    match path.join("CURRENT").symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(err) if is_absent(&err) => Ok(false),
+        Err(err) => Err(err).at(path, "open"),
+    }
+}
+
+/// Returns `true` if `path` is an index and its directory contains no other files.
+///
+/// # Errors
+///
+/// Returns an error if there is a LevelDB database at `path` that is damaged or cannot be read, because it might be an
+/// index.
+pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
+    Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
+}
+
+/// The result of checking what already exists at the path at which a new index will be placed.
+enum TargetContent {
+    /// An index, which consists of these files.
+    Index(Vec<OsString>),
+    /// An index, and a file or directory that does not belong to it.
+    IndexAnd(OsString),
+    /// Anything else.
+    Other,
+}
+
+/// Determines whether there is an index at `path`. Also lists the files of the index, and finds out whether its
+/// directory contains anything else.
+fn content(path: &Path) -> Result<TargetContent> {
+    if !holds_database(path)? || Database::open(path)?.get(layout::TOTAL_GAMES)?.is_none() {
+        return Ok(TargetContent::Other);
+    }
+    let known = Database::names_in(path)?;
+    let is_known = |name: &OsStr| name.to_str().is_some_and(|name| known.contains(name));
+    let files = own_files(path, is_known)?;
+    Ok(files.map_or_else(TargetContent::IndexAnd, TargetContent::Index))
+}
+
+/// Returns `true` if `name` has the form of the name of a LevelDB file. When a new index replaces an old one, this
+/// function recognizes the files of the old index, which are then removed. `_directory` is not used. The parameter
+/// exists because the corresponding function for another file format needs the directory of the file.
+pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
+    is_file_of_database(name)
+}
+
+/// Removes unfinished indexes that were being written to temporary directories for `target`. Such a directory remains
+/// if the process is killed while it writes an index.
+///
+/// # Errors
+///
+/// Returns an error if another process is writing an index to `target`, or if a directory with an unfinished index
+/// contains files that do not belong to an index.
+#[cfg(feature = "serve")]
+pub(crate) fn remove_unfinished(target: &Path) -> Result<()> {
+    remove_abandoned_directories(target, is_own_file)
+}
+
+/// Removes the directory `path` and all files in it that have names of LevelDB files.
+///
+/// # Errors
+///
+/// Returns an error if `path` is not a directory (for example, a symbolic link), if a file cannot be removed, or
+/// if the directory contains other files. Other files are kept.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    if !path.symlink_metadata().at(path, "read")?.is_dir() {
+        return Err(Error::foreign(
+            path,
+            "this path is not an index: move it away",
+        ));
+    }
+    for entry in fs::read_dir(path).at(path, "read")? {
+        let entry = entry.at(path, "read")?;
+        let is_file = entry.file_type().at(path, "read")?.is_file();
+        if is_file && is_file_of_database(&entry.file_name()) {
+            fs::remove_file(entry.path()).at(entry.path(), "remove")?;
+        }
+    }
+    fs::remove_dir(path).at(path, "remove")
+}
+
 #[cfg(test)]
 mod tests {
     use shakmaty::Color;
 
-    use super::*;
+    use super::{
+        super::{Index, entries::Value},
+        *,
+    };
     use crate::{
-        index::Index,
         position::BookMove,
         storage::sort::{Memory, Shards},
     };
@@ -583,5 +811,38 @@ mod tests {
         };
         let err = table.write(dir.path()).unwrap_err().to_string();
         assert!(err.contains("440 million"), "{err}");
+    }
+
+    #[test]
+    fn records_leave_in_the_order_of_their_keys() {
+        for (count, memory) in [(0, 0), (1, 0), (10, 1 << 20), (1234, 0), (1234, 1 << 20)] {
+            let mut records = GameRecords::new(memory, std::env::temp_dir());
+            for id in 0..count {
+                let text = format!("record {id}");
+                records
+                    .push_all(&[text.len() as u32], text.as_bytes())
+                    .unwrap();
+            }
+            let mut found = Vec::new();
+            let mut walk = records.walk();
+            loop {
+                let mut entries = Entries::default();
+                walk.fill(&mut entries, 1000).unwrap();
+                if entries.len() == 0 {
+                    break;
+                }
+                found.extend((0..entries.len()).map(|number| {
+                    let Value::Held(value) = entries.value(number) else {
+                        unreachable!("records are short");
+                    };
+                    (entries.key(number).to_vec(), value.to_vec())
+                }));
+            }
+            let mut expected: Vec<_> = (0..count)
+                .map(|id| (layout::game_key(id), format!("record {id}").into_bytes()))
+                .collect();
+            expected.sort();
+            assert_eq!(found, expected);
+        }
     }
 }
