@@ -17,10 +17,9 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 use super::{
     header::{self, HeaderError, PORTABLE_LENGTH, with_checksum},
     lines::PlayableMoves,
-    minimax::{MinimaxFactors, MinimaxSummary},
     reader::Book,
     records::{Entry, key_and_move, with_format_castling},
-    weights::{Scale, Scaling, Weights},
+    weights::{MinimaxFactors, MinimaxSummary, Scale, Scaling, Weights},
     writer::{BookWriter, checksum_of},
 };
 use crate::{

@@ -36,7 +36,6 @@ cfg_if::cfg_if! {
         pub mod lines;
         mod maker;
         mod merge;
-        mod minimax;
         mod verify;
         mod weights;
 
@@ -48,9 +47,8 @@ cfg_if::cfg_if! {
             },
             maker::{BookMaker, BookSummary, LosingMove, LossSummary},
             merge::{Filter, MergePolicy, MergeSummary, filter_books, merge_books},
-            minimax::MinimaxSummary,
             verify::{BookFault, FaultyRecords, VerifiedBook, fix, verify},
-            weights::{Factors, Scale, Scaling, Weights},
+            weights::{Factors, MinimaxSummary, Scale, Scaling, Weights},
             writer::{begin_book, begin_book_in_place, begin_book_over},
         };
     }

@@ -59,7 +59,6 @@
 
 mod class;
 mod finder;
-mod move_filter;
 mod record;
 mod tally;
 
@@ -70,8 +69,7 @@ pub(crate) use self::{
 };
 pub use self::{
     class::{CountClass, Grouping, Ratings, UnknownClass},
-    move_filter::MoveFilter,
-    record::{CountBatch, CountRecord, MoveCount, Wdl},
+    record::{CountBatch, CountRecord, MoveCount, MoveFilter, Wdl},
     tally::{Counts, PositionCount, Tally},
 };
 pub use crate::{provenance::Pruned, storage::sort::Memory};

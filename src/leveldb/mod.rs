@@ -15,7 +15,6 @@
 
 mod block;
 mod coding;
-mod cursor;
 mod database;
 mod files;
 mod key;
@@ -27,8 +26,7 @@ mod tests;
 
 pub(crate) use self::{
     coding::{put_varint, take_size, take_varint},
-    cursor::{TableValue, TablesCursor},
-    database::{Database, is_file_of_database},
+    database::{Database, TableValue, TablesCursor, is_file_of_database},
     files::TableFile,
     manifest::FIRST_TABLE,
     table::{BLOCK_SIZE, TableBuilder},

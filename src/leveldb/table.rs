@@ -839,7 +839,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        super::{cursor::TableCursor, files::OpenPermit},
+        super::{database::TableCursor, files::OpenPermit},
         *,
     };
     use crate::storage::positioned::write_all_at;

@@ -12,8 +12,7 @@ use super::{
     Database, FIRST_TABLE, TableBuilder, TableFile, TableValue,
     block::{Block, BlockBuilder, EntryState},
     coding::{put_string, take_size},
-    cursor::TableCursor,
-    database::Tables,
+    database::{TableCursor, Tables},
     log, manifest,
     table::{BLOCK_TRAILER_SIZE, BlockCache, FOOTER_SIZE, MAGIC},
 };

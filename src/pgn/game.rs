@@ -1,5 +1,5 @@
-//! Reads one game after another: finds where a game begins, and reads its tags. The modules
-//! [`movetext`](super::movetext) and [`skip`](super::skip) read and skip the moves.
+//! Reads one game after another: finds where a game begins, and reads its tags. The module
+//! [`movetext`](super::movetext) reads and skips the moves.
 //!
 //! [`Comments`] finds the ends of comments. A comment in braces may contain anything, even line breaks, blank lines and
 //! tag pairs. However, if a comment is never closed, tags after its opening brace belong to the next game. To tell the

@@ -42,8 +42,6 @@ mod movetext;
 mod names;
 mod play;
 mod result;
-mod skip;
-mod skipped;
 mod tags;
 mod visit;
 mod word;
@@ -53,8 +51,10 @@ pub(crate) use self::{
     clock::{Clocks, CommentTimes},
     filter::{HIGHEST_RATING, folded, rating},
     names::{NearestNames, PlayerNames, did_you_mean},
-    play::{NO_GAME, commented, play, play_from_start, start_of},
-    skipped::{NAMED_VARIANTS, SkippedParts, UnknownVariants, unknown_variant},
+    play::{
+        NAMED_VARIANTS, NO_GAME, SkippedParts, UnknownVariants, commented, play, play_from_start,
+        start_of, unknown_variant,
+    },
     tags::tag_text,
 };
 pub use self::{

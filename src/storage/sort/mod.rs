@@ -24,9 +24,7 @@
 //! This is faster than a hash map per shard, which would wait for memory at each insertion. The result is also
 //! already a sorted run.
 
-mod merge;
 mod run;
-mod sealed;
 mod shards;
 mod spilling_set;
 mod texts;
@@ -34,10 +32,8 @@ mod texts;
 use std::{fmt::Debug, path::PathBuf};
 
 pub(crate) use self::{
-    merge::{Merge, Refill},
-    run::{ByteReader, ByteRun},
-    sealed::Sealed,
-    shards::{Dropped, Shards, merge_ordered},
+    run::{ByteReader, ByteRun, Merge, Refill},
+    shards::{Dropped, Sealed, Shards, merge_ordered},
     spilling_set::SpillingSet,
     texts::TextSorter,
 };

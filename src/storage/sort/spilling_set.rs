@@ -4,8 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::{
     Memory,
-    merge::Merge,
-    run::{BLOCK_SIZE, ByteRun},
+    run::{BLOCK_SIZE, ByteRun, Merge},
 };
 use crate::error::Result;
 

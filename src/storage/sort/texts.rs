@@ -4,8 +4,7 @@ use std::{borrow::Cow, hint::black_box, iter, mem, sync::Arc};
 
 use super::{
     Memory,
-    merge::Merge,
-    run::{ByteRun, RunFile, length_of},
+    run::{ByteRun, Merge, RunFile, length_of},
 };
 use crate::error::Result;
 
