@@ -3,6 +3,7 @@
 //! [`run`] parses the arguments with clap, calls the `run` function of the command, and turns its result into an exit
 //! status. A command converts its options to calls of the library and prints the result. Rules of chess and file
 //! formats are in the library.
+//! [`run`] also prints an introduction if `polybook` is started without arguments.
 
 mod completions;
 mod convert;
@@ -45,9 +46,14 @@ mod tree;
 mod usage;
 mod verify;
 mod weighting;
-mod welcome;
 
-use std::{any::TypeId, ffi::OsString, path::PathBuf};
+use std::{
+    any::TypeId,
+    env,
+    ffi::{OsStr, OsString},
+    io::{self, IsTerminal},
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -121,7 +127,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, stdout_was_closed: bool) ->
     terminal::set_stdout_was_closed(stdout_was_closed);
     errors::without_backtraces(|| {
         if let [] | [_] = &args[..] {
-            return welcome::run(args.first().map_or("polybook".as_ref(), |name| name));
+            return print_welcome(args.first().map_or("polybook".as_ref(), |name| name));
         }
         signals::watch().context("cannot install the handler for interrupts")?;
         resources::raise_file_limit();
@@ -201,4 +207,59 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::Completions(args) => completions::completions(&args),
         Command::Man(args) => completions::man(&args, context),
     }
+}
+
+const WAYS: [(&str, &str); 3] = [
+    (
+        "make-book games.pgn",
+        "makes an opening book from games in PGN",
+    ),
+    (
+        "serve games.pgn --open",
+        "shows the games and their openings in the browser",
+    ),
+    ("--help", "lists all commands"),
+];
+
+const IN_A_WINDOW: &str = "
+To use one of these commands, put polybook and your games into one folder. Open the folder in
+the Explorer, click into its address, type cmd and press Enter. Then type the command.
+
+If this window was opened for polybook, press Enter to close it.
+";
+
+/// Prints a short introduction. polybook shows it to users who start the program without arguments. `called` is the
+/// name of the program in the examples.
+fn print_welcome(called: &OsStr) -> anyhow::Result<()> {
+    let has_own_window = has_own_window();
+    // A double-clicked program is in the current folder, where `cmd` finds it by its name alone.
+    let name = match Path::new(called).file_stem() {
+        Some(stem) if has_own_window => stem,
+        _ => called,
+    };
+    let mut name = name.to_string_lossy().into_owned();
+    if name.contains(' ') {
+        name = format!("\"{name}\"");
+    }
+    let ways = WAYS.map(|(way, what)| format!("{name} {way:<22}    {what}\n"));
+    terminal::print(&ways.concat())?;
+    if has_own_window {
+        terminal::print(IN_A_WINDOW)?;
+        let _line = io::stdin().read_line(&mut String::new())?;
+    }
+    Ok(())
+}
+
+/// Returns `true` if the console window may close when the program ends. On Windows, this happens if the user
+/// double-clicked the program.
+///
+/// The shell `cmd` sets the variable PROMPT for the programs that it starts, and Windows Terminal sets WT_SESSION. If
+/// neither variable is set, the function assumes a double-click. The assumption may be wrong, because PowerShell in its
+/// own window sets neither variable.
+fn has_own_window() -> bool {
+    cfg!(windows)
+        && env::var_os("PROMPT").is_none()
+        && env::var_os("WT_SESSION").is_none()
+        && io::stdin().is_terminal()
+        && io::stdout().is_terminal()
 }

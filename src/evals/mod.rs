@@ -19,7 +19,6 @@
 //! ```
 
 mod analysis;
-mod games;
 mod inputs;
 mod journal;
 mod layout;
@@ -36,7 +35,7 @@ use std::{fmt, path::PathBuf};
 use serde::Serialize;
 
 pub(crate) use self::loss::Loss;
-pub(crate) use self::{analysis::check_memory, games::evaluation};
+pub(crate) use self::{analysis::check_memory, inputs::evaluation};
 pub use self::{
     analysis::{EngineOptions, Positions, read_positions},
     journal::kept_journal,

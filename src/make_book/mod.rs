@@ -9,7 +9,6 @@
 
 mod budget;
 mod counted;
-mod duplicates;
 mod inputs;
 mod main_line;
 mod options;

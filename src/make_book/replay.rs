@@ -7,8 +7,7 @@ use shakmaty::{Chess, Color};
 
 use super::{
     budget::Needs,
-    duplicates::fingerprint,
-    main_line::{MainLine, Problem, VariationPly, Variations},
+    main_line::{MainLine, Problem, VariationPly, Variations, fingerprint},
     options::{MakeBook, Unfinished},
     report::{Rejection, Report, Totals, VariantRejection},
     sink::{BatchSink, CountedGame},

@@ -31,20 +31,14 @@
 
 mod board;
 mod books;
-mod build;
 mod cache;
 mod client;
 mod content;
-mod form;
-mod game;
 mod guard;
-mod http;
-mod log;
 mod make;
 mod page;
 mod prepare;
 mod refusal;
-mod repertoire;
 mod request;
 mod routes;
 mod server;
@@ -53,15 +47,12 @@ mod state;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 pub use self::{
-    books::{BookFile, source_name},
+    books::{BookFile, ServedRepertoire, source_name},
     cache::{Cache, CachedIndex},
     guard::{HostError, Origin, OriginError, host_name},
-    http::Stop,
-    log::{Log, Served},
     refusal::Refusal,
-    repertoire::ServedRepertoire,
     request::{Parameters, Request, Route},
-    server::{IndexProgress, Indexing, Listening, ProgressFn, Server},
+    server::{IndexProgress, Indexing, Listening, Log, ProgressFn, Served, Server, Stop},
 };
 
 /// Returns a 64-bit hash of a value. Equal values have equal hashes in one build of the program. A different build may

@@ -114,7 +114,7 @@ const PREPARATION_PARAMETERS: [&str; 4] = ["me", "lines", "repertoire", "edits"]
 pub(super) struct WholeQuery(pub(super) String);
 
 /// Returns the parameters of a request as a query string, including those in a form that
-/// [`form_as_query`](super::form::form_as_query) converted.
+/// [`form_as_query`](super::routes::form_as_query) converted.
 pub(super) fn query_of(request: &axum::extract::Request) -> &str {
     match request.extensions().get() {
         Some(WholeQuery(query)) => query,

@@ -1258,7 +1258,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "run the command again when no other program is writing",
-        "src/pgn/input/tests.rs",
+        "src/pgn/input/mod.rs",
         "read_while_it_changes",
     ),
     (
@@ -1573,12 +1573,12 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "merge fewer indexes",
-        "src/index/merge/plan.rs",
+        "src/index/merge.rs",
         "a_merged_index_has_a_limited_number_of_games",
     ),
     (
         "open it with Explorer::open, and use tree::Explored",
-        "src/tree/mod.rs",
+        "src/tree.rs",
         "an_explorers_index_says_how_to_get_its_moves",
     ),
 ];
