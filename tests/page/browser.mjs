@@ -93,7 +93,7 @@ export async function isNotTooWide(page, what) {
 /** Checks a page with axe, in the light and in the dark, and that it is not wider than its window. */
 export async function accessible(page, what) {
   // Numbers that are out of date are pale.
-  await page.waitForFunction(() => !document.querySelector("#panel[aria-busy], #games[aria-busy], .stale"));
+  await page.waitForFunction(() => ![...document.querySelectorAll("#panel[aria-busy], #games[aria-busy], .stale")].some((one) => one.checkVisibility()));
   await isNotTooWide(page, what);
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
   const isDark = await page.evaluate(() => matchMedia("(prefers-color-scheme: dark)").matches);
@@ -123,7 +123,7 @@ export async function boardIsVisible(page) {
 /** Returns the state of a page in a few words. */
 async function stateOf(page) {
   const state = page.evaluate(() => {
-    const name = (element) => element && element.cloneNode().outerHTML + element.textContent.trim().slice(0, 40);
+    const name = (element) => element && element.cloneNode().outerHTML + element.textContent.trim().replace(/\s+/g, " ").slice(0, 40);
     const all = (selector) => [...document.querySelectorAll(selector)].map(name).join(", ");
     return `${location.href}\n  title: ${document.title}\n  focus: ${name(document.activeElement)}\n  busy: ${all("[aria-busy]")}\n  dialog: ${all("dialog[open]")}\n  message: ${all("#notice, #toast")}`;
   });
