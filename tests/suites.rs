@@ -1175,7 +1175,7 @@ fn suites_are_verified() {
     )
     .unwrap();
     fs::write(dir.join("illegal.epd"), "8/8/8/8/8/8/8/K7 w - -\n").unwrap();
-    let repeated = "entry 1: the game is over in this position; entry 3 repeats entry 2";
+    let repeated = "1: the game is already over; ";
     // One report contains the entries that cannot be read and all other faults.
     fs::write(
         dir.join("mixed.epd"),
@@ -1183,30 +1183,23 @@ fn suites_are_verified() {
     )
     .unwrap();
     fs::write(dir.join("mixed.pgn"), "1. e4 *\n\n1. e9 *\n\n1. e4 *\n").unwrap();
-    let mixed =
-        "contains invalid entries: line 2: FEN \"8/8/8 w - -\": the board has 3 ranks instead of 8";
+    let mixed = "contains faults: line 2: FEN \"8/8/8 w - -\": the board has 3 ranks instead of 8";
     refused(
         dir,
         &[
             ("verify mate.pgn", 1, repeated),
+            ("verify mate.pgn", 1, "; game 3 repeats game 2"),
             ("verify mate.epd", 1, repeated),
-            (
-                "verify over.pgn",
-                1,
-                "entry 1: the game is over in this position",
-            ),
+            ("verify mate.epd", 1, "; line 3 repeats line 2"),
+            ("verify over.pgn", 1, "game 1: the game is already over"),
             ("verify illegal.epd", 1, "line 1"),
             ("verify mixed.epd", 1, mixed),
-            ("verify mixed.epd", 1, "; entry 3 repeats entry 1; "),
+            ("verify mixed.epd", 1, "; line 4 repeats line 1; "),
+            ("verify mixed.pgn", 1, "contains faults: game 2: e9"),
             (
                 "verify mixed.pgn",
                 1,
-                "contains invalid entries: game 2: e9",
-            ),
-            (
-                "verify mixed.pgn",
-                1,
-                "; entry 3 repeats entry 1; correct or remove these entries\n",
+                "; game 3 repeats game 1; correct or remove these entries\n",
             ),
             ("verify lines.pgn --fix new.bin", 1, "PGN"),
         ],
@@ -1246,7 +1239,7 @@ fn suites_are_verified() {
         faults[599],
         "line 601: FEN \"8/8/8\": the board has 3 ranks instead of 8"
     );
-    assert_eq!(faults[999], "entry 1001 repeats entry 1");
+    assert_eq!(faults[999], "line 1001 repeats line 1");
     assert_eq!(found["entries"], 901);
 
     let turn = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -";
@@ -1271,6 +1264,101 @@ fn suites_are_verified() {
         ok_json(dir, "verify orders.pgn --json -q")["transpositions"],
         1
     );
+}
+
+/// `verify` names the reason why a position of an EPD is illegal, and finds defects despite which an entry can be read.
+#[test]
+fn damaged_suites_are_recognized() {
+    let dir = temp();
+    let dir = dir.path();
+    let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
+    let e4 = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3";
+    let cases = [
+        (
+            start.replace("BNR w", "BQR w").replace("QKB", "QQB") + " c0 \"x\";\n",
+            "missing king",
+        ),
+        (
+            start.replace("w KQkq -", "w KQkq e3\n"),
+            "the en passant square e3 is impossible",
+        ),
+        (
+            start.replace("BNR w", "BN1 w") + "\n",
+            "the castling rights KQkq are impossible",
+        ),
+        (format!("{e4} c0 \"x;\n"), "a quotation mark is not closed"),
+        (
+            start.replace(" KQkq -", "\n"),
+            "the line has 2 of the 4 fields of an EPD",
+        ),
+        (format!("{e4} c0"), "the file ends within this line"),
+    ];
+    for (line, reason) in cases {
+        fs::write(dir.join("x.epd"), format!("{e4} c0 \"first\";\n{line}")).unwrap();
+        let error = fails(dir, "verify x.epd", 1);
+        assert!(
+            error.contains("this suite contains faults: line 2: "),
+            "{error}"
+        );
+        assert!(error.contains(reason), "{error}");
+    }
+    // The last semicolon may be missing, and the first line need not look like a position.
+    fs::write(dir.join("good.epd"), format!("{e4}\n{start} c0 \"x\"\n")).unwrap();
+    ok(dir, "verify -q good.epd");
+    fs::write(dir.join("x.epd"), format!("; my suite\n{start}\n")).unwrap();
+    let error = fails(dir, "verify x.epd", 1);
+    assert!(
+        error.contains("faults: line 1: FEN \"; my suite\""),
+        "{error}"
+    );
+
+    // A suite in PGN by polybook has a checksum, and other defects are found without it.
+    fs::write(dir.join("games.pgn"), "1. e4 e5 1-0\n\n1. d4 d5 1-0\n").unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --suite lines.pgn --plies 2 --min-game 1",
+    );
+    let said = run(dir, "verify lines.pgn").stderr;
+    assert!(
+        String::from_utf8(said)
+            .unwrap()
+            .ends_with("; the checksum matches\n")
+    );
+    let lines = fs::read_to_string(dir.join("lines.pgn")).unwrap();
+    let unmarked = lines.replace("polybook checksum", "checksum");
+    let changed = "the checksum does not match, so the file is incomplete or was changed after polybook wrote it; make";
+    let cases = [
+        (lines.replacen("e5", "c5", 1), changed),
+        (
+            unmarked.replacen("*\n\n[", "\n\n[", 1),
+            "game 1: the result after the moves is missing: add *",
+        ),
+        (
+            unmarked.replacen("\"2\"]", "\"2", 1),
+            "game 2: a tag is damaged",
+        ),
+        (
+            unmarked
+                .split_at(unmarked.rfind("1. ").unwrap())
+                .0
+                .to_owned(),
+            "game 2: there are no moves",
+        ),
+        (
+            unmarked
+                .split_at(unmarked.rfind("ite \"").unwrap())
+                .0
+                .to_owned(),
+            "game 2: ",
+        ),
+        (unmarked + "[Whit", "a tag is damaged"),
+    ];
+    for (text, fault) in cases {
+        fs::write(dir.join("x.pgn"), text).unwrap();
+        let error = fails(dir, "verify x.pgn", 1);
+        assert!(error.contains(fault), "{error}");
+    }
+    ok(dir, "verify -q lines.pgn");
 }
 
 /// A suite made from a database of variant games contains the positions of these games, because the identities of
@@ -1338,7 +1426,7 @@ fn a_repertoire_is_verified_with_its_variations() {
     let found = ok_json(dir, "verify good.pgn -q --json");
     assert_eq!(
         found,
-        serde_json::json!({"path": "good.pgn", "games": 2, "faults": []})
+        serde_json::json!({"path": "good.pgn", "games": 2, "faults": [], "checksum": null})
     );
     let error = fails(dir, "verify bad.pgn", 1);
     assert_eq!(

@@ -14,7 +14,7 @@ use polybook::{
     index, obs,
     pgn::{GameReader, Token},
     position::Variant,
-    storage::output::is_directory,
+    storage::output::{is_directory, seal_matches},
     suite::{SuiteFile, SuiteFormat},
 };
 use serde_json::json;
@@ -44,9 +44,10 @@ In an index, verify reads every block and every value, and compares them with wh
 detect a changed name of the variant, or a PGN file that is missing or was changed.
 
 In a repertoire (PGN with variations and without results), verify reads the moves of all games and variations. In a suite (EPD,
-FEN, or PGN without variations), verify finds illegal positions and moves, positions in which the game is over, and entries that
-occur twice. It prints the lengths of the lines, the number of lines that transpose to an earlier one, and the evaluations, if
-every position has one.
+FEN, or PGN without variations), verify finds illegal positions and moves, impossible castling rights and en passant squares,
+unclosed quotation marks, damaged tags, missing results, positions in which the game is over, and entries that occur twice. A
+changed suite in PGN by polybook is found by its checksum. verify prints the lengths of the lines, the number of lines that
+transpose to an earlier one, and the evaluations, if every position has one.
 
 Examples:
   polybook verify book.bin
@@ -158,6 +159,11 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
     }
 }
 
+/// Returns the result of comparing a checksum as it appears in JSON.
+fn in_json(checksum_matches: Option<bool>) -> Option<&'static str> {
+    checksum_matches.map(|matches| if matches { "matches" } else { "differs" })
+}
+
 fn texts(faults: &[impl ToString]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()
 }
@@ -200,10 +206,13 @@ fn games_of_repertoire(pgn: &str) -> Option<[u64; 2]> {
 
 /// Checks the moves of all games and variations of a repertoire in PGN, and prints a report. `file` is the path to open.
 /// `shown` contains the name for messages, the number of games, and how many of them have variations.
+/// `checksum_matches` is the result of comparing the checksum of the file. A difference is no fault, because a
+/// repertoire is made to be edited.
 fn verify_repertoire(
     args: &Args,
     file: &Path,
     shown: (&str, [u64; 2]),
+    checksum_matches: Option<bool>,
     context: Context,
 ) -> anyhow::Result<()> {
     let (name, [games, with_variations]) = shown;
@@ -213,7 +222,10 @@ fn verify_repertoire(
     // The error message contains the faults, so the opener need not print them.
     let faults = Opener::with_defaults(&untagged, Context { quiet: true })?.faults(file)?;
     if args.json {
-        print_json(&json!({ "path": name, "games": games, "faults": faults }))?;
+        let checksum = in_json(checksum_matches);
+        print_json(
+            &json!({ "path": name, "games": games, "faults": faults, "checksum": checksum }),
+        )?;
     }
     refuse_faults(
         name,
@@ -223,15 +235,20 @@ fn verify_repertoire(
     )?;
     context.say(&format!(
         "{name}: a repertoire of {} without faults, {with_variations} with variations; all moves were checked, but not \
-         whether lines are repeated\n",
-        counted(games, "game")
+         whether lines are repeated{}\n",
+        counted(games, "game"),
+        match checksum_matches {
+            Some(true) => "; the checksum matches",
+            Some(false) => "; the file was changed after polybook wrote it",
+            None => "",
+        }
     ));
     Ok(())
 }
 
 /// Returns an error that lists the first faults of an input, or `Ok` if `faults` is empty. `count` is the number of all
 /// faults of the input. `faults` contains all of them or, if there are too many, the first ones. The message consists of `name` (the name of the file), the word `this`, `problem`
-/// (such as `suite contains invalid entries`), the faults, and `advice`, which says what the user should do.
+/// (such as `suite contains faults`), the faults, and `advice`, which says what the user should do.
 fn refuse_faults(
     name: &str,
     problem: &str,
@@ -269,17 +286,25 @@ fn verify_suite(
         Err(err) if is_system_error(&err) => return Err(err),
         _ => return Err(refusal.into()),
     };
+    let checksum_matches = seal_matches(file)?;
     if is_pgn && let Some(games) = games_of_repertoire(&text) {
-        return verify_repertoire(args, file, (&name, games), context);
+        return verify_repertoire(args, file, (&name, games), checksum_matches, context);
     }
     let found = SuiteFile::check(name.as_ref(), text, args.variant)?;
-    let faults = texts(&found.faults);
+    let mut faults = texts(&found.faults);
+    let is_changed = checksum_matches == Some(false);
+    if is_changed {
+        let problem = "the checksum does not match, so the file is incomplete or was changed after polybook wrote it";
+        faults.insert(0, problem.to_owned());
+    }
+    let fault_count = found.fault_count + usize::from(is_changed);
     if args.json {
         print_json(&json!({
             "path": name,
             "entries": found.entries,
             "faults": faults,
-            "fault_count": found.fault_count,
+            "fault_count": fault_count,
+            "checksum": in_json(checksum_matches),
             "white_to_move": found.white_to_move,
             "transpositions": found.transpositions,
             "plies": found.plies.as_ref().map(|plies| [*plies.start(), *plies.end()]),
@@ -288,9 +313,12 @@ fn verify_suite(
     }
     refuse_faults(
         &name,
-        "suite contains invalid entries",
-        (&faults, found.fault_count),
-        "correct or remove these entries",
+        "suite contains faults",
+        (&faults, fault_count),
+        match is_changed {
+            true => "make the suite again, or correct it and remove the tag Checksum",
+            false => "correct or remove these entries",
+        },
     )?;
     let lengths = match &found.plies {
         Some(plies) if plies.start() == plies.end() => {
@@ -319,9 +347,10 @@ fn verify_suite(
         SuiteFormat::Epd => "position",
     };
     context.say(&format!(
-        "{name}: a suite of {}{lengths} without faults; White is to move in {}{transpositions}{evaluations}\n",
+        "{name}: a suite of {}{lengths} without faults; White is to move in {}{transpositions}{evaluations}{}\n",
         counted(found.entries, thing),
-        found.white_to_move
+        found.white_to_move,
+        checksum_matches.map_or("", |_| "; the checksum matches"),
     ));
     Ok(())
 }
@@ -375,12 +404,12 @@ fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
         found => found?,
     };
     if args.json {
-        let checksum = found.checksum_differs;
+        let checksum = found.checksum_differs.map(|differs| !differs);
         let mut document = json!({
             "path": name,
             "records": found.records,
             "faults": found.faults,
-            "checksum": checksum.map(|differs| if differs { "differs" } else { "matches" }),
+            "checksum": in_json(checksum),
         });
         if let Some(asked) = found.second_opinion {
             document["second_opinion"] = asked.into();

@@ -289,7 +289,14 @@ impl Variant {
                 .and_then(|counters| self.read_fen(&format!("{position} {counters}")).ok());
             return Ok(counted.unwrap_or(start));
         }
-        Err(problem)
+        // An operation is never a field of a FEN, so what is before the first one is a whole position.
+        let is_word = |field: &&str| field.starts_with(|c: char| c.is_ascii_alphabetic());
+        let before = FIELD_COUNTS
+            .into_iter()
+            .rev()
+            .find(|count| fields.get(*count).is_some_and(is_word));
+        let illegal = before.and_then(|count| self.read_fen(&fields[..count].join(" ")).err());
+        Err(illegal.unwrap_or(problem))
     }
 
     /// Parses a FEN, or an EPD without operations, of this variant. The fields must be spelled as the PGN standard

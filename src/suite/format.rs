@@ -33,16 +33,18 @@ pub enum SuiteFormat {
 }
 
 impl SuiteFormat {
-    /// Detects the format of a suite from its text. If the first word of the first line is the board of a FEN, the
-    /// suite consists of positions. Otherwise, it consists of lines of moves in PGN. Blank lines and lines that begin
-    /// with `#` are skipped.
+    /// Detects the format of a suite from its text. If the first word of any line is the board of a FEN, the suite
+    /// consists of positions, unless the text begins with a tag of a game. Otherwise, it consists of lines of moves in
+    /// PGN. Lines that begin with `#` are skipped.
     pub fn of_text(text: &str) -> SuiteFormat {
-        let mut lines = text.lines().map(|line| line.trim_start_matches('\u{feff}'));
-        let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with('#'));
-        // A board has seven slashes; a tag or a move has none.
-        match first.and_then(|line| line.split_whitespace().next()) {
-            Some(word) if word.matches('/').count() == 7 => SuiteFormat::Epd,
-            _ => SuiteFormat::Pgn,
+        let text = text.trim_start_matches('\u{feff}').trim_start();
+        let mut words = text
+            .lines()
+            .filter_map(|line| line.split_whitespace().next());
+        // A board has seven slashes; a tag, a move and a comment in an EPD file have none.
+        match !text.starts_with('[') && words.any(|word| word.matches('/').count() == 7) {
+            true => SuiteFormat::Epd,
+            false => SuiteFormat::Pgn,
         }
     }
 }
@@ -209,12 +211,13 @@ impl SuiteCheck {
     pub const MAX_FAULTS: usize = 1000;
 }
 
-/// A fault in a suite. Entries are numbered from 1.
+/// A fault in a suite. The place of an entry is `line 2` for a position in the second line of the file, or `game 2` for
+/// the second line of moves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SuiteFault {
-    /// The entry is not a position, or contains an illegal move.
-    Unreadable {
-        /// The place of the entry, such as `line 2` for a position or `game 2` for a line of moves.
+    /// The entry is not a position, contains an illegal move, or is damaged or incomplete.
+    Invalid {
+        /// The place of the entry.
         place: String,
         /// A description of the error in the entry.
         problem: String,
@@ -222,28 +225,24 @@ pub enum SuiteFault {
     /// The game is over after the entry: by mate, stalemate, the rules of a variant, insufficient material, a threefold
     /// repetition, or the 75-move rule.
     Over {
-        /// The number of the entry.
-        entry: usize,
+        /// The place of the entry.
+        place: String,
     },
     /// The entry repeats an earlier entry: it is the same position, or a line with the same start and the same moves.
     Repeated {
-        /// The number of the entry.
-        entry: usize,
-        /// The number of the earliest equal entry.
-        first: usize,
+        /// The place of the entry.
+        place: String,
+        /// The place of the earliest equal entry.
+        first: String,
     },
 }
 
 impl std::fmt::Display for SuiteFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            SuiteFault::Unreadable { place, problem } => write!(f, "{place}: {problem}"),
-            SuiteFault::Over { entry } => {
-                write!(f, "entry {entry}: the game is over in this position")
-            }
-            SuiteFault::Repeated { entry, first } => {
-                write!(f, "entry {entry} repeats entry {first}")
-            }
+            SuiteFault::Invalid { place, problem } => write!(f, "{place}: {problem}"),
+            SuiteFault::Over { place } => write!(f, "{place}: the game is already over"),
+            SuiteFault::Repeated { place, first } => write!(f, "{place} repeats {first}"),
         }
     }
 }

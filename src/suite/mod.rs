@@ -245,16 +245,20 @@ pub fn read_starts(
     let lines = lines.map(|(number, line)| (number, line.trim()));
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-        .map(|(number, line)| read_start(line, variant).map_err(|err| (number, err)))
+        .map(|(number, line)| match read_start(line, variant) {
+            Ok((start, _)) => Ok(start),
+            Err(err) => Err((number, err)),
+        })
         .collect()
 }
 
 /// Parses one line of text, which contains a FEN or an EPD. The semicolon after the last operation may be missing.
-fn read_start(line: &str, variant: Variant) -> Result<VariantPosition, LineError> {
+/// Returns the position, and `true` if castling rights were dropped because the king or the rook is not on its square.
+fn read_start(line: &str, variant: Variant) -> Result<(VariantPosition, bool), LineError> {
     // Some programs omit the semicolon after the last operation.
     variant
-        .parse_position(line)
-        .or_else(|err| variant.parse_position(&format!("{line};")).map_err(|_| err))
+        .game_start(line)
+        .or_else(|err| variant.game_start(&format!("{line};")).map_err(|_| err))
 }
 
 /// Returns `true` if the game is over in `pos`, the last position of a line, by the rules of the variant, the 75-move

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, hash::Hash, io::Write, num::NonZeroU64, ops::Ra
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use shakmaty::{Color, Position, variant::VariantPosition};
+use shakmaty::{Color, EnPassantMode, Position, Square, variant::VariantPosition};
 
 use super::{
     SuiteCheck, SuiteFault, SuiteFormat,
@@ -73,6 +73,8 @@ type LineKey = (usize, u64, u64);
 struct SuiteEntry {
     /// The number of the entry, from 1. Entries that cannot be parsed are numbered too.
     number: usize,
+    /// The number of the line of text that contains a position, or of the game that contains a line of moves, from 1.
+    place: usize,
     /// The byte range of the entry in the text of the suite.
     text: Range<usize>,
     exit: usize,
@@ -80,6 +82,8 @@ struct SuiteEntry {
     /// The number of the first equal entry, which has the same position or, for a line, the same start and moves.
     first: usize,
     is_over: bool,
+    /// A description of a defect despite which the entry could be parsed.
+    defect: Option<String>,
     turn: Color,
 }
 
@@ -106,12 +110,16 @@ struct Exit {
 /// An entry of a suite that was parsed, but is not yet assigned to an exit. An exit is the position in which one or
 /// more entries end.
 struct ParsedEntry {
+    /// The number of the line of text that contains a position, or of the game that contains a line of moves, from 1.
+    place: usize,
     text: Range<usize>,
     pos: Keyed<VariantPosition>,
     line: Option<(LineKey, String)>,
     opening: Option<String>,
     /// Whether the game is over after the entry.
     is_over: bool,
+    /// A description of a defect despite which the entry could be parsed, such as impossible castling rights.
+    defect: Option<String>,
 }
 
 impl SuiteFile {
@@ -229,17 +237,19 @@ impl SuiteFile {
         let text = found.text;
         self.entries.push(SuiteEntry {
             number,
+            place: found.place,
             text,
             exit,
             plies: passage.map(|(plies, ..)| plies),
             first: same_moves.unwrap_or(self.exits[exit].entry),
             is_over: found.is_over,
+            defect: found.defect,
             turn,
         });
     }
 
-    /// Checks the suite in `text`. Finds entries that cannot be parsed, entries after which the game is over, and
-    /// entries that are equal to an earlier entry. Two lines are equal if they have the same starting position and the
+    /// Checks the suite in `text`. Finds entries that cannot be parsed or are damaged, entries after which the game is
+    /// over, and entries that are equal to an earlier entry. Two lines are equal if they have the same starting position and the
     /// same moves. `path` and `variant` have the same meaning as for [`read`](SuiteFile::read).
     ///
     /// # Errors
@@ -247,15 +257,11 @@ impl SuiteFile {
     /// Returns an error if there are no entries, or if the text is binary data.
     pub fn check(path: &Path, text: String, variant: Variant) -> Result<SuiteCheck> {
         let suite = SuiteFile::parse(path, text, variant)?;
-        let unreadable = suite.unreadable.into_iter().map(|entry| {
-            let UnreadableEntry {
-                number,
-                place,
-                problem,
-            } = entry;
-            (number, SuiteFault::Unreadable { place, problem })
+        let unreadable = suite.unreadable.iter().map(|entry| {
+            let (place, problem) = (entry.place.clone(), entry.problem.clone());
+            (entry.number, SuiteFault::Invalid { place, problem })
         });
-        let readable = || suite.entries.iter().flat_map(SuiteEntry::faults);
+        let readable = || suite.entries.iter().flat_map(|entry| suite.faults(entry));
         let mut faults = Vec::from_iter(unreadable);
         faults.extend(readable().take(SuiteCheck::MAX_FAULTS));
         faults.sort_by_key(|(number, _)| *number);
@@ -277,6 +283,36 @@ impl SuiteFile {
             faults: faults.into_iter().map(|(_, fault)| fault).collect(),
             fault_count: suite.unreadable_count + readable().count(),
         })
+    }
+
+    /// Returns the faults of an entry that could be parsed, each with the number of the entry.
+    fn faults(&self, entry: &SuiteEntry) -> impl Iterator<Item = (usize, SuiteFault)> {
+        let noun = match self.format {
+            SuiteFormat::Epd => "line",
+            SuiteFormat::Pgn => "game",
+        };
+        let place = format!("{noun} {}", entry.place);
+        let invalid = entry.defect.clone().map(|problem| SuiteFault::Invalid {
+            place: place.clone(),
+            problem,
+        });
+        let over = entry.is_over.then(|| SuiteFault::Over {
+            place: place.clone(),
+        });
+        let is_first = |other: &SuiteEntry| other.number.cmp(&entry.first);
+        let first = self.entries.binary_search_by(is_first).ok();
+        let repeated =
+            first
+                .filter(|_| entry.first != entry.number)
+                .map(|first| SuiteFault::Repeated {
+                    place,
+                    first: format!("{noun} {}", self.entries[first].place),
+                });
+        let number = entry.number;
+        [invalid, over, repeated]
+            .into_iter()
+            .flatten()
+            .map(move |fault| (number, fault))
     }
 
     /// Reads the games of a match that was played from this suite, and returns the results by exit. An exit is the
@@ -467,18 +503,6 @@ fn is_of_book(text: &[u8]) -> bool {
     })
 }
 
-impl SuiteEntry {
-    /// Returns the faults of the entry, each with the number of the entry.
-    fn faults(&self) -> impl Iterator<Item = (usize, SuiteFault)> {
-        let (entry, first) = (self.number, self.first);
-        let over = self.is_over.then_some(SuiteFault::Over { entry });
-        let repeated = (first != entry).then_some(SuiteFault::Repeated { entry, first });
-        over.into_iter()
-            .chain(repeated)
-            .map(move |fault| (entry, fault))
-    }
-}
-
 impl UnreadableEntry {
     /// The maximum number of places that an error message lists after the first problem.
     const MAX_LISTED: usize = 10;
@@ -496,6 +520,7 @@ fn positions(text: &str, variant: Variant) -> impl Iterator<Item = ReadEntry> {
         let begin = at;
         at += line.len();
         let end = at;
+        let is_cut = !line.ends_with('\n');
         let line = line.trim_start_matches('\u{feff}').trim();
         if line.is_empty() || line.starts_with('#') {
             return None;
@@ -503,7 +528,9 @@ fn positions(text: &str, variant: Variant) -> impl Iterator<Item = ReadEntry> {
         let id = line
             .split_once(" id \"")
             .and_then(|(_, id)| id.split_once('"'));
-        let entry = |pos| ParsedEntry {
+        let entry = |(pos, has_dropped_rights)| ParsedEntry {
+            place: number,
+            defect: defect_of_position(line, &pos, has_dropped_rights, is_cut),
             text: begin..end,
             is_over: is_over(&[], &pos),
             pos: Keyed::new(pos),
@@ -518,19 +545,88 @@ fn positions(text: &str, variant: Variant) -> impl Iterator<Item = ReadEntry> {
     })
 }
 
+/// Describes a defect in `line`, an EPD or a FEN, despite which the position `pos` could be parsed. Returns `None` if
+/// there is no defect. `has_dropped_rights` is `true` if castling rights were dropped because the king or the rook is
+/// not on its square. `is_cut` is `true` if no line break follows.
+fn defect_of_position(
+    line: &str,
+    pos: &VariantPosition,
+    has_dropped_rights: bool,
+    is_cut: bool,
+) -> Option<String> {
+    // The fields of a FEN in a URL are separated by underscores.
+    let blank = |c: char| c.is_whitespace() || c == '_';
+    let fields = Vec::from_iter(line.split(blank).filter(|field| !field.is_empty()));
+    let en_passant = fields
+        .get(3)
+        .filter(|field| field.parse::<Square>().is_ok());
+    let has_operations = || {
+        let operations = fields.get(4);
+        operations.is_some_and(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()))
+    };
+    let problem = match fields.len() {
+        count @ ..4 => format!("the line has {count} of the 4 fields of an EPD"),
+        _ if line.matches('"').count() % 2 == 1 => "a quotation mark is not closed".to_owned(),
+        _ if has_dropped_rights => format!(
+            "the castling rights {} are impossible, because the king or a rook is on another square",
+            fields[2]
+        ),
+        _ if let Some(square) = en_passant
+            && pos.ep_square(EnPassantMode::Always).is_none() =>
+        {
+            format!("the en passant square {square} is impossible")
+        }
+        _ if is_cut && has_operations() && !line.ends_with(';') => {
+            "the file ends within this line".to_owned()
+        }
+        _ => return None,
+    };
+    Some(problem)
+}
+
 /// Parses a suite of lines, which are games in PGN.
 fn lines_of(text: &str) -> impl Iterator<Item = ReadEntry> {
     let mut reader = GameReader::new(text.as_bytes());
+    let mut skipped = None;
     (1..).map_while(move |number: usize| {
-        let line = reader.next_game().then(|| line_of(&mut reader))?;
+        let has_game = reader.next_game();
+        let line = has_game.then(|| line_of(&mut reader, text, number));
+        // The reader remembers only the first line of each kind that it has skipped.
+        let now = (reader.bad_tag(), reader.stray_text());
+        let is_new = skipped.replace(now).unwrap_or_default() != now;
+        let problem = is_new.then_some(match now {
+            (Some(_), _) => DAMAGED_TAG,
+            _ => "there is text outside of tags, moves and comments",
+        });
+        let line = match (line, problem) {
+            (Some(Ok(line)), Some(problem)) => Ok(ParsedEntry {
+                defect: Some(problem.to_owned()),
+                ..line
+            }),
+            (Some(line), _) => line,
+            // A text without any game is no suite.
+            (None, problem) => Err(problem.filter(|_| number > 1)?.to_owned()),
+        };
         Some(line.map_err(|problem| (format!("game {number}"), problem)))
     })
 }
 
+/// The description of a tag that cannot be read, or is not closed.
+const DAMAGED_TAG: &str = "a tag is damaged";
+
+/// Returns `true` if `line`, a line of text among tags, begins a tag that it does not close.
+fn is_unclosed_tag(line: &str) -> bool {
+    let mut parts = line.split('"');
+    let end = parts.clone().next_back();
+    line.trim_start().starts_with('[')
+        && (parts.nth(2).is_none() || !end.is_some_and(|end| end.contains(']')))
+}
+
 /// Parses the game that `reader` has begun as a line of a suite. If the game cannot be parsed, returns an error
-/// message.
-fn line_of(reader: &mut GameReader<'_>) -> Result<ParsedEntry, String> {
+/// message. `text` is the text of the suite, and `place` is the number of the game.
+fn line_of(reader: &mut GameReader<'_>, text: &str, place: usize) -> Result<ParsedEntry, String> {
     let begin = reader.game_offset();
+    let has_unclosed_tag = text[begin..reader.tags_end()].lines().any(is_unclosed_tag);
     let tags = reader.tags();
     let (_, start) = match start_of(tags) {
         Ok(start) => start,
@@ -542,6 +638,7 @@ fn line_of(reader: &mut GameReader<'_>) -> Result<ParsedEntry, String> {
     let opening = [&b"ECO"[..], b"Opening"]
         .map(|tag| tags.get(tag).map(|value| tag_text(value).into_owned()));
     let opening: Vec<String> = opening.into_iter().flatten().collect();
+    let has_fen = tags.fen().is_some();
     let mut pos = Keyed::new(start);
     let start = pos.identity();
     let (mut plies, mut line) = (0, String::new());
@@ -553,9 +650,18 @@ fn line_of(reader: &mut GameReader<'_>) -> Result<ParsedEntry, String> {
         Ok(true)
     });
     let ending = ending.map_err(|err| err.to_string())?;
+    let has_marker = ending.marker.is_some();
     ending.problem().map_or(Ok(()), Err)?;
     identities.push(pos.identity());
+    let defect = match has_marker {
+        _ if has_unclosed_tag => Some(DAMAGED_TAG),
+        _ if plies == 0 && !has_fen => Some("there are no moves"),
+        false => Some("the result after the moves is missing: add *"),
+        true => None,
+    };
     Ok(ParsedEntry {
+        place,
+        defect: defect.map(str::to_owned),
         text: begin..reader.offset(),
         line: Some(((plies, start, pos.identity()), line)),
         is_over: is_over(&identities, pos.position()),

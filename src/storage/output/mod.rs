@@ -61,7 +61,7 @@ pub(crate) use self::{
 pub use self::{
     identity::{is_directory, is_regular_file, repeated},
     place::{Finished, commit_all},
-    seal::{UNSEALED, begin_text, check_text_replaceable},
+    seal::{UNSEALED, begin_text, check_text_replaceable, seal_matches},
     target::{check_first_line, is_standard_output, refuse_clashes},
     temporary::{IsOwnFile, TemporaryDir, discard_all},
 };

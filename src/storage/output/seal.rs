@@ -47,7 +47,7 @@ pub fn check_text_replaceable(path: &Path, force: bool) -> Result<()> {
     }
     let file = File::open(path).at(path, "open")?;
     let is_empty = file.metadata().at(path, "open")?.len() == 0;
-    match is_empty || is_sealed(&file).at(path, "read")? {
+    match is_empty || matches(&file).at(path, "read")? == Some(true) {
         true => Ok(()),
         false => Err(Error::exists(path)),
     }
@@ -62,15 +62,25 @@ pub(super) fn seal(file: &File) -> io::Result<()> {
     }
 }
 
-/// Returns `true` if a file contains a checksum that matches its content. Such a file has not been changed since
-/// polybook wrote it.
-fn is_sealed(file: &File) -> io::Result<bool> {
+/// Compares the checksum in the text file at `path` with the content of the file. Returns `None` if the file contains no
+/// checksum by polybook, otherwise whether the checksum matches. It does not match if the file was changed or truncated.
+///
+/// # Errors
+///
+/// Returns an error if the file cannot be read.
+pub fn seal_matches(path: &Path) -> Result<Option<bool>> {
+    let file = File::open(path).at(path, "open")?;
+    matches(&file).at(path, "read")
+}
+
+/// Compares the checksum in a file like [`seal_matches`].
+fn matches(file: &File) -> io::Result<Option<bool>> {
     let Some(offset) = find_digits(file)? else {
-        return Ok(false);
+        return Ok(None);
     };
     let mut digits = [0; SEAL_DIGITS];
     read_exact_at(file, &mut digits, offset)?;
-    Ok(digits == checksum(file, offset)?)
+    Ok(Some(digits == checksum(file, offset)?))
 }
 
 /// Returns the offset at which the digits of the first checksum in a file begin. Returns `None` if the first
