@@ -231,26 +231,43 @@ impl MinimaxFactors {
         let graph = Graph::of(counts, filter, starts, memory, path)?;
         let values = graph.values();
         let mut shares = Vec::new();
-        let mut summary = MinimaxSummary {
-            unreached: graph.unreached,
-            ..MinimaxSummary::default()
-        };
         for (number, node) in graph.nodes.iter().enumerate() {
             for edge in graph.edges(number) {
                 let score = edge.stats.score().min(edge.score_bound(&values));
                 let share = 1.0 - (values[number] - score) * 100.0 / f64::from(percent);
                 if share < 1.0 {
                     shares.push((key_and_move(node.key, edge.mv), share.max(0.0)));
-                    let selected = u64::from(filter.selects(node.turn, edge.stats));
-                    summary.lowered += selected * u64::from(share > 0.0);
-                    summary.left_out += selected * u64::from(share <= 0.0);
                 }
             }
         }
         shares.sort_unstable_by_key(|(place, _)| *place);
-        let mut lowered = MinimaxFactors { shares, summary };
-        lowered.summary.first_percent = lowered.first_percent(&graph, filter, weights);
+        let mut lowered = MinimaxFactors {
+            shares,
+            summary: MinimaxSummary::default(),
+        };
+        lowered.summary = lowered.summary(&graph, filter, weights);
         Ok(lowered)
+    }
+
+    /// Counts the moves of `graph` whose weights the factors change. `filter` and `weights` determine which moves the
+    /// book contains, and the weights before the factors are applied.
+    fn summary(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> MinimaxSummary {
+        let mut summary = MinimaxSummary {
+            unreached: graph.unreached,
+            first_percent: self.first_percent(graph, filter, weights),
+            ..MinimaxSummary::default()
+        };
+        for (number, node) in graph.nodes.iter().enumerate() {
+            for edge in graph.edges(number) {
+                let weight = weights.weight(edge.stats);
+                if weight > 0 && filter.selects(node.turn, edge.stats) {
+                    let lowered = self.lowered(node.key, edge.mv, weight);
+                    summary.lowered += u64::from(0 < lowered && lowered < weight);
+                    summary.left_out += u64::from(lowered == 0);
+                }
+            }
+        }
+        summary
     }
 
     /// Returns the total weight of all moves in the starting position after the factors are applied, in percent of

@@ -630,7 +630,10 @@ pub fn minimax(minimax: Option<MinimaxSummary>) -> String {
     minimax.map_or_else(String::new, |minimax| {
         let unreached = match minimax.unreached {
             0 => String::new(),
-            moves => format!("; it could not reach {moves} from the starting position"),
+            moves => format!(
+                "; {} in positions that no line of the book reaches kept the weight",
+                counted(moves, "move")
+            ),
         };
         let warning = match minimax.first_percent {
             percent @ ..10 => {
