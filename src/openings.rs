@@ -277,7 +277,7 @@ fn nearest(wanted: &str) -> Vec<String> {
         let openings = OpeningNumber::all();
         let names: BTreeSet<&str> = openings.map(|(_, opening)| name(&opening)).collect();
         let mut nearest = NearestNames::new(wanted);
-        names.into_iter().for_each(|name| nearest.offer(name));
+        names.into_iter().for_each(|name| nearest.offer(name, 0));
         nearest.names()
     };
     let families = nearest(Opening::family);

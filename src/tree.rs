@@ -444,7 +444,7 @@ fn line(branch: &Branch<'_>) -> String {
 /// text is for example `weight 12, 8.5%`. With results, it is `+8 =20 -14, 30.0%`, which are the wins, draws and losses
 /// of the side to move. If there are unfinished games, their number follows an asterisk, as in `+8 =20 -14 *3, 32.1%`.
 /// Returns `any reply` for a move that the source of moves does not contain.
-fn remark(branch: &Branch<'_>) -> String {
+pub(crate) fn remark(branch: &Branch<'_>) -> String {
     let mv = branch.mv;
     let share = format!("{:.1}%", branch.share);
     match mv.stats {

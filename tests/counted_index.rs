@@ -358,7 +358,7 @@ fn moves_of_rating_groups_add_up() {
     assert!(unknown > 0);
     let sum = groups.iter().sum::<u64>() + unknown;
     assert_eq!(sum, games(""), "{unknown} and {groups:?}");
-    let some = games("--rating 1600 --rating 2000 --rating unknown");
+    let some = games("--rating 1600,2000 --rating unknown");
     assert_eq!(some, groups[4] + groups[6] + unknown);
 }
 

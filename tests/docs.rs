@@ -250,7 +250,7 @@ fn the_recommended_settings_work() {
             output: String::new(),
         })
         .collect();
-    assert_eq!(transcripts.len(), 4);
+    assert_eq!(transcripts.len(), 5);
     assert_prints(dir, "docs/recommended-settings.md", &transcripts);
     for output in ["book.bin", "suite.epd", "white.pgn", "black.pgn"] {
         assert!(

@@ -165,6 +165,29 @@ fn performances_are_printed_with_that_of_all_games() {
     let chance =
         "\nmarked: 1 of 1 opening with at least 12 games; chance alone would mark about 0.2\n";
     assert!(text.ends_with(chance), "{text}");
+    // Without --color, each game is compared with the average of its color. The line about chance also says that no
+    // opening is marked.
+    let black =
+        "[White \"B\"]\n[Black \"A\"]\n[Result \"1/2-1/2\"]\n\n1. g3 1/2-1/2\n\n".repeat(10);
+    fs::write(
+        dir.path().join("colors.pgn"),
+        game(1400, "1. b3", "1-0").repeat(10) + &black,
+    )
+    .unwrap();
+    ok(dir.path(), "make-book -q colors.pgn --explorer colors.idx");
+    let text = ok(dir.path(), "openings --index colors.idx --player A");
+    let head = "20 games, average score 100.0 % with White, 50.0 % with Black (each game is compared with that of its color), ";
+    assert!(text.starts_with(head), "{text}");
+    let chance =
+        "\nmarked: 0 of 2 openings with at least 10 games; chance alone would mark about 0.4\n";
+    assert!(text.ends_with(chance), "{text}");
+    let json = ok_json(
+        dir.path(),
+        "openings --index colors.idx --player A --sort score --json",
+    );
+    assert_eq!(json["average_by_color"], json!([100.0, 50.0]));
+    // The best score comes first, as in `moves`.
+    assert_eq!(json["families"][0]["score"], 100.0);
     let won = ok(dir.path(), "openings --index idx --player A --result win");
     assert!(
         won.starts_with("10 games, opponents 1400 on average\n"),
@@ -294,14 +317,17 @@ fn tables_of_openings() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[0],
-        "4 games, 1 without a result, average score 66.7 %, 1 without a named opening"
+        "4 games, 1 without a result, average score 50.0 % with White, 100.0 % with Black (each game is compared with that of \
+         its color), 1 without a named opening"
     );
     let part = ok(
         dir.path(),
         &["openings", "--index", "idx", "--player", "A", "1. e4 c5"][..],
     );
     assert!(
-        part.starts_with("1 of 4 games, average score in all 4 games 66.7 %\n"),
+        part.starts_with(
+            "1 of 4 games, average score in all 4 games 50.0 % with White, 100.0 % with Black "
+        ),
         "{part}"
     );
     // A lost a game with White, and has half of the points with this color.

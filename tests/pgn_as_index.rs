@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Output};
 
-use crate::common::{Arguments, fails, ok, polybook_in, run, sample, temp};
+use crate::common::{Arguments, fails, ok, ok_json, polybook_in, run, sample, temp};
 
 /// Runs the binary with the cache in the directory `cache` of `dir`.
 #[track_caller]
@@ -48,6 +48,15 @@ fn queries_of_a_pgn_file_are_those_of_its_index() {
                 .contains("indexing famous.pgn"),
         );
     }
+    // The JSON of a game contains the move in the position and the length of the game.
+    let mut args = vec!["games", "--index", "famous.idx", "--json", "--moves"];
+    args.extend(["1. e4 e5", "--player", "morphy", "--sort", "recent"]);
+    let games = ok_json(dir, &args[..]);
+    let game = &games["games"][0];
+    assert_eq!(
+        (&game["uci"], game["plies"].as_u64()),
+        (&"g1f3".into(), Some(33))
+    );
     // The first command makes the index, and the others find it.
     assert_eq!(has_indexed, [true, false, false, false, false, false]);
     // The error for an unknown game names the PGN file, not the index in the cache.

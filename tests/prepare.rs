@@ -233,6 +233,10 @@ fn preparations_over_http_are_those_of_the_command() {
             "unknown parameter result: this address accepts",
         ),
         (
+            "player=Me&color=white&opponent=Them",
+            "unknown parameter opponent: the opponent is player, and you are me; this address accepts",
+        ),
+        (
             "player=Them&color=white&me=Me&edits=e2e4",
             "the parameter edits adds lines",
         ),
@@ -280,9 +284,42 @@ fn lines_to_look_at_are_written_as_games() {
     let text = ok(dir.path(), command);
     assert!(text.contains("\nlook at these first\n"), "{text}");
     assert!(
-        text.contains("    1.5            2           1    0.0%  1. e4  (King's Pawn Game, gap)\n"),
+        text.contains(
+            "    1.5            2           1    0.0%  1. e4  (King's Pawn Game, no usual answer)\n"
+        ),
         "{text}"
     );
+    // The moves that the player has tried in too few games are no gap, unless a repertoire lacks an answer.
+    assert!(text.contains("  (no usual answer: "), "{text}");
+    fs::write(dir.path().join("mine.pgn"), "1. d4 d5 *\n").unwrap();
+    let with_repertoire = format!("{command} --force --repertoire mine.pgn");
+    let text_with = ok(dir.path(), &*with_repertoire);
+    assert!(!text_with.contains("usual"), "{text_with}");
+    assert!(text_with.contains("gap)\n"), "{text_with}");
+    let own = ok(
+        dir.path(),
+        "prepare --exact --index idx --opponent them --player me --color white",
+    );
+    assert!(
+        own.contains("  your score  their games  their score  "),
+        "{own}"
+    );
+    for (options, problem) in [
+        (
+            "--opponent them --color black",
+            "who are you? give your name with --player",
+        ),
+        (
+            "--player me --color black",
+            "who is the opponent? give the opponent's name with --opponent",
+        ),
+    ] {
+        let error = fails(dir.path(), &format!("prepare --index idx {options}"), 2);
+        assert!(error.contains(problem), "{error}");
+    }
+    let help = ok(dir.path(), "prepare --help");
+    assert!(!help.contains("--result"), "{help}");
+    ok(dir.path(), &*format!("{command} --force"));
     let tonight = dir.path().join("tonight.pgn");
     let games = fs::read_to_string(&tonight).unwrap();
     assert!(games.starts_with("% polybook checksum "), "{games}");

@@ -739,7 +739,7 @@ fn whether_an_address_loads_tells_other_sites_nothing() {
             assert!(text.trim_end().ends_with(&end), "{text}");
         }
         let reply = served.ask("GET", "/about", &site);
-        let advice = "cannot link to this address or embed it: load it with fetch";
+        let advice = "cannot link to this address or embed it: load it with fetch and not with mode no-cors, and start the server with --allow-origin";
         assert!(reply.text().contains(advice), "{}", reply.text());
         // The page can only be opened as a document.
         let opened = format!("{site}Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: ");

@@ -221,7 +221,7 @@ pub struct ExplorerFilterArgs {
     player: Vec<String>,
 
     /// Keep games in which the player whom --player names has this color
-    #[arg(long, value_name = "white|black", value_parser = color, requires = "player")]
+    #[arg(long, value_name = "white|black", value_parser = color)]
     color: Option<Color>,
 
     /// Keep games against an opponent whose name contains NAME. If the option is given several times, games that match
@@ -230,12 +230,7 @@ pub struct ExplorerFilterArgs {
     opponent: Vec<String>,
 
     /// Keep games in which the opponent of the player has a rating from LOW to HIGH, such as 2000-2199, 2000- or -2199
-    #[arg(
-        long,
-        value_name = "LOW-HIGH",
-        requires = "player",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "LOW-HIGH", allow_hyphen_values = true)]
     opponent_rating: Option<RatingRange>,
 
     /// Match only whole names in --player, --opponent and --event
@@ -252,14 +247,15 @@ pub struct ExplorerFilterArgs {
     #[arg(long)]
     require_date: bool,
 
-    /// Keep games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence; can be given several
-    /// times
-    #[arg(long, value_name = "SPEED")]
+    /// Keep games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence. Separate several with
+    /// commas, or give the option several times
+    #[arg(long, value_name = "SPEED", value_delimiter = ',')]
     speed: Vec<Speed>,
 
     /// Keep games whose mean rating is in the group that begins at N: 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200 or
-    /// 2500. The value unknown keeps games in which no rating is known. Can be given several times
-    #[arg(long, value_name = "N|unknown", value_parser = rating_group)]
+    /// 2500. The value unknown keeps games in which no rating is known. Separate several with commas, or give the option
+    /// several times
+    #[arg(long, value_name = "N|unknown", value_parser = rating_group, value_delimiter = ',')]
     rating: Vec<Option<RatingGroup>>,
 
     /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times. With --player, win keeps the
@@ -344,16 +340,30 @@ impl ExplorerFilterArgs {
         !self.result.is_empty()
     }
 
+    /// Returns `true` if the user gave `--player`.
+    pub fn name_player(&self) -> bool {
+        !self.player.is_empty()
+    }
+
+    /// Returns `true` if the user gave `--opponent`.
+    pub fn name_opponent(&self) -> bool {
+        !self.opponent.is_empty()
+    }
+
     /// Returns the filters that the options describe. Returns an error if the filters contradict each other, because no
     /// game could pass them.
     pub fn filters(&self) -> Result<Filters, Usage> {
         let filters = self.unchecked();
+        let of_player = [
+            (filters.color.is_some(), "--color"),
+            (filters.opponent_rating.is_some(), "--opponent-rating"),
+            (filters.won || filters.lost, "--result win or loss"),
+        ];
+        let given = of_player
+            .iter()
+            .find(|(is_given, _)| *is_given && !self.name_player());
+        Usage::refuse(given.map(|(_, option)| *option), "needs --player")?;
         filters.check().map_err(|err| Usage(err.to_string()))?;
-        let is_missing = (filters.won || filters.lost) && filters.players.is_empty();
-        Usage::refuse(
-            is_missing.then_some("--result win or loss"),
-            "needs --player",
-        )?;
         Ok(filters)
     }
 

@@ -9,7 +9,7 @@ use std::{
 use polybook::{
     explorer::{Line, Page, Query, Sort, View},
     index::{GameHeader, Index, IndexKind},
-    position,
+    position::{self, BookMove},
 };
 use serde_json::{Value, json};
 use shakmaty::Color;
@@ -112,7 +112,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
             id: id.into(),
             header: index.header(id)?,
             file: index.path_of_game(id)?,
-            opening: None,
+            explored: None,
         })
     });
     let total = ids.len() as u64;
@@ -137,15 +137,19 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let matched = check_names(&explorer, &query.filters, total > 0, context)?;
     context.warn(&passed_unknown(&explorer, &query)?);
     if args.pgn {
-        return print_texts(numbers.map(|number| explorer.text(number?)));
+        return print_texts(numbers.map(|game| explorer.text(game?.0)));
     }
-    let games = numbers.map(|number| {
-        let number = number?;
+    let games = numbers.map(|game| {
+        let (number, mv) = game?;
         Ok(FoundGame {
             id: number,
             header: explorer.header(number)?,
             file: explorer.path_of_game(number)?,
-            opening: Some(json!(explorer.opening_of_game(number)?)),
+            explored: Some(json!({
+                "opening": explorer.opening_of_game(number)?,
+                "uci": (mv != BookMove::NONE).then(|| mv.to_string()),
+                "plies": explorer.plies_of_game(number)?,
+            })),
         })
     });
     let mut head = json!({ "key": key::text(key), "total": total });
@@ -159,9 +163,10 @@ struct FoundGame<'a> {
     header: GameHeader,
     /// The PGN file from which the game was indexed.
     file: &'a Path,
-    /// The game's opening by its moves, as JSON; null if no position of the game has a name. `None` if the index was
-    /// made with `make-book --leveldb`, which does not store openings.
-    opening: Option<Value>,
+    /// Further fields of the JSON document: the game's opening by its moves, null if no position of the game has a name;
+    /// the move in the position, null if the game ended there; and the number of half-moves. `None` if the index was
+    /// made with `make-book --leveldb`, which does not store them.
+    explored: Option<Value>,
 }
 
 /// Replaces `err`, the error of a failed query, with a clearer error if an index in `args` was made with `make-book
@@ -217,13 +222,13 @@ fn line(id: u64, game: &GameHeader) -> String {
 }
 
 /// Converts a game that the command lists to a JSON object with the number and the tags of the game, and the file that
-/// contains it. The last field is the opening if the index stores it.
+/// contains it. The last fields are those of [`FoundGame::explored`].
 fn document(game: &FoundGame<'_>) -> Value {
     let FoundGame {
         id,
         header,
         file,
-        opening,
+        explored,
     } = game;
     let mut document = json!({ "id": id });
     for (name, value) in header.fields() {
@@ -241,8 +246,8 @@ fn document(game: &FoundGame<'_>) -> Value {
             _ => json!(known_value(value)),
         };
     }
-    if let Some(opening) = opening {
-        document["opening"] = opening.clone();
+    for (name, value) in explored.iter().filter_map(Value::as_object).flatten() {
+        document[name] = value.clone();
     }
     document
 }

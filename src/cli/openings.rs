@@ -23,7 +23,8 @@ position, only games that reached the position are listed.
 With --player, results and scores are the player's; otherwise they are White's. \"points\" are the player's points minus those
 that the player's average score with the same color would give: -7.8 means 7.8 points less than usual. The range contains the
 true score with a probability of about 80 %. From ten games, \"weaker\" or \"stronger\" marks a range that does not contain the
-average; chance alone marks about one such opening in five, so the last line compares the number of marks with that. Games
+average (without --color, the mean of the averages of both colors, by the colors of these games); chance alone marks about one
+such opening in five, so the last line compares the number of marks with that. Games
 without a result do not change scores. With --result, the table has no scores, because they would describe only the selection.
 Points do not consider how strong the opponents are: \"opp\" is their mean rating, and \"perf\" is the performance, to compare
 with that of all games.
@@ -47,9 +48,9 @@ pub struct Args {
     families: bool,
 
     /// Choose what the openings are sorted by. With "points", the openings in which the player scored most below the
-    /// player's average come first; with "score" and "performance", those with the lowest value; with "games" and
-    /// "last", those with the most games and the latest game [default: points with --player and without --result, else
-    /// games]
+    /// player's average come first; with "score" and "performance", those with the highest value, as in moves; with
+    /// "games" and "last", those with the most games and the latest game [default: points with --player and without
+    /// --result, else games]
     #[arg(long, value_enum)]
     sort: Option<OpeningOrder>,
 
@@ -134,7 +135,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             counted(args.min_games, "game")
         ));
     }
-    let chance = chance_line(&rows, args.min_games).filter(|_| of_player);
+    let chance = chance_line(&rows, args.min_games).filter(|_| of_player && !by_result);
     let all = rows.len();
     rows.truncate(args.limit.unwrap_or(usize::MAX));
     match args.json {
@@ -168,12 +169,13 @@ fn compare(a: &OpeningRow, b: &OpeningRow, order: OpeningOrder) -> std::cmp::Ord
         let value = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
         value(a).total_cmp(&value(b))
     };
+    let descending = |a: Option<f64>, b: Option<f64>| ascending(a.map(|a| -a), b.map(|b| -b));
     let performance = |row: &OpeningRow| row.performance.map(|rating| rating as f64);
     let first = match order {
         OpeningOrder::Points => ascending(a.points, b.points),
         OpeningOrder::Games => b.games.cmp(&a.games),
-        OpeningOrder::Score => ascending(a.score, b.score),
-        OpeningOrder::Performance => ascending(performance(a), performance(b)),
+        OpeningOrder::Score => descending(a.score, b.score),
+        OpeningOrder::Performance => descending(performance(a), performance(b)),
         OpeningOrder::Name => a.name.cmp(b.name),
         OpeningOrder::Last => b.last_played.cmp(&a.last_played),
     };
@@ -205,14 +207,14 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
 
 /// Returns a line that says how many of `rows` are marked as `weaker` or `stronger`, and how many of them chance alone
 /// would mark. Does not count rows of variations, because their games also count in the rows of their openings. Each row
-/// has at least `min_games` games. Returns `None` if no row is marked.
+/// has at least `min_games` games. Returns `None` if no row has enough games to be marked.
 fn chance_line(rows: &[(&OpeningRow, bool)], min_games: u64) -> Option<String> {
     let openings = rows.iter().filter(|(_, is_variation)| !is_variation);
     let openings: Vec<&OpeningRow> = openings.map(|(row, _)| *row).collect();
     let marked = openings.iter().filter(|row| likely(row).is_some()).count();
     let judged = openings.iter().filter(|row| row.finished() >= LIKELY_GAMES);
     let judged = judged.count();
-    (marked > 0).then(|| {
+    (judged > 0).then(|| {
         format!(
             "marked: {marked} of {} with at least {} games; chance alone would mark about {:.1}\n",
             counted(judged as u64, "opening"),
@@ -287,7 +289,13 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
             true => format!(" in all {all_games}"),
             false => String::new(),
         };
-        text += &format!(", {whose} score{of_all} {average:.1} %");
+        text += &format!(", {whose} score{of_all} ");
+        text += &match table.average_by_color {
+            Some([white, black]) => format!(
+                "{white:.1} % with White, {black:.1} % with Black (each game is compared with that of its color)"
+            ),
+            None => format!("{average:.1} %"),
+        };
     }
     if let Some(performance) = table.performance {
         text += &format!(", performance {performance}");

@@ -30,8 +30,9 @@ name must match.
 
 If the opponent is to move in the position, the list contains the opponent's moves; your games and your score are those of the
 position after each move, by any order of moves. Your answer is the move of the repertoire or, if it contains none, the move that
-you played most often, in at least five games, marked as \"(usual)\"; \"gap\" means that you have no answer. If you are to move,
-the list contains your moves.
+you played most often, in at least five games, marked as \"(usual)\". \"no usual answer\" lists moves that you played in fewer games;
+\"gap\" means that you have no answer at all or, with --repertoire, none in the repertoire. If you are to move, the list contains
+your moves.
 
 \"Look at these first\" lists gaps that at least one game in ten reaches, then the lines with which the opponent is expected to
 cost you most points: the probability of the line times your average score minus your score after it, in at least ten games, if
@@ -43,7 +44,8 @@ equally. --out writes these lines as games that end with your answers.
 Examples:
   polybook prepare --index games.pgn --opponent caruana --player aronian --color black
   polybook prepare --index games.idx --opponent caruana --player aronian --color black --since 2018 \"1. e4 e5\"
-  polybook prepare --index games.idx --opponent them --player me --player \"my name\" --color white --repertoire white.pgn --out tonight.pgn")]
+  polybook prepare --index games.idx --opponent them --player me --player \"my name\" --color white --repertoire white.pgn --out tonight.pgn",
+    mut_arg("result", |arg| arg.hide(true)))]
 pub struct Args {
     /// Read this index, made with make-book --explorer, or this PGN file. polybook indexes a PGN file once and keeps
     /// the index in a cache. If the option is given several times, the games are combined
@@ -83,6 +85,21 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
+    // A missing name is reported before anything that depends on it.
+    for (is_given, usage) in [
+        (
+            args.filters.name_player(),
+            "who are you? give your name with --player",
+        ),
+        (
+            args.filters.name_opponent(),
+            "who is the opponent? give the opponent's name with --opponent",
+        ),
+    ] {
+        if !is_given {
+            return Err(Usage(usage.to_owned()).into());
+        }
+    }
     let mut filters = args.filters.filters()?;
     // The files of the two players often contain the same games.
     filters.fold_duplicates = args.filters.duplicates.unwrap_or(true);
@@ -90,10 +107,6 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let usage = "your color is missing: give --color white or --color black";
         return Err(Usage(usage.to_owned()).into());
     };
-    if filters.players.is_empty() || filters.opponents.is_empty() {
-        let usage = "a name is missing: give the opponent's name with --opponent and your name with --player";
-        return Err(Usage(usage.to_owned()).into());
-    }
     if args.filters.select_by_result() {
         let usage = "--result does not apply to a preparation, which contains the results of both players: leave \
                      --result out";
@@ -167,6 +180,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let names = ShownPlayers {
         theirs: filters.opponents.join(" or "),
         color,
+        has_repertoire: repertoire.is_some(),
     };
     let written = match out {
         None => Ok(()),
@@ -199,7 +213,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 struct ShownPlayers {
     theirs: String,
     color: Color,
+    /// Whether the user's answers come from a repertoire.
+    has_repertoire: bool,
 }
+
+/// The text for a move or a line without a usual answer, although the user has games after it.
+const NO_USUAL_ANSWER: &str = "no usual answer";
 
 /// Formats a score from 0 to 1 as a percentage. Returns a hyphen if `score` is `None`.
 fn percent(score: Option<f64>) -> String {
@@ -255,7 +274,7 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
             "1 in", "their games", "your games", "score"
         );
         for line in lines {
-            text += &format!("{}\n", line_row(line, pos));
+            text += &format!("{}\n", line_row(line, pos, names));
         }
     }
     text
@@ -271,7 +290,12 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
             format!("{} ({})", answer.san, answer.source.word())
         }
         Some(answer) => answer.san.clone(),
-        None => "gap".to_owned(),
+        None if mv.tried.is_empty() => "gap".to_owned(),
+        None => {
+            let tried = mv.tried.iter();
+            let tried = tried.map(|answer| format!("{} {}", answer.san, answer.games));
+            format!("({NO_USUAL_ANSWER}: {})", Vec::from_iter(tried).join(", "))
+        }
     };
     let answers = Vec::from_iter(prepared.moves.iter().map(answer));
     let width = answers.iter().map(String::len).max().unwrap_or(0).max(7);
@@ -302,8 +326,8 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
 /// Appends a table of the user's own moves in `prepared` to `text`. `color` is the color of the user.
 fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
     *text += &format!(
-        "{:<9} {:>10}  {:>6}  {:>11}  {:>6}  {:<10}  opening\n",
-        "you play", "your games", "score", "their games", "score", "answer"
+        "{:<9} {:>10}  {:>10}  {:>11}  {:>11}  {:<10}  opening\n",
+        "you play", "your games", "your score", "their games", "their score", "answer"
     );
     for mv in &prepared.moves {
         let answer = match &mv.answer {
@@ -311,7 +335,7 @@ fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
             None => "",
         };
         let row = format!(
-            "{:<9} {:>10}  {:>6}  {:>11}  {:>6}  {answer:<10}  {}",
+            "{:<9} {:>10}  {:>10}  {:>11}  {:>11}  {answer:<10}  {}",
             mv.san,
             mv.yours.games,
             percent(mv.yours.score(color)),
@@ -328,9 +352,13 @@ fn opening(mv: &PreparedMove) -> &'static str {
 }
 
 /// Formats a line to prepare as a row of the table of such lines. `start` is the first position of the line.
-fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
+fn line_row(line: &PreparedLine, start: &VariantPosition, names: &ShownPlayers) -> String {
     let opening = line.opening.map(|opening| opening.name);
-    let details = opening.into_iter().chain(line.gap.then_some("gap"));
+    let gap = match line.yours.games > 0 && !names.has_repertoire {
+        true => NO_USUAL_ANSWER,
+        false => "gap",
+    };
+    let details = opening.into_iter().chain(line.gap.then_some(gap));
     let details = match &*Vec::from_iter(details).join(", ") {
         "" => String::new(),
         details => format!("  ({details})"),

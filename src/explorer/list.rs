@@ -561,6 +561,7 @@ mod tests {
         let query = Query::new(line, View::Lichess);
         let numbers = |page: Page| {
             let (total, numbers) = explorer.game_numbers(&query, &page).unwrap();
+            let numbers = numbers.map(|game| game.map(|(number, _)| number));
             (total, numbers.collect::<Result<Vec<u64>>>().unwrap())
         };
         for sort in [Sort::Id, Sort::Recent, Sort::Rating] {

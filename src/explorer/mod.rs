@@ -108,6 +108,7 @@ use crate::{
         GameHeader,
         store::{ListKey, SiteId},
     },
+    position::BookMove,
     task,
 };
 
@@ -376,7 +377,8 @@ impl Explorer {
     }
 
     /// Returns the number of games in the whole list that [`games`](Explorer::games) divides into pages, and an
-    /// iterator over the numbers of the games on `page`. The memory use is bounded, even if the page is very long.
+    /// iterator over the games on `page`: the number of each game, and the move that was played in the position, or
+    /// [`BookMove::NONE`] if the game ended there. The memory use is bounded, even if the page is very long.
     ///
     /// # Errors
     ///
@@ -385,10 +387,9 @@ impl Explorer {
         &'a self,
         query: &'a Query,
         page: &Page,
-    ) -> Result<(u64, impl Iterator<Item = Result<u64>> + use<'a>)> {
+    ) -> Result<(u64, impl Iterator<Item = Result<(u64, BookMove)>> + use<'a>)> {
         let filters = self.sources.filters_of_games(&query.filters)?;
-        let (total, games) = list::numbers(filters, query, page)?;
-        Ok((total, games.map(|game| Ok(game?.0))))
+        list::numbers(filters, query, page)
     }
 
     /// Returns a description of game `number`, as it would appear in a list of games. It contains no move, because the
@@ -698,6 +699,16 @@ impl Explorer {
     pub fn opening_of_game(&self, number: u64) -> Result<Option<Opening>> {
         let (source, id) = self.sources.locate(number)?;
         Ok(source.rows.openings[id as usize].opening())
+    }
+
+    /// Returns the number of half-moves of game `number`, at most 65535.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number.
+    pub fn plies_of_game(&self, number: u64) -> Result<u16> {
+        let (source, id) = self.sources.locate(number)?;
+        Ok(source.rows.plies[id as usize])
     }
 
     /// Returns a description of game `number`: its players, result and date.

@@ -49,6 +49,10 @@ pub struct OpeningTable {
     /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
     /// such game has a result, or if the filters select games by their result.
     pub average_score: Option<f64>,
+    /// The player's average scores in percent in these games, with White and with Black. `None` if the filters name no
+    /// player, if they select games by their result, or if the player has no games with a result with one of the colors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_by_color: Option<[f64; 2]>,
     /// The mean rating of the player's opponents in all games that pass the filters. `None` if the filters name no
     /// player or no rating is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,6 +202,12 @@ impl Average {
         }
     }
 
+    /// Returns the player's average score with a color, in percent, or `None` if no game with this color has a result.
+    fn with_color(&self, color: Color) -> Option<f64> {
+        let points = self.half_points[color as usize] as f64 / 2.0;
+        percent(points, self.finished[color as usize])
+    }
+
     fn joined(mut self, other: Average) -> Average {
         self.player += other.player;
         let sums = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
@@ -306,6 +316,11 @@ pub(super) fn opening_table(
         unnamed: total.results.games() - named,
         all_games: average.games,
         average_score: percent(points, finished).filter(|_| has_scores),
+        average_by_color: average
+            .with_color(Color::White)
+            .zip(average.with_color(Color::Black))
+            .filter(|_| of_player && has_scores)
+            .map(<[f64; 2]>::from),
         opponent_rating: player.and_then(|player| player.opponents.rounded_mean()),
         performance: player.and_then(|player| player.performance(asked)),
         families,

@@ -29,6 +29,9 @@ const RECENT_YEARS: u16 = 2;
 /// answer to a move of the opponent. Moves of the player's repertoire count even if the player has never played them.
 const MIN_ANSWER_GAMES: u64 = 5;
 
+/// The maximum number of moves that are listed if the player has no usual answer to a move of the opponent.
+const MAX_TRIED: usize = 3;
+
 /// The minimum number of the player's games in a line from which an expected loss of points is calculated, because
 /// fewer games say little. A line with fewer games is listed as a line to prepare only if the player has no answer to
 /// it.
@@ -151,6 +154,11 @@ pub struct PreparedMove {
     /// If the opponent is to move, the player's answer to the move. Otherwise, the move itself if it is one of the
     /// player's answers in the position. `None` if the player has no answer.
     pub answer: Option<PreparedAnswer>,
+    /// The player's moves in the position after the opponent's move, if none of them is the answer because none was
+    /// played in enough games. The most frequent ones come first, at most three. Empty with a repertoire, or if the
+    /// player is to move.
+    #[serde(skip)]
+    pub tried: Vec<PreparedAnswer>,
 }
 
 /// The results of the opponent's games in which a move was played, and how many of these games are recent. A game is
@@ -539,10 +547,18 @@ impl Preparing<'_> {
             let yours = self.position(self.yours, &next)?;
             let answers = self.answers(&next, &yours)?;
             let answer = answers.map(|answers| answers.first(&next, &yours));
+            let may_try = answer.is_none() && self.query.repertoire.is_none();
+            let mut tried = yours.by_games();
+            tried.truncate(if may_try { MAX_TRIED } else { 0 });
+            let tried = tried.into_iter().filter_map(|(mv, tally)| {
+                let (mv, games) = (mv.to_move(&next)?, tally.results.games());
+                Some(prepared_answer(&next, mv, games, AnswerSource::Games))
+            });
             Ok(PreparedMove {
                 theirs: tally.games(),
                 yours: GameResults::of(yours.all.results),
                 answer,
+                tried: tried.collect(),
                 ..named_move(pos, legal, &next)
             })
         };
@@ -815,6 +831,7 @@ fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> Prepar
         theirs: TheirGames::default(),
         yours: GameResults::default(),
         answer: None,
+        tried: Vec::new(),
     }
 }
 

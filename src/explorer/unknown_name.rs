@@ -2,7 +2,7 @@
 
 use std::{cell::OnceCell, cmp::Reverse, fmt};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::{open_index::OpenIndex, query::Filters, sources::Sources};
 use crate::{
@@ -176,10 +176,12 @@ struct NameSearch<'a> {
     how: NameMatch,
     /// Returns `false` to cancel the search.
     should_continue: &'a dyn Fn() -> bool,
-    /// The numbers of the names of players in each source, collected when they are first needed.
-    players: OnceCell<Vec<FxHashSet<u32>>>,
-    /// The numbers of the names of events in each source, collected when they are first needed.
-    events: OnceCell<Vec<FxHashSet<u32>>>,
+    /// The numbers of the names of players in each source, with their numbers of games, collected when they are first
+    /// needed.
+    players: OnceCell<Vec<FxHashMap<u32, u64>>>,
+    /// The numbers of the names of events in each source, with their numbers of games, collected when they are first
+    /// needed.
+    events: OnceCell<Vec<FxHashMap<u32, u64>>>,
 }
 
 impl<'a> NameSearch<'a> {
@@ -198,17 +200,21 @@ impl<'a> NameSearch<'a> {
     }
 
     /// Returns an iterator over the selected sources. Each source comes with the numbers of the names that occur in its
-    /// games, either as names of players or as names of events, depending on `role`.
-    fn used(&self, role: NameRole) -> impl Iterator<Item = (&'a OpenIndex, &FxHashSet<u32>)> {
+    /// games, either as names of players or as names of events, depending on `role`. Each name comes with its number of
+    /// games.
+    fn used(&self, role: NameRole) -> impl Iterator<Item = (&'a OpenIndex, &FxHashMap<u32, u64>)> {
         let used = match role {
             NameRole::Player => &self.players,
             NameRole::Event => &self.events,
         };
         let sources = self.sources.iter();
         let all = used.get_or_init(|| {
-            sources
-                .map(|source| numbers_in(source, role).collect())
-                .collect()
+            let counted = |source: &&OpenIndex| {
+                let mut games: FxHashMap<u32, u64> = FxHashMap::default();
+                numbers_in(source, role).for_each(|name| *games.entry(name).or_default() += 1);
+                games
+            };
+            sources.map(counted).collect()
         });
         self.sources.iter().copied().zip(all)
     }
@@ -219,7 +225,7 @@ impl<'a> NameSearch<'a> {
         if self.how == NameMatch::Part {
             let wanted: Vec<String> = names.iter().map(|name| folded(name)).collect();
             let mut is_known = false;
-            self.for_each(role, |name| {
+            self.for_each(role, |name, _| {
                 let name = folded(name);
                 is_known = wanted.iter().any(|wanted| self.how.matches(&name, wanted));
                 !is_known
@@ -244,8 +250,8 @@ impl<'a> NameSearch<'a> {
     /// players or of events, depending on `role`.
     fn unknown(&self, name: &str, role: NameRole) -> Result<UnknownName> {
         let mut nearest = NearestNames::new(name);
-        self.for_each(role, |name| {
-            nearest.offer(name);
+        self.for_each(role, |name, games| {
+            nearest.offer(name, games);
             true
         })?;
         Ok(UnknownName {
@@ -256,20 +262,23 @@ impl<'a> NameSearch<'a> {
         })
     }
 
-    /// Calls `f` with the names of all players or of all events that occur in games, depending on `role`. Stops when
-    /// `f` returns `false`.
+    /// Calls `f` with the names of all players or of all events that occur in games, depending on `role`, and with the
+    /// number of games of each. Stops when `f` returns `false`.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Interrupted`] if the function `should_continue` of this search returns `false`, which cancels
     /// the search. Returns an error if an index is damaged.
-    fn for_each(&self, role: NameRole, mut f: impl FnMut(&str) -> bool) -> Result<()> {
+    fn for_each(&self, role: NameRole, mut f: impl FnMut(&str, u64) -> bool) -> Result<()> {
         for (source, used) in self.used(role) {
             let (mut wants_more, mut should_continue, mut names) =
                 (true, (self.should_continue)(), 0u32);
             source.for_each_name(|number, name| {
-                if wants_more && should_continue && used.contains(&number) {
-                    wants_more = f(name);
+                if wants_more
+                    && should_continue
+                    && let Some(games) = used.get(&number)
+                {
+                    wants_more = f(name, *games);
                     names += 1;
                     should_continue =
                         !names.is_multiple_of(NAMES_PER_CANCEL_CHECK) || (self.should_continue)();

@@ -12,6 +12,10 @@ const MAX_SUGGESTIONS: usize = 3;
 /// The minimum similarity between an unknown name and a name that a message suggests, in thousandths, as [`likeness`]
 /// computes it.
 const MIN_LIKENESS: u32 = 600;
+/// The minimum similarity, in thousandths, of two names that may be spellings of the same name.
+const SPELLING_LIKENESS: u32 = 900;
+/// The similarity of a word and its first letter, such as that of a first name and its initial.
+const INITIAL_LIKENESS: f64 = 0.9;
 /// The maximum number of letters of a name that are compared. It limits how long a comparison takes, because this time
 /// grows with the square of the length.
 const MAX_COMPARED_LETTERS: usize = 64;
@@ -42,7 +46,28 @@ pub(crate) fn did_you_mean(names: &[String]) -> String {
 #[derive(Debug)]
 pub(crate) struct NearestNames {
     wanted: String,
-    best: Vec<(Reverse<u32>, String)>,
+    best: Vec<SimilarName>,
+}
+
+/// A name that is similar to an unknown name.
+#[derive(Debug)]
+struct SimilarName {
+    likeness: u32,
+    games: u64,
+    name: String,
+}
+
+impl SimilarName {
+    /// Returns the sort key of the name: the most similar names first. Of the names that may be another spelling of the
+    /// unknown name, those with the most games come first.
+    fn rank(&self) -> (Reverse<u32>, Reverse<u64>, Reverse<u32>, String) {
+        (
+            Reverse(self.likeness.min(SPELLING_LIKENESS)),
+            Reverse(self.games),
+            Reverse(self.likeness),
+            self.name.clone(),
+        )
+    }
 }
 
 impl NearestNames {
@@ -53,21 +78,27 @@ impl NearestNames {
         }
     }
 
-    pub(crate) fn offer(&mut self, name: &str) {
-        let likeness = Reverse(likeness(&self.wanted, &folded(beginning(name))));
-        if likeness.0 < MIN_LIKENESS {
+    /// Adds `name`, which occurs in `games` games, if it is among the most similar names.
+    pub(crate) fn offer(&mut self, name: &str, games: u64) {
+        let likeness = likeness(&self.wanted, &folded(beginning(name)));
+        if likeness < MIN_LIKENESS {
             return;
         }
-        let found = (likeness, shown(name));
-        if !self.best.contains(&found) {
-            self.best.push(found);
-            self.best.sort();
-            self.best.truncate(MAX_SUGGESTIONS);
+        let name = shown(name);
+        match self.best.iter_mut().find(|known| known.name == name) {
+            Some(known) => known.games += games,
+            None => self.best.push(SimilarName {
+                likeness,
+                games,
+                name,
+            }),
         }
+        self.best.sort_by_cached_key(SimilarName::rank);
+        self.best.truncate(MAX_SUGGESTIONS);
     }
 
     pub(crate) fn names(self) -> Vec<String> {
-        self.best.into_iter().map(|(_, name)| name).collect()
+        self.best.into_iter().map(|similar| similar.name).collect()
     }
 }
 
@@ -88,13 +119,20 @@ fn likeness(wanted: &str, name: &str) -> u32 {
     let (wanted, name) = (beginning(wanted), beginning(name));
     let words =
         |text| str::split(text, |c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    // In a name without an equal word, such as the surname, a single letter says nothing.
+    let has_equal_word =
+        words(wanted).any(|word| word.len() > 1 && words(name).any(|other| other == word));
     let best = |word: &str| {
         words(name).fold(0.0, |best: f64, other| {
             // The edit distance is at least the difference between the lengths. This upper bound on the similarity
             // often makes the comparison unnecessary.
             let (letters, others) = (word.chars().count(), other.chars().count());
             let bound = letters.min(others) as f64 / letters.max(others) as f64;
+            let is_initial = has_equal_word
+                && letters.min(others) == 1
+                && (word.starts_with(other) || other.starts_with(word));
             match bound > best {
+                _ if is_initial => best.max(INITIAL_LIKENESS).max(bound),
                 true => best.max(strsim::normalized_damerau_levenshtein(word, other)),
                 false => best,
             }
@@ -153,7 +191,7 @@ impl PlayerNames {
         if self.matched.is_empty() && !is_full && self.seen.insert(FxBuildHasher.hash_one(name)) {
             self.nearest
                 .iter_mut()
-                .for_each(|nearest| nearest.offer(name));
+                .for_each(|nearest| nearest.offer(name, 0));
         }
     }
 
@@ -272,7 +310,7 @@ mod tests {
         );
         assert!(matched.iter().all(|name| name.len() <= MAX_NAME_BYTES));
         let mut nearest = NearestNames::new("tal tal");
-        nearest.offer(&long(""));
+        nearest.offer(&long(""), 1);
         assert_eq!(nearest.names(), matched[..1]);
     }
 
@@ -286,6 +324,26 @@ mod tests {
             names.add_other(name);
         }
         assert_eq!(names.did_you_mean(), ": did you mean \"Kasparov, Garry\"?");
+    }
+
+    #[test]
+    fn a_first_name_may_be_an_initial() {
+        let nearest = |wanted: &str| {
+            let mut nearest = NearestNames::new(wanted);
+            for (name, games) in [
+                ("Carlsen,Magnus", 5),
+                ("Solmundarson, Magnus", 90),
+                ("Carlsen,M", 2530),
+                ("Carlsen,B", 9),
+            ] {
+                nearest.offer(name, games);
+            }
+            nearest.names()
+        };
+        // The spellings with the most games come first.
+        let expected = ["Carlsen,M", "Carlsen,Magnus", "Solmundarson, Magnus"];
+        assert_eq!(nearest("Carlsen, Magnus"), expected);
+        assert_eq!(nearest("Carlsen, M.")[..2], expected[..2]);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::{
         sort::Memory,
     },
     task,
-    tree::{Branch, GameWriter, Limits, Order, Source, Tree, TreeEvent, UNKNOWN_PLAYERS},
+    tree::{Branch, GameWriter, Limits, Order, Source, Tree, TreeEvent, UNKNOWN_PLAYERS, remark},
 };
 
 /// The format in which a repertoire is written.
@@ -106,9 +106,9 @@ pub struct Writing<'a> {
 
 impl Writing<'_> {
     /// Writes the repertoire to `out`, and returns the number of moves written. In PGN, writes after each move the
-    /// comment that the function `comment` returns for it. A comment on a transposition also names the line of the file
-    /// that it joins, unless the comment is empty. If `comment` is `None`, the comments are those of
-    /// [`Tree::write_pgn`]. A book contains no comments.
+    /// comment that the function `comment` returns for it. If `comment` is `None`, the comments are those of
+    /// [`Tree::write_pgn`]. A comment on a transposition also names the line of the file that it joins, unless the
+    /// comment is empty. A book contains no comments.
     ///
     /// # Errors
     ///
@@ -149,8 +149,13 @@ impl Writing<'_> {
         for (tree, start) in self.trees().zip(self.starts) {
             let mut reached = ReachedLines::new(self, start);
             let mut with_line = |branch: &Branch<'_>| {
-                let comment = comment?(branch);
-                Some(match reached.add(branch) {
+                let line = reached.add(branch);
+                let comment = match (comment, &line) {
+                    (Some(comment), _) => comment(branch),
+                    (None, Some(_)) => remark(branch),
+                    (None, None) => return None,
+                };
+                Some(match line {
                     Some(line) if !comment.is_empty() => {
                         format!("{comment}, transposition to {line}")
                     }

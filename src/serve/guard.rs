@@ -139,7 +139,7 @@ fn refusal_of_page(headers: &HeaderMap) -> Refusal {
              it"
             .to_owned()
         }
-        None => "pages of other sites cannot link to this address or embed it: load it with fetch".to_owned(),
+        None => "pages of other sites cannot link to this address or embed it: load it with fetch and not with mode no-cors, and start the server with --allow-origin".to_owned(),
         Some(origin) if origin == "null" => {
             "this page has no origin, perhaps because it was opened from a file: serve the page over HTTP, or start \
              the server with --allow-origin '*'"

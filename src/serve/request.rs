@@ -617,12 +617,17 @@ impl Parameters {
         if others.is_empty() {
             return Ok(found);
         }
+        let is_preparation = allowed.contains(&"me") && !allowed.contains(&"opponent");
         let allowed = match allowed {
             [] => "no parameters".to_owned(),
             allowed => format!("only the parameters {}", allowed.join(", ")),
         };
+        let hint = match others.iter().any(|name| name == "opponent") && is_preparation {
+            true => "the opponent is player, and you are me; ",
+            false => "",
+        };
         let others = others.join(", ");
-        let problem = format!("unknown parameter {others}: this address accepts {allowed}");
+        let problem = format!("unknown parameter {others}: {hint}this address accepts {allowed}");
         Err(Refusal::bad(problem))
     }
 

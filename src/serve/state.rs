@@ -436,11 +436,11 @@ impl AppState {
         let request = self.request(key, Route::Games)?;
         let (_, numbers) = self.explorer.game_numbers(&request.query, &request.page)?;
         let mut text = Vec::new();
-        for number in numbers {
+        for game in numbers {
             if text.len() >= MAX_PGN_PAGE_BYTES {
                 break;
             }
-            text.extend(self.explorer.text_while(number?, should_continue)?);
+            text.extend(self.explorer.text_while(game?.0, should_continue)?);
             // Separate the texts by blank lines. The text of a game ends where the next game of its file begins, or
             // at the end of the file.
             while !text.is_empty() && !text.ends_with(b"\n\n") {

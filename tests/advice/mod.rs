@@ -636,7 +636,7 @@ fn advice_about_the_start_of_the_server_works() {
         (
             " --allow-origin http://a.example",
             "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n".to_owned(),
-            "cannot link to this address or embed it: load it with fetch",
+            "cannot link to this address or embed it: load it with fetch and not with mode no-cors, and start the server with --allow-origin",
             " --allow-origin http://a.example",
             page("http://a.example"),
         ),

@@ -328,8 +328,11 @@ tree s.bin --json --out -
 prepare --index duel.idx --player Ann --opponent Bob
   ! give --color white or --color black
   > prepare --index duel.idx --player Ann --opponent Bob --color white
+prepare --index duel.idx --opponent Bob --color white
+  ! who are you? give your name with --player
+  > prepare --index duel.idx --player Ann --opponent Bob --color white
 prepare --index duel.idx --player Ann --color white
-  ! give the opponent's name with --opponent and your name with --player
+  ! who is the opponent? give the opponent's name with --opponent
   > prepare --index duel.idx --player Ann --opponent Bob --color white
 prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --lines 0 --out a7.pgn
   ! remove one of the two options
@@ -554,6 +557,12 @@ convert few.obs.db3 y4a.epd --plies 1 --min-game 2
 verify bad.bin
   ! use an intact copy; verify --fix OUT sorts this book, but keeps changed moves and weights
   > verify s.bin && verify bad.bin --fix v1.bin
+make-book en.pgn --suite v9.pgn --plies 2 --min-game 1 && cut v9.pgn 160 && verify v9.pgn
+  ! make the suite again, or correct it and remove the tag Checksum
+  > make-book en.pgn --suite v9.pgn --plies 2 --min-game 1 --force && verify v9.pgn && verify lines.pgn
+cp mine.pgn v10.pgn && cut v10.pgn 15 && verify v10.pgn
+  ! the result after the moves is missing: add *
+  > verify mine.pgn
 verify unsorted.bin
   ! polybook verify --fix OUT writes a copy without these faults
   > verify unsorted.bin --fix v2.bin && verify v2.bin
@@ -685,6 +694,9 @@ prepare --index mixfull.idx --variant atomic --player A --opponent B --color whi
 
 /// Advice about repertoires.
 pub const REPERTOIRES: &str = r#"
+repertoire gaps mine.pgn --color black --against lines.pgn
+  ! (4 after the end of a line; --max-ply 2 leaves most of them out)
+  > repertoire gaps mine.pgn --color black --against lines.pgn --max-ply 2
 repertoire check duel.pgn mine.pgn --color white
   ! give the repertoire before the games, or use --white duel.pgn if duel.pgn is the repertoire
   > repertoire check mine.pgn duel.pgn --color white && repertoire check --white duel.pgn mine.pgn

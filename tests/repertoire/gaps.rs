@@ -519,3 +519,24 @@ fn games_of_two_variants_start_in_one_position() {
     let text = ok(dir, line);
     assert!(text.contains("  1. e4 Kf7\n"), "{text}");
 }
+
+/// If a repertoire is a book, the PGN with answers to its gaps names the lines to which other lines transpose.
+#[test]
+fn answers_of_a_book_name_the_lines_of_transpositions() {
+    let dir = temp();
+    let dir = dir.path();
+    let lines = "1. d4 e6 2. c4 d5 3. Nc3 1-0\n\n1. c4 e6 2. d4 1-0\n\n";
+    write(dir, "mine.pgn", lines);
+    ok(
+        dir,
+        "make-book -q mine.pgn --only-white --min-game 1 --bin mine.bin",
+    );
+    write(dir, "games.pgn", &format!("{lines}1. d4 c5 2. d5 1-0\n\n"));
+    ok(
+        dir,
+        "repertoire gaps -q mine.bin --color white --against games.pgn --add 1 --out more.pgn",
+    );
+    let pgn = std::fs::read_to_string(dir.join("more.pgn")).unwrap();
+    let pgn = pgn.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(pgn.contains(", transposition to 1. "), "{pgn}");
+}

@@ -7,8 +7,8 @@ use polybook::{
     pgn::{GameFilter, StreamOptions},
     position::{Keyed, Variant},
     repertoire::{
-        FindGaps, Gaps, MoveSource, OwnMoveRule, RemovedMoves, RepertoireFile, RepertoireFormat,
-        Writing, add_to_book, add_to_pgn, gaps,
+        FindGaps, Gap, Gaps, MoveSource, OwnMoveRule, RemovedMoves, RepertoireFile,
+        RepertoireFormat, Writing, add_to_book, add_to_pgn, gaps,
     },
     storage::output::is_directory,
     tree::{LinesOf, Source, TreeMove, Union},
@@ -105,6 +105,9 @@ pub struct Args {
     filter: GameFilterArgs,
 }
 
+/// The minimum number of gaps after the end of a line with which a message advises to leave them out.
+const MANY_LINE_ENDS: usize = 4;
+
 /// The help text of `--player`. Here the option selects only games in which the player has the color of the opponent;
 /// in other commands, it selects all games of the player.
 const PLAYER: &str = "Keep games of an opponent whose name contains NAME and who has the other color than the repertoire. \
@@ -191,7 +194,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut all = counted(found.gaps.len() as u64, "gap");
     let after_ends = found.gaps.iter().filter(|gap| gap.is_line_end).count();
     if after_ends > 0 {
-        all += &format!(" ({after_ends} after the end of a line)");
+        let hint = match usual_end(&found.gaps) {
+            Some(plies) => format!("; --max-ply {plies} leaves most of them out"),
+            None => String::new(),
+        };
+        all += &format!(" ({after_ends} after the end of a line{hint})");
     }
     found.gaps.truncate(args.limit.unwrap_or(usize::MAX));
     if args.json {
@@ -289,6 +296,24 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
             "{gaps} without an answer, because no game of the source continues after the move\n"
         ));
     }
+}
+
+/// Returns the length in half-moves at which most lines of the repertoire end, if most of `gaps` are replies after the
+/// end of a line. Such gaps say only that the repertoire was built up to this length. Returns `None` if there are few
+/// of them, or if they follow lines of different lengths.
+fn usual_end(gaps: &[Gap]) -> Option<usize> {
+    let plies = |gap: &Gap| {
+        let words = gap.line.split_whitespace();
+        words.filter(|word| !word.ends_with('.')).count()
+    };
+    let mut ends = Vec::from_iter(gaps.iter().filter(|gap| gap.is_line_end).map(plies));
+    ends.sort_unstable();
+    let usual = *ends.get(ends.len() / 2)?;
+    let left_out = gaps
+        .iter()
+        .filter(|gap| gap.is_line_end && plies(gap) >= usual);
+    (usual > 0 && ends.len() >= MANY_LINE_ENDS && 2 * left_out.count() > gaps.len())
+        .then_some(usual)
 }
 
 /// Returns a message that states how many answers in `found` were added to the repertoire, and how many of these
