@@ -15,10 +15,9 @@ use std::{
 
 use super::{
     ClassCounts, ClassRecord, Counts, Finder, Grouping, KeyedIdentity, LookUpBuffers,
-    directory::CountsDirectory,
+    directory::{CountsDirectory, OrderedParts, OrderedRows},
     error::CountsError,
     layout::ClassRow,
-    ordered_parts::{OrderedParts, OrderedRows},
     rows::MAX_TOTAL_GAMES,
 };
 use crate::{

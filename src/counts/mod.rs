@@ -58,14 +58,12 @@
 //! ```
 
 mod class;
-mod finder;
 mod record;
 mod tally;
 
 pub(crate) use self::{
     class::{ClassCounts, ClassRecord, ClassTally, KeyedIdentity},
-    finder::{FindableCounts, Finder, LookUpBuffers, RecordRange, VisitedBits},
-    tally::OrderedCounts,
+    tally::{FindableCounts, Finder, LookUpBuffers, OrderedCounts, RecordRange, VisitedBits},
 };
 pub use self::{
     class::{CountClass, Grouping, Ratings, UnknownClass},
@@ -80,7 +78,6 @@ cfg_if::cfg_if! {
         mod directory;
         mod error;
         pub mod layout;
-        mod ordered_parts;
         mod parquet_file;
         mod rows;
         mod sidecar;
@@ -95,7 +92,7 @@ cfg_if::cfg_if! {
         };
         pub(crate) use self::{
             classed::{ClassedCounts, RowSource},
-            ordered_parts::OrderedParts,
+            directory::OrderedParts,
             writer::{CountsContent, CountsWriter},
         };
     }

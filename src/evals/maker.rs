@@ -16,9 +16,8 @@ use super::parquet::ParquetWriter;
 use super::{
     BadEntry, EvalsReport,
     analysis::{Analysis, Analyst, EngineOptions},
-    inputs::{EvalsSource, InputEntries, read_batch},
+    inputs::{BatchRead, EvalsSource, InputEntries, read_batch},
     layout::{BYTES_BEFORE_SCORE, EvalRecord, RankedBytes, origin_of},
-    lines::BatchRead,
     writer::{EpdWriter, EvalsWriter, StoreWriter},
 };
 use crate::{

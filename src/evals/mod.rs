@@ -22,7 +22,6 @@ mod analysis;
 mod inputs;
 mod journal;
 mod layout;
-mod lines;
 mod loss;
 mod maker;
 #[cfg(feature = "parquet")]

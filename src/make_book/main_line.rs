@@ -12,7 +12,7 @@ use std::hash::Hasher;
 use shakmaty::{Color, Move};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::{budget::Needs, options::MakeBook};
+use super::{collected::Needs, options::MakeBook};
 use crate::{
     openings::{self, OpeningNumber},
     pgn::{Date, GameEnd, GameReader, GameResult, Tags, Token, folded, tag_text},

@@ -7,13 +7,11 @@
 //!
 //! The outputs of a run depend only on its inputs and options, never on the number of threads or the memory budget.
 
-mod budget;
-mod counted;
+mod collected;
 mod inputs;
 mod main_line;
 mod options;
 mod pipeline;
-mod progress;
 mod replay;
 mod report;
 mod run;
@@ -23,9 +21,9 @@ mod sinks;
 
 pub use self::{
     options::{MakeBook, Unfinished},
-    progress::{Phase, Progress},
     report::{
-        BookReport, CountsReport, IndexReport, ObsReport, Rejection, Report, SuiteReport, Totals,
+        BookReport, CountsReport, IndexReport, ObsReport, Phase, Progress, Rejection, Report,
+        SuiteReport, Totals,
     },
 };
 pub(crate) use self::{

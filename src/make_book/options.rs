@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use super::progress::Progress;
+use super::report::Progress;
 use crate::{
     book::Weights,
     counts::{Grouping, MoveFilter},

@@ -5,9 +5,7 @@ use std::{ops::Range, path::Path, sync::atomic::Ordering};
 use rayon::ThreadPool;
 
 use super::{
-    budget::Needs,
-    budget::{Budget, Merging},
-    counted::{CollectedData, OrderedResults, SealedCounts},
+    collected::{Budget, CollectedData, Merging, Needs, OrderedResults, SealedCounts},
     inputs::Inputs,
     options::MakeBook,
     report::Report,

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{Chess, Color};
 
 use super::{
-    budget::Needs,
+    collected::Needs,
     main_line::{MainLine, Problem, VariationPly, Variations, fingerprint},
     options::{MakeBook, Unfinished},
     report::{Rejection, Report, Totals, VariantRejection},

@@ -14,11 +14,10 @@ use std::{
 use rayon::Scope;
 
 use super::{
-    budget::{Budget, Needs},
-    counted::{OrderedResults, SealedCounts},
+    collected::{Budget, Needs, OrderedResults, SealedCounts},
     options::MakeBook,
-    progress::Phase,
     replay::{Outcome, Replayer},
+    report::Phase,
     sequence::{BatchId, Sequencer},
     sink::Sink,
 };

@@ -6,8 +6,7 @@
 use std::{collections::BTreeMap, iter::repeat_n};
 
 use super::{
-    budget::Budget,
-    counted::{OrderedResults, Starts},
+    collected::{Budget, OrderedResults, Starts},
     options::MakeBook,
     replay::Outcome,
     report::{Rejection, Report, VariantRejection},

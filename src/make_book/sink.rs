@@ -9,10 +9,9 @@ use std::{collections::BTreeMap, path::Path};
 use shakmaty::Color;
 
 use super::{
-    budget::Budget,
-    counted::CollectedData,
+    collected::{Budget, CollectedData},
     main_line::{Ply, VariationPly},
-    progress::Phase,
+    report::Phase,
 };
 use crate::{
     error::{Error, Result},

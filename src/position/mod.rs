@@ -21,7 +21,6 @@
 
 mod epd;
 mod key;
-mod letters;
 mod line;
 mod movement;
 mod notation;
@@ -32,10 +31,9 @@ mod word;
 pub use self::{
     epd::{epd_of, fen_of, write_epd},
     key::{Keyed, has_inner_castling_rook, identity, key},
-    letters::{PieceLetters, UnknownLetters},
     line::{LineError, from_text, game_start, parse_fen},
     movement::{BookMove, uci, write_uci},
-    notation::{MoveError, looks_like_move, read_move, read_word},
+    notation::{MoveError, PieceLetters, UnknownLetters, looks_like_move, read_move, read_word},
     rules::Rules,
     variant::{UnknownVariant, Variant, VariantChoice},
     word::Word,
@@ -43,8 +41,7 @@ pub use self::{
 pub(crate) use self::{
     epd::{exact_epd_of, operand, restored, stored},
     key::{en_passant_part, standard_identities},
-    letters::with_advice,
     line::move_words,
     movement::{line_text, move_number, san},
-    notation::san_of,
+    notation::{san_of, with_advice},
 };

@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     kind::FileKind,
     make_book::{
-        budget::Needs,
+        collected::Needs,
         replay::Outcome,
         report::{Report, Totals},
         run::{BatchDispatcher, Run},

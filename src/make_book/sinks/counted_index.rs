@@ -14,17 +14,14 @@ use crate::{
         },
     },
     make_book::{
-        budget::Needs,
-        counted::CollectedData,
+        collected::{CollectedData, Needs},
         inputs::{Inputs, max_ply_values, smallest_max_ply},
         options::MakeBook,
-        progress::Phase,
-        report::IndexReport,
+        report::{IndexReport, Phase},
         sink::{Plan, Sink},
     },
     pgn::{RatingGroup, Speed},
-    storage::output::Finished,
-    storage::sort::SHARDS,
+    storage::{output::Finished, sort::SHARDS},
 };
 
 /// The grouping of input counts that is required to make an explorer's index from them. It consists of all properties

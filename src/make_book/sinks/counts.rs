@@ -12,20 +12,17 @@ use crate::{
     },
     error::{self, Error, Result},
     make_book::{
-        budget::{Budget, Needs},
-        counted::CollectedData,
+        collected::{Budget, CollectedData, Needs},
         inputs::Inputs,
         options::MakeBook,
-        progress::Phase,
-        report::CountsReport,
+        report::{CountsReport, Phase},
         sequence::retain_stretches,
         sink::{BatchSink, CountedGame, Plan, Sink},
     },
     pgn::{Date, GameReader, RatingGroup, Speed, rating},
     position::BookMove,
     provenance::Rejection,
-    storage::output::Finished,
-    storage::sort::SHARDS,
+    storage::{output::Finished, sort::SHARDS},
 };
 
 impl MakeBook {

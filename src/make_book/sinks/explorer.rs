@@ -7,21 +7,17 @@ use crate::{
     error::Result,
     index::{
         IndexWriter, StoreSource,
-        store::ListKey,
-        store::{GameFacts, ListRecord, StoredGames},
+        store::{GameFacts, ListKey, ListRecord, StoredGames},
     },
     make_book::{
-        budget::{Budget, Needs},
-        counted::CollectedData,
+        collected::{Budget, CollectedData, Needs},
         inputs::{Inputs, smallest_max_ply},
         options::MakeBook,
-        progress::Phase,
-        report::IndexReport,
+        report::{IndexReport, Phase},
         sink::{BatchSink, CountedGame, Plan, Sink},
     },
     pgn::GameReader,
-    storage::output::Finished,
-    storage::sort::Shards,
+    storage::{output::Finished, sort::Shards},
     task,
 };
 

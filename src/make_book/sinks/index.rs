@@ -10,18 +10,18 @@ use crate::{
         posting::Posting,
     },
     make_book::{
-        budget::{Budget, Needs},
-        counted::CollectedData,
+        collected::{Budget, CollectedData, Needs},
         inputs::Inputs,
         options::MakeBook,
-        progress::Phase,
-        report::IndexReport,
+        report::{IndexReport, Phase},
         sink::{BatchSink, CountedGame, Plan, Sink},
     },
     pgn::GameReader,
     position::{self, BookMove, Variant},
-    storage::output::Finished,
-    storage::sort::{Memory, Shards},
+    storage::{
+        output::Finished,
+        sort::{Memory, Shards},
+    },
     task,
 };
 

@@ -11,12 +11,10 @@ use shakmaty::Chess;
 use crate::{
     error::Result,
     make_book::{
-        budget::{Budget, Needs},
-        counted::CollectedData,
+        collected::{Budget, CollectedData, Needs},
         inputs::Inputs,
         options::MakeBook,
-        progress::Phase,
-        report::ObsReport,
+        report::{ObsReport, Phase},
         sink::{Plan, Sink, refuse_several_variants},
     },
     obs::{Info, ObsWriter},

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::{
     error::{Error, Result, counted},
     make_book::{
-        budget::Needs,
-        counted::CollectedData,
+        collected::{CollectedData, Needs},
         inputs::Inputs,
         options::{MakeBook, SuiteOutput},
         report::SuiteReport,
