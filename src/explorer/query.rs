@@ -363,7 +363,8 @@ pub enum Sort {
     /// The newest games first. Games of the same day are sorted by number, in descending order.
     #[default]
     Recent,
-    /// The games with the highest mean rating first, then the newest. Unknown ratings are ignored.
+    /// The games with the highest mean rating first, then the newest. The games with one known rating, or none, come
+    /// after all others.
     Rating,
     /// The games in ascending order of their numbers, which is the order of the inputs.
     Id,

@@ -364,6 +364,8 @@ const tests = {
     assert.equal(await text(page, "#strip-bottom .point"), "1");
     // Four games played 2... g6.
     assert.match(await text(page, "#game-moves .note"), /^3\. Bf4 is new: no other game of 549 reached this position\.$/);
+    assert.deepEqual(await page.locator("#game-moves .note", { hasText: ": from" }).allTextContents(), ["Blunder: from +0.6 to +5.5"]);
+    assert.equal(await text(page, "#game-moves .result"), "1–0 White won");
     // The chart is also a slider.
     await page.locator("#evaluations input").focus();
     await page.keyboard.press("ArrowRight");
@@ -674,7 +676,9 @@ const tests = {
       const response = await route.fetch();
       await route.fulfill({ response, json: { ...(await response.json()), history } });
     };
-    const { page, context, faults } = await open(browser, url, "/?view=trends", { routes: { "**/lichess?*history=moves*": answered } });
+    const scores = [{ rating: "2200", white: 300, draws: 200, black: 100 }, { rating: "2500", white: 10, draws: 5, black: 5 }];
+    const rated = (route) => route.fulfill({ json: { scores } });
+    const { page, context, faults } = await open(browser, url, "/?view=trends", { routes: { "**/lichess?*history=moves*": answered, "**/scores?*": rated } });
     await page.waitForSelector("#trends .shares");
     const chart = await page.locator(".shares svg").boundingBox();
     const labels = await page.locator(".shares-labels > span").evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2).sort((a, b) => a - b));
@@ -688,6 +692,11 @@ const tests = {
     assert.equal((await page.locator(".shares .thin").getAttribute("d")).split("M").length - 1, 2);
     assert.match(await page.locator("#trends figcaption").first().textContent(), /Pale: few games/);
     assert.equal(await page.locator(".shares .grid").count(), 1);
+    assert.deepEqual(await page.locator(".scale span").allTextContents(), ["100%", "50%", "0%"]);
+    // Scores have their 80% ranges, and those of few games are hollow.
+    assert.deepEqual(await page.getByRole("table", { name: "White's score by rating" }).locator("tbody tr").allTextContents(), ["220067%65%–69%600", "250063%51%–74%20"]);
+    assert.deepEqual(await page.locator(".curve-field .dot").evaluateAll((all) => all.map((one) => one.className)), ["dot enough", "dot"]);
+    assert.equal(await page.locator(".curve-field .curve").count(), 3);
     assert.deepEqual(faults, []);
     await page.unrouteAll({ behavior: "ignoreErrors" });
     await context.close();
@@ -704,7 +713,9 @@ const tests = {
     const size = await api("/book.bin?player=Morphy,+Paul&color=white&side=white&depth=24&minGame=1&weights=results&count=true");
     assert.ok(size.entries > 0);
     await page.waitForFunction((entries) => document.querySelector("#book .size")?.textContent === `${entries} moves`, size.entries.toLocaleString("en"));
-    assert.equal((await text(page, "#book .command")).replaceAll(/\\\n +/g, ""), size.command);
+    // The file has the name that is on the button.
+    assert.equal((await text(page, "#book .command")).replaceAll(/\\\n +/g, ""), size.command.replace("book.bin", "morphy-white.bin"));
+    assert.match(await text(page, "#book .command"), /--exact \\\n +\S+\.pgn/);
     const download = page.waitForEvent("download");
     await page.click("#book .bottom .main");
     const file = await download;
@@ -772,7 +783,7 @@ const tests = {
     const question = "since=1900&source=famous&side=black&depth=24&reach=200&by=games";
     const size = await api(`/repertoire.pgn?${question}&count=true`);
     assert.ok(size.answers > 10);
-    await page.waitForFunction((command) => document.querySelector("#book .command")?.textContent.replaceAll(/\\\n +/g, "").replaceAll("&&\n", "&& ") === command, size.command);
+    await page.waitForFunction((command) => document.querySelector("#book .command")?.textContent.replaceAll(/\\\n +/g, "").replaceAll("&&\n", "&& ") === command, size.command.replace("repertoire.pgn", "black.pgn"));
     // The command breaks before options. The first lines of the file are shown.
     assert.match(await text(page, "#book .command"), /^polybook make-book \\\n {2}--/);
     await page.waitForSelector("#book .lines li");
@@ -787,6 +798,16 @@ const tests = {
     assert.ok(served.equals(readFileSync(await file.path())));
     assert.equal(served.length, size.bytes);
     assert.deepEqual(faults, []);
+    await context.close();
+  },
+
+  async "the first lines of a repertoire are each under a line with the same moves before"() {
+    const moves = "1. e4 e5 (1... c5 2. Nf3 d6 (2... e6 3. d4)) 2. Nf3 Nc6 (2... Nf6 3. Nxe5) 3. Bb5 *";
+    const file = (route) => (route.request().url().includes("count=") ? route.fulfill({ json: { games: 9, answers: 6, bytes: 90, command: "polybook" } }) : route.fulfill({ body: moves }));
+    const { page, context } = await open(browser, url, "/", { routes: { "**/repertoire.pgn?*": file } });
+    await page.keyboard.press("r");
+    await page.waitForSelector("#book .lines li");
+    assert.deepEqual(await page.locator("#book .lines li").allTextContents(), ["1. e4 e5 2. Nf3 Nc6 3. Bb5", "… 2... Nf6 3. Nxe5", "… 1... c5 2. Nf3 d6", "… 2... e6 3. d4"]);
     await context.close();
   },
 

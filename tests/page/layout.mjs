@@ -260,6 +260,26 @@ const tests = {
     }
   },
 
+  async "the targets are large enough for fingers"() {
+    for (const size of ["390x844", "1180x820"]) {
+      const { page, context } = await open(browser, url, "/", { viewport: window(size), ...phone });
+      for (const path of ["/", "/?player=Morphy,+Paul&color=white", "/?view=openings", `/?${GAME}`, "/?player=Morphi"]) {
+        await page.goto(new URL(path, url).href);
+        await followed(page);
+        const small = await page.locator("button:visible, a:visible, select:visible, input:visible").evaluateAll((all) =>
+          all.flatMap((one) => {
+            const { width, height } = one.getBoundingClientRect();
+            // Moves, headings and names are in rows or lines that are targets themselves, or have 24 px.
+            const isInText = one.closest(".line, .san, .head, .name, .pair, .bar, .chip, .folded, h1, .unseen");
+            return width < 23.9 || height < 23.9 || (!isInText && (width < 43.9 || height < 43.9)) ? [`${one.outerHTML.slice(0, 90)} ${width}x${height}`] : [];
+          }),
+        );
+        assert.deepEqual(small, [], `${size} ${path}`);
+      }
+      await context.close();
+    }
+  },
+
   async "a focused element is not below the board or the buttons of a phone"() {
     const { page, context } = await open(browser, url, "/", { viewport: window("390x844"), ...phone });
     await followed(page);

@@ -129,6 +129,19 @@ const tests = {
     }
   },
 
+  async "in a low window, the button that closes a game is small and covers nothing"() {
+    const { page, context, faults } = await open(browser, url, "/?game=8qnGOgRl", { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true });
+    await followed(page);
+    const boxes = await page.locator("#heading .actions > *").evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).map(({ bottom, width }) => [bottom, width]));
+    const { y } = await page.locator("#dock").boundingBox();
+    assert.equal(boxes.at(-1)[1], 44);
+    assert.ok(boxes.every(([bottom]) => bottom <= y), `${boxes} above ${y}`);
+    await page.getByRole("button", { name: "Close the game" }).tap();
+    await page.waitForSelector("#game-moves", { state: "hidden" });
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "a game past the last shared position keeps that position's table, and a button leads there"() {
     const play = "d2d4,g8f6,g1f3,g7g6";
     for (const viewport of [{ width: 1440, height: 900 }, { width: 900, height: 700 }]) {
@@ -222,6 +235,7 @@ const tests = {
     await page.goto(new URL("/?list=1-0", url).href);
     await followed(page);
     assert.match(await page.locator("#games .foot").textContent(), new RegExp(`of ${won} .*The bar has ${white} games\\. It counts duplicates`));
+    assert.equal(await page.locator("#games-head > small").textContent(), `of ${white} with duplicates`);
     // With an open game, the counts do not say how many games the player won. The heading of the list still names its result.
     await page.goto(new URL("/?player=Morphy,+Paul&color=white&list=win", url).href);
     await followed(page);

@@ -18,7 +18,7 @@ const family = (name, wins, losses, score, scoreRange, points) => ({
 });
 const own = {
   games: 36, unnamed: 1, averageScore: 50,
-  families: [family("Weak", 1, 9, 17, [8, 30], -4), family("Chance", 5, 6, 46, [35, 58], -0.5), family("Strong", 9, 1, 83, [70, 92], 4), { ...family("Rare", 1, 0, 83, [70, 92], 4), draws: 0 }],
+  families: [family("Weak", 1, 9, 17, [8, 30], -4), family("Chance", 5, 6, 46, [15, 58], -0.5), family("Strong", 9, 1, 83, [70, 92], 4), { ...family("Rare", 1, 0, 83, [70, 92], 4), draws: 0 }],
 };
 
 const tests = {
@@ -99,12 +99,15 @@ const tests = {
     const marks = await page.locator("#openings .body .field-of .sign").evaluateAll((all) => all.map((one) => one.className.trim()));
     // A score that is more than 30 percentage points from the average is an arrowhead.
     assert.deepEqual(marks, ["sign weaker beyond below", "sign", "sign stronger beyond"]);
+    // So is an end of a range.
+    assert.deepEqual(await page.locator("#openings .between").evaluateAll((all) => all.map((one) => one.className.trim())), ["between weaker", "between  cut-below", "between stronger"]);
+    assert.equal(await page.locator("#openings .most-lost").textContent(), "Most lost: Weak, 4.0 points in 12 games");
     assert.match(await page.locator("#openings .key").textContent(), /Marked: 2 of 3 openings; chance alone would mark about 0\.6$/);
     assert.equal(await page.locator("#openings .points.weaker").textContent(), "−4.0");
     assert.equal(await page.locator("#openings .name button[aria-label]").first().getAttribute("aria-label"), "Weak, 12 games, score 17%, 4 points below the average");
     // The range of an opening says why the opening is not marked.
     assert.deepEqual(await page.locator("#openings .body .field-of").evaluateAll((all) => all.map((one) => one.title)), [
-      "17%, likely between 8% and 30%", "46%, likely between 35% and 58%", "83%, likely between 70% and 92%",
+      "17%, likely between 8% and 30%", "46%, likely between 15% and 58%", "83%, likely between 70% and 92%",
     ]);
     assert.equal(await page.locator("#openings .name button[title]").first().getAttribute("title"), "Goes to the usual position of this opening, which 13 games of any opening reached");
     // The openings with few games are folded into a row with their sums.
@@ -118,6 +121,11 @@ const tests = {
     assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-expanded")), "true");
     await rest.locator("button").click();
     await page.locator("#openings .head button", { hasText: "Score" }).click();
+    assert.deepEqual(await names(page), ["Strong", "Chance", "Weak"]);
+    // The address has the order.
+    assert.equal(new URL(page.url()).searchParams.get("order"), "-score");
+    await page.reload();
+    await followed(page);
     assert.deepEqual(await names(page), ["Strong", "Chance", "Weak"]);
     await accessible(page, "openings");
     await page.unrouteAll({ behavior: "ignoreErrors" });
@@ -139,6 +147,9 @@ const tests = {
       const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&view=openings", { routes, viewport, hasTouch: true, isMobile: true });
       await page.waitForSelector("#openings .openings");
       assert.equal(await page.locator("#openings .head:visible").count(), 0);
+      // The key to the marks is short.
+      const key = await page.locator("#openings .key").boundingBox();
+      assert.ok(key.height < 90, `${width}: the key is ${key.height} high`);
       const first = page.locator("#openings .body .row").first();
       for (const part of [".bar", ".score", ".sign.weaker", ".points"]) assert.ok(await first.locator(part).first().isVisible(), part);
       assert.equal(await first.locator("small").innerText(), "A10–A39 · 12 games");

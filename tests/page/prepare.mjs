@@ -40,7 +40,7 @@ const tests = {
     await page.waitForSelector("#filters [role=option]");
     await page.keyboard.press("Enter");
     assert.equal(await input.inputValue(), "Carl / Carlo");
-    // A slash without a name asks for nothing.
+    // A slash without a name sends no request.
     const asked = [];
     page.on("request", (request) => request.url().includes("/suggest") && asked.push(request.url()));
     await page.keyboard.press("End");
@@ -51,6 +51,19 @@ const tests = {
     await page.locator("#filters button.main").click();
     await addressed(page, "player=Carlo");
     assert.deepEqual(search(page).getAll("player"), ["Carl", "Carlo"]);
+    // A button next to the name opens the field for a further name, also in a preparation.
+    for (const path of ["", "&view=prepare&me=Ann"]) {
+      await page.goto(new URL(`/?player=Carl&color=white${path}`, url).href);
+      await settled(page);
+      await page.getByRole("button", { name: "Add a name" }).click();
+      await page.keyboard.type("carlo");
+      await page.waitForSelector("#filters [role=option]");
+      await page.keyboard.press("Enter");
+      assert.equal(await input.inputValue(), "Carl / Carlo");
+      await page.locator("#filters button.main").click();
+      await addressed(page, "player=Carlo");
+      assert.equal(await page.locator("[data-focus=further-name]").getAttribute("aria-label"), "2 names");
+    }
     assert.deepEqual(faults, []);
     await context.close();
   },
@@ -147,8 +160,12 @@ const tests = {
     await reaches(page, first.uci);
     await followed(page);
     assert.deepEqual(await texts(page, "#games-head [aria-label='Whose games'] button"), [`Theirs ${first.theirs.games}`, `Yours ${first.yours.games}`]);
+    // The colors of the opponent's games are those of the sides, because green is a win of the user.
+    const colors = () => page.locator("#games li").evaluateAll((items) => [...new Set(items.map((item) => item.className))]);
+    assert.ok((await colors()).every((color) => ["white", "draw", "black", "open"].includes(color)), `${await colors()}`);
     await page.click("#games-head >> text=Yours");
     await followed(page);
+    assert.ok((await colors()).every((color) => ["win", "even", "loss", "open"].includes(color)), `${await colors()}`);
     const names = await texts(page, "#games .names");
     assert.ok(names.length && names.every((both) => both.includes("Ann")), String(names));
     // A preparation counts duplicates once, and the dialog of the filters says so.
@@ -180,7 +197,7 @@ const tests = {
     await addressed(page, "player=");
     assert.equal(await focused(), "moves");
     assert.notEqual(await page.locator("#moves").evaluate((moves) => getComputedStyle(moves).outlineStyle), "none");
-    await page.locator("#heading .mine-button").focus();
+    await page.locator("#heading [data-focus=mine]").focus();
     for (const [key, text] of [["Enter", "view=prepare"], ["ArrowDown", ""], ["Enter", "play="]]) {
       await page.keyboard.press(key);
       await addressed(page, text);
@@ -265,7 +282,7 @@ const tests = {
   async "stored texts that are not lists of names are ignored"() {
     for (const text of ['"Tal"', "{}", "[1]", "5", "true", "[null]", '["Carl", " "]', "[", "null"]) {
       const { page, context, faults } = await openWith(text, "/?player=Ann&color=white");
-      assert.equal(await page.locator("#heading .mine-button").textContent(), "me", text);
+      assert.equal(await page.locator("#heading [data-focus=mine]").textContent(), "me", text);
       assert.deepEqual(faults, [], text);
       await context.close();
     }
@@ -426,6 +443,14 @@ const tests = {
       assert.deepEqual(faults, []);
       await context.close();
     }
+  },
+
+  async "the chips of a preparation are whole in a narrow window"() {
+    const { page, context, faults } = await open(browser, url, "/?player=Carl&color=white&view=prepare&me=Ann", { viewport: { width: 900, height: 700 } });
+    assert.equal(await page.locator("#tally").innerText(), (await page.locator("#tally").textContent()).replace(", without duplicates", ""));
+    assert.ok(await page.locator("#chips").evaluate((chips) => chips.scrollWidth <= chips.clientWidth));
+    assert.deepEqual(faults, []);
+    await context.close();
   },
 
   async "a preparation fits a phone"() {

@@ -3,10 +3,8 @@
 
 import { arrows } from "./arrows.js";
 import { button, div, fill, on } from "./dom.js";
-import { ground } from "./ground.js";
-import { drawing, svg } from "./pieces.js";
+import { drawing, path, svg } from "./pieces.js";
 import { FILES, distance, readFen, squares } from "./squares.js";
-import { NAMES, positionWords } from "./words.js";
 
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 /** @typedef {{ uci: string, share: number, full: boolean, isGap: boolean, isDrawn?: boolean }} Arrow */
@@ -23,6 +21,64 @@ import { NAMES, positionWords } from "./words.js";
 const DRAG = 4;
 /** The distance in pixels by which the wheel must turn to go one move forward or back. Touchpads send many small distances. */
 const NOTCH = 60;
+
+/**
+ * Draws the squares, the letters of the files at the bottom and the numbers of the ranks on the left. A square has ten units.
+ * @param {(square: string) => [number, number]} at Returns the column and row of a square.
+ */
+function ground(at) {
+  const dark = [...Array(64).keys()].filter((square) => (square + (square >> 3)) % 2 === 1);
+  const d = dark.map((square) => `M${10 * (square % 8)} ${10 * (square >> 3)}h10v10h-10z`).join("");
+  const names = [...FILES].flatMap((file, index) => {
+    const [column] = at(`${file}1`);
+    const [, row] = at(`a${index + 1}`);
+    return [
+      name(10 * column + 8.8, 79.4, file, column % 2 === 0),
+      name(0.5, 10 * row + 1.7, String(index + 1), row % 2 === 1),
+    ];
+  });
+  return [path("squares", d), ...names];
+}
+
+/**
+ * Draws the name of a file or rank.
+ * @param {number} x
+ * @param {number} y
+ * @param {string} text
+ * @param {boolean} onDark
+ */
+function name(x, y, text, onDark) {
+  const element = svg("text", { x: String(x), y: String(y), class: onDark ? "on-dark" : "on-light" });
+  element.textContent = text;
+  return element;
+}
+
+/** The names of the pieces, by their letters in a FEN. */
+const NAMES = /** @type {Record<string, string>} */ ({
+  k: "king",
+  q: "queen",
+  r: "rook",
+  b: "bishop",
+  n: "knight",
+  p: "pawn",
+});
+
+/** The order in which pieces are listed. */
+const ORDER = "kqrbnp";
+
+/**
+ * Describes the side to move and the squares of the pieces.
+ * @param {{ letter: string, square: string }[]} pieces
+ * @param {string} turn
+ */
+function positionWords(pieces, turn) {
+  const side = (/** @type {boolean} */ white) => {
+    const men = pieces.filter(({ letter }) => (letter === letter.toUpperCase()) === white);
+    men.sort((a, b) => ORDER.indexOf(a.letter.toLowerCase()) - ORDER.indexOf(b.letter.toLowerCase()));
+    return men.map(({ letter, square }) => `${NAMES[letter.toLowerCase()]} ${square}`).join(", ");
+  };
+  return `${turn === "white" ? "White" : "Black"} to move. White: ${side(true)}. Black: ${side(false)}.`;
+}
 
 class ChessBoard extends HTMLElement {
   /** @type {Position} */

@@ -39,6 +39,7 @@ export const openings = new OpeningsTable(byId("openings"), {
   },
   filter: (opening) => jump({ filters: { ...session.view.filters, opening }, tab: "" }),
   list: listOpening,
+  sorted: (order) => changeShown({ order }),
 });
 
 /**
@@ -119,7 +120,7 @@ function showPreparedGames(whose, sans) {
 function showOpenings(found, signal) {
   if (signal.aborted) return;
   if (found instanceof Error) fill(byId("openings"), p("problem", words(found)));
-  else openings.show(found, Boolean(session.view.filters.player));
+  else openings.show(found, Boolean(session.view.filters.player), session.view.order);
 }
 
 /**

@@ -32,6 +32,13 @@ export function openFilters(field = "") {
   filtersDialog?.open(session.view, field, session.prepared !== undefined);
 }
 
+/** Opens the filters with a slash after the player's names, so that a further name can be typed. */
+export function addName() {
+  openFilters("player");
+  const input = document.activeElement;
+  if (input instanceof HTMLInputElement) input.setRangeText(" / ", input.value.length, input.value.length, "end");
+}
+
 /** @param {"book" | "repertoire"} kind */
 export async function openBook(kind) {
   const { view, answer } = session;

@@ -7,6 +7,11 @@
  */
 
 const NUMBER = new Intl.NumberFormat("en");
+/**
+ * The 90 % quantile of the normal distribution. 80 % of the values are within this many standard deviations, as for the ranges of
+ * openings.
+ */
+export const QUANTILE = 1.2816;
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
 /** @param {number} value */

@@ -51,7 +51,7 @@ export function showGameHeading(place, game, close) {
     button({ class: "small", "data-focus": "copy-pgn" }, [icon("copy"), "Copy PGN"], () => void copied()),
     button({ class: "small icon-only", title: "Save the PGN" }, [icon("save")], () => void saved()),
     ...lichessLink(game.site ?? ""),
-    button({ class: "small", id: "close-game", title: "Close the game (Esc)" }, [icon("close"), "Back to the games"], close),
+    button({ class: "small", id: "close-game", title: "Close the game (Esc)" }, [icon("close"), span("caption", "Back to the games")], close),
   ];
   place.className = "heading of-game";
   fill(
@@ -135,14 +135,26 @@ export function showGameMoves(place, game, known, go) {
     }
     row.append(moveButton(move, index, go));
     const texts = [...(move.comments ?? [])];
+    const [before, after] = [index ? game.moves[index - 1]?.eval : undefined, move.eval];
+    const mistake = mistakeOf(move);
+    if (mistake && mistake !== "inaccuracy" && before && after) texts.push(`${mistake.charAt(0).toUpperCase()}${mistake.slice(1)}: from ${evaluationWords(before)} to ${evaluationWords(after)}`);
     if (index === fresh) texts.push(`${plyNumber(ply)} ${move.san} is new: no other game ${known === null ? "" : `of ${number(known)} `}reached this position.`);
     for (const text of texts) note(text);
     // After a comment, the next move begins a new row.
     if (texts.length) row = undefined;
   });
   if (game.problem) note(`The rest of the game cannot be played: ${game.problem}`, "note problem");
-  note(game.result.replaceAll("1/2", "½").replace("-", "–"), "result");
+  const words = /** @type {Record<string, string>} */ ({ "1-0": "White won", "0-1": "Black won", "1/2-1/2": "Draw" })[game.result];
+  list.append(make("li", "result", game.result.replaceAll("1/2", "½").replace("-", "–"), ...(words ? [span("quiet", ` ${words}`)] : [])));
   fill(place, list);
+}
+
+/**
+ * Returns "inaccuracy", "mistake" or "blunder" if a move is annotated as one.
+ * @param {GameMove} move
+ */
+function mistakeOf({ nags = [] }) {
+  return nags.map((nag) => GLYPHS[nag]?.[1]).find(Boolean);
 }
 
 /**
@@ -152,10 +164,9 @@ export function showGameMoves(place, game, known, go) {
  */
 function moveButton(move, index, go) {
   const glyphs = (move.nags ?? []).map((nag) => GLYPHS[nag]).filter((glyph) => glyph !== undefined);
-  const kind = glyphs.find(([, mistake]) => mistake)?.[1];
   const signs = glyphs.map(([sign]) => sign).join("");
   const value = move.eval ? [span("value", evaluationWords(move.eval))] : [];
-  return button({ "data-ply": index + 1 }, [span({ class: kind }, move.san + signs), ...value], () => go(index + 1));
+  return button({ "data-ply": index + 1 }, [span({ class: mistakeOf(move) }, move.san + signs), ...value], () => go(index + 1));
 }
 
 /**
@@ -213,7 +224,7 @@ export function showEvaluations(place, game, go) {
     path("middle", `M0 ${HEIGHT / 2}H${WIDTH}`),
   );
   const dots = game.moves.flatMap((move, index) => {
-    const kind = (move.nags ?? []).map((nag) => GLYPHS[nag]?.[1]).find(Boolean);
+    const kind = mistakeOf(move);
     const value = values[index];
     if (!kind || !value) return [];
     const dot = span(`dot ${kind}`);

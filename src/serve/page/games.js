@@ -157,13 +157,15 @@ export class GamesList {
    * Returns the buttons that choose a result, or the chosen one with a button that lists all games again.
    * @param {Listed} listed
    */
-  #results({ result, player, choosesResult }) {
+  #results({ result, player, choosesResult, counted: counts = 0, question }) {
     if (!choosesResult) return [];
     const results = player ? OWN_RESULTS : RESULTS;
     const chosen = results.find(([value]) => value === result && value);
     if (!chosen) return [segments({ "aria-label": "Result of the games" }, results, "", this.#chooses)];
     const all = button({ class: "small one-result", "data-focus": `Result of the games ${result}`, "aria-label": `${chosen[1]}, ${counted(this.#total)}: list all games` }, [`${chosen[1]} · ${number(this.#total)}`, icon("close")], () => this.#chooses(""));
-    return [all];
+    // The bar that lists these games counts duplicates.
+    const isFewer = this.#total < counts && question.get("duplicates") !== "once";
+    return [all, ...(isFewer ? [small(`of ${number(counts)} with duplicates`)] : [])];
   }
 
   /** @param {Listed} listed */
@@ -233,7 +235,9 @@ export class GamesList {
    * @param {Listed} listed
    */
   #item(game, listed) {
-    const { sans, player, open } = listed;
+    const { sans, open, whose } = listed;
+    // In a preparation, green is the user's win everywhere else, so the opponent's games have the colors of the sides.
+    const player = whose?.chosen === "theirs" ? "" : listed.player;
     const [white, black] = pointsOf(game);
     const line = (/** @type {Game["white"]} */ { name, rating }, /** @type {boolean} */ won) =>
       span("", make(won ? "b" : "span", {}, name || "?"), ...(rating ? [small(rating)] : []));

@@ -51,7 +51,7 @@ export function showOpening(place, answer, isStart) {
  * @param {boolean} isStart
  * @param {(color: string) => void} choose
  * @param {((result: string) => void) | undefined} list Lists the games with a result.
- * @param {HTMLElement} mine A button that makes this player the user, or opens the preparation for this player.
+ * @param {HTMLElement} mine Buttons that make this player the user, open the preparation for this player, or add a name.
  */
 export function showPlayer(place, answer, player, color, colors, isStart, choose, list, mine) {
   const games = sum(answer);

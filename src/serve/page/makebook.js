@@ -200,14 +200,15 @@ export class BookDialog {
   /** @param {BookSize} size */
   #show({ games, entries, answers = 0, bytes, command }) {
     const made = entries ?? answers;
-    this.#command = command ?? "";
+    // The file has the name that is on the button.
+    this.#command = (command ?? "").replace(new RegExp(`(--(?:bin|out) )${this.#path()}`), (_, option) => option + this.#name());
     this.#able(made > 0);
     fill(
       this.#preview,
       p("size", counted(made, entries === undefined ? "answer" : "move")),
       p("quiet", made ? `${byteWords(bytes)}, from ${counted(games)}` : `from ${counted(games)}. To keep more moves, lower the minimum number of games${this.#choice.weights === "results" ? ", or choose weights by number of games" : ""}.`),
       ...(entries ? this.#firstMoves() : []),
-      ...(command ? [make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", ...commandLines(command)))] : []),
+      ...(this.#command ? [make("details", { open: "" }, make("summary", "", "Command for the terminal"), make("code", "command", ...commandLines(this.#command)))] : []),
     );
   }
 
@@ -266,8 +267,27 @@ function usualFormat(kind) {
  * @param {string} command
  */
 function commandLines(command) {
-  const text = command.replaceAll(" && ", " &&\n").replaceAll(" --", " \\\n  --");
+  const text = command.replaceAll(" && ", " &&\n").replaceAll(" --", " \\\n  --").replaceAll(/ --exact (?![\\&-])/g, " --exact \\\n  ");
   return [...text.matchAll(/(\s*)(\S+(?: \\(?=\n))?)/g)].flatMap(([, space = "", word = ""]) => [space, span("", word)]);
+}
+
+/**
+ * A line of a game, with the variations that branch off from it.
+ * @typedef {object} Branch
+ * @property {string[]} words
+ * @property {number} ply The number of half-moves so far.
+ * @property {number} from The number of half-moves before the line.
+ * @property {Branch[]} variations
+ */
+
+/**
+ * Returns a line and then its variations, without the moves before them. The variations that branch off last come first, so that the moves
+ * before each are those of the lines above it.
+ * @param {Branch} line
+ * @returns {Branch[]}
+ */
+function unfolded(line) {
+  return [line, ...[...line.variations].sort((one, other) => other.from - one.from).flatMap(unfolded)];
 }
 
 /**
@@ -275,26 +295,32 @@ function commandLines(command) {
  * @param {string} pgn
  */
 function firstLines(pgn) {
-  /** @type {string[][]} */
-  const lines = [];
+  /** @type {Branch[]} */
+  const games = [];
   for (const game of pgn.split(/\n\n(?!\[)/)) {
     const moves = game.replace(/^\s*\[[^\n]*$/gm, "").replace(/\{[^}]*\}|\$\d+/g, " ");
-    /** @type {string[][]} */
+    /** @type {Branch[]} */
     const open = [];
     for (const token of moves.match(/[()]|[^\s()]+/g) ?? []) {
       if (token === ")") open.pop();
       else if (token === "(" || !open.length) {
-        const line = token === "(" ? ["…"] : [token];
+        const parent = open.at(-1);
+        const from = parent ? parent.ply - 1 : 0;
+        const line = { words: [parent ? "…" : token], ply: from, from, variations: [] };
+        (parent?.variations ?? games).push(line);
         open.push(line);
-        lines.push(line);
       } else if (/^\d+\.\.\.$/.test(token)) {
         // In the file, a number with dots precedes a move of Black that follows a variation. Here, variations are separate lines.
-        if (open.at(-1)?.join() === "…") open.at(-1)?.push(token);
-      } else if (!/^(\*|1-0|0-1|1\/2-1\/2)$/.test(token)) open.at(-1)?.push(token);
+        if (open.at(-1)?.words.join() === "…") open.at(-1)?.words.push(token);
+      } else if (!/^(\*|1-0|0-1|1\/2-1\/2)$/.test(token)) {
+        const line = open.at(-1);
+        line?.words.push(token);
+        if (line && !/^\d/.test(token)) line.ply += 1;
+      }
     }
   }
   // A variation of the first move has no moves before it.
-  return lines.map((line) => line.join(" ").replace(/^… (?=1\. )/, ""));
+  return games.flatMap(unfolded).map(({ words }) => words.join(" ").replace(/^… (?=1\. )/, ""));
 }
 
 /** @param {number} bytes */

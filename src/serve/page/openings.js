@@ -14,6 +14,7 @@ import { counted, dateWords, finished, number, sum } from "./format.js";
  * @typedef {object} Acts
  * @property {(line: string[]) => void} open Shows the position in which an opening is usually reached.
  * @property {(opening: string) => void} filter Filters the games of an opening.
+ * @property {(order: string) => void} sorted Called when the user chooses another order, as in the address.
  * @property {(opening: string, result: string) => Promise<void>} list Lists the games of an opening with a result, or all its games.
  */
 /** @typedef {{ key: string, ascending: boolean }} Sort */
@@ -38,8 +39,6 @@ export class OpeningsTable {
   #acts;
   /** The unfolded families, and the keys of the unfolded rest rows. */
   #unfolded = new Set();
-  /** @type {Sort | undefined} */
-  #sort;
 
   /**
    * @param {HTMLElement} place
@@ -61,17 +60,20 @@ export class OpeningsTable {
   /**
    * @param {Openings} openings
    * @param {boolean} ofPlayer
+   * @param {string} chosen The order that the user chose, as in the address.
    */
-  show(openings, ofPlayer) {
+  show(openings, ofPlayer, chosen) {
     const families = openings.families.map(counting);
     const columns = ofPlayer ? OWN : ALL;
     // The rows have no points if there is no average.
     const usual = ofPlayer && openings.averageScore !== null ? { key: "points", ascending: true } : { key: "games", ascending: false };
-    const sort = columns.some(([key]) => key === this.#sort?.key) ? (this.#sort ?? usual) : usual;
+    const named = { key: chosen.replace("-", ""), ascending: !chosen.startsWith("-") };
+    const sort = columns.some(([key]) => key === named.key) ? named : usual;
     const sorted = (/** @type {OpeningRow[]} */ rows) => [...rows].sort((one, other) => compared(one, other, sort));
     const order = (/** @type {string} */ key, ascending = ["name", "points"].includes(key)) => {
-      this.#sort = { key, ascending };
-      this.show(openings, ofPlayer);
+      const other = `${ascending ? "" : "-"}${key}`;
+      this.#acts.sorted(other);
+      this.show(openings, ofPlayer, other);
     };
     const choose = (/** @type {string} */ key) => order(key, key === sort.key ? !sort.ascending : undefined);
     if (!families.length) {
@@ -83,7 +85,7 @@ export class OpeningsTable {
       isOpen: this.#unfolded.has(key),
       toggle: () => {
         if (!this.#unfolded.delete(key)) this.#unfolded.add(key);
-        this.show(openings, ofPlayer);
+        this.show(openings, ofPlayer, chosen);
       },
     });
     // Rows with few games are folded into one row at the end.
@@ -105,7 +107,7 @@ export class OpeningsTable {
     const menu = make("select", { "aria-label": "Order of the openings", "data-focus": "openings-order" }, ...columns.map(([key]) => make("option", { value: key }, ORDERS[key] ?? key)));
     menu.value = sort.key;
     on(menu, "change", () => order(menu.value));
-    fill(this.#place, ...(ofPlayer && average !== null ? [key(average, families)] : []), div("order", menu), div(`card openings${ofPlayer ? " of-player" : ""}`, table));
+    fill(this.#place, ...(ofPlayer && average !== null ? [mostLost(families), key(average, families)] : []), div("order", menu), div(`card openings${ofPlayer ? " of-player" : ""}`, table));
     this.#place.querySelector(".body .name button:not(.fold)")?.setAttribute("tabindex", "0");
   }
 
@@ -220,6 +222,16 @@ function restRow(rare, least, noun, { isOpen, toggle }) {
 }
 
 /**
+ * Names the opening with the most points lost, however the table is sorted.
+ * @param {OpeningRow[]} families
+ */
+function mostLost(families) {
+  const worst = families.reduce((one, other) => ((other.points ?? 0) < (one.points ?? 0) ? other : one));
+  const lost = -(worst.points ?? 0);
+  return lost < 0.05 ? "" : p("most-lost", "Most lost: ", b(worst.name), `, ${lost.toFixed(1)} points in ${counted(sum(worst))}`);
+}
+
+/**
  * Returns a key to the marks of the table, with the number of marked openings and the number that chance alone would mark.
  * @param {number} average
  * @param {OpeningRow[]} families
@@ -227,10 +239,10 @@ function restRow(rare, least, noun, { isOpen, toggle }) {
 function key(average, families) {
   const judged = families.filter((one) => finished(one) >= ENOUGH);
   const marked = judged.filter((one) => sideOf(one, average)).length;
-  const chance = judged.length ? `. Marked: ${marked} of ${counted(judged.length, "opening")}; chance alone would mark about ${(BY_CHANCE * judged.length).toFixed(1)}` : "";
+  const chance = judged.length ? [`Marked: ${marked} of ${number(judged.length)}`, span("wide", judged.length === 1 ? " opening" : " openings"), `; chance alone would mark about ${(BY_CHANCE * judged.length).toFixed(1)}`] : [];
   const sign = (/** @type {string} */ kind, /** @type {string} */ text) => span("", span(`sign ${kind}`), text);
-  return p("key", span("", "Points: against the average of ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", `could be chance, or fewer than ${ENOUGH} games`),
-    span("", `Likely: the 80% range of the score misses the average${chance}`));
+  return p("key", span("", "Points: against the average of ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), span("", span("sign"), "could be chance", span("wide", `, or fewer than ${ENOUGH} games`)),
+    span("", span("wide", "Likely: the 80% range of the score misses the average. "), ...chance));
 }
 
 /**
@@ -258,7 +270,9 @@ function range(score, between, average, mark, side) {
   // The average is in the middle, and half of the width is 30 percentage points.
   const at = (/** @type {number} */ percent) => Math.max(0, Math.min(100, 50 + (50 / 30) * (percent - average)));
   const line = span("average");
-  const width = span(`between ${mark}`);
+  // An end that is further away is an arrowhead.
+  const ends = [between[0] < average - 30 && score >= average - 30 ? " cut-below" : "", between[1] > average + 30 && score <= average + 30 ? " cut" : ""];
+  const width = span(`between ${mark}${ends.join("")}`);
   width.style.left = `${at(between[0])}%`;
   width.style.width = `${at(between[1]) - at(between[0])}%`;
   // A score that is further away is an arrowhead at the end.

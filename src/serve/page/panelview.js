@@ -5,8 +5,8 @@ import { words } from "./api.js";
 import { bar } from "./bars.js";
 import { drawArrows, drawBoard } from "./boardview.js";
 import { showChips } from "./chips.js";
-import { openFilters } from "./dialogs.js";
-import { b, button, byId, div, fill, icon, make, p, save, toast } from "./dom.js";
+import { addName, openFilters } from "./dialogs.js";
+import { b, button, byId, div, fill, icon, make, p, save, span, toast } from "./dom.js";
 import { board, say, searchField, widest } from "./elements.js";
 import { explain } from "./explain.js";
 import { counted, fileName, number, plyNumber, sum } from "./format.js";
@@ -119,9 +119,9 @@ function drawHeading(counts, ofPlayer, isStart) {
     if (drawnGame !== opened) showGameHeading(place, opened, closeGame);
   } else if (session.prepared) {
     place.className = "heading of-player preparing";
-    fill(place, ...preparationHeading(session.prepared, nameText(player), otherPreparer(), ownColor(), (chosen) => changeFilters({ ...session.view.filters, color: chosen === "white" ? "black" : "white" })));
+    fill(place, ...preparationHeading(session.prepared, nameText(player), furtherName(player ?? ""), otherPreparer(), ownColor(), (chosen) => changeFilters({ ...session.view.filters, color: chosen === "white" ? "black" : "white" })));
   } else if (ofPlayer && player) {
-    showPlayer(place, counts, isMe(player) ? (namesIn(player)[0] ?? "") : nameText(player), color, colors, isStart, (chosen) => changeFilters({ ...session.view.filters, color: chosen }), listOfResult(), mineButton(player));
+    showPlayer(place, counts, isMe(player) ? (namesIn(player)[0] ?? "") : nameText(player), color, colors, isStart, (chosen) => changeFilters({ ...session.view.filters, color: chosen }), listOfResult(), playerButtons(player));
   } else showOpening(place, counts, isStart);
 }
 
@@ -135,16 +135,28 @@ function ownColor() {
 }
 
 /**
- * Returns the button next to a player's name. If the player is the user, it opens the dialog with the user's names. Otherwise it opens the
- * preparation for this player or, if the user is unknown, makes this player the user.
+ * Returns the buttons next to a player's name. If the player is the user, a button opens the dialog with the user's names. Otherwise one
+ * opens the preparation for this player or, if the user is unknown, makes this player the user, and another one adds a spelling.
  * @param {string} player
  */
-function mineButton(player) {
+function playerButtons(player) {
   const names = myNames();
   const attributes = { class: "small mine-button", "data-focus": "mine" };
-  if (isMe(player)) return button(attributes, [icon("user"), `me${names.length > 1 ? ` · ${names.length} names` : ""}`], openMe);
-  if (names.length) return button(attributes, [icon("swords"), "Prepare"], () => void go({ tab: "prepare", me: joined(names), list: "", flip: "" }, { push: true }));
-  return button(attributes, [icon("user"), "This is me"], () => void addAll(namesIn(player)).then(() => go({})));
+  if (isMe(player)) return div("mine", button(attributes, [icon("user"), `me${names.length > 1 ? ` · ${names.length} names` : ""}`], openMe));
+  const own = names.length
+    ? button(attributes, [icon("swords"), "Prepare"], () => void go({ tab: "prepare", me: joined(names), list: "", flip: "" }, { push: true }))
+    : button(attributes, [icon("user"), "This is me"], () => void addAll(namesIn(player)).then(() => go({})));
+  return div("mine", own, furtherName(player));
+}
+
+/**
+ * Returns the button for the spellings of a player's name. It opens the filters, where a further name follows after a slash.
+ * @param {string} player
+ */
+function furtherName(player) {
+  const { length } = namesIn(player);
+  const label = length > 1 ? `${length} names` : "Add a name";
+  return button({ class: "small plain mine-button", "data-focus": "further-name", title: "Further spellings of this player's name", "aria-label": label }, [icon("plus"), span("caption", label)], addName);
 }
 
 /**
@@ -213,7 +225,7 @@ function drawTally(total, isStart) {
   const { about, prepared, view } = session;
   if (prepared) {
     const { theirs, yours } = prepared.here;
-    fill(byId("tally"), b(number(theirs)), ` game${theirs === 1 ? "" : "s"} of ${nameText(view.filters.player)}, `, b(number(yours)), ` of ${otherPreparer() || "yours"}, without duplicates`);
+    fill(byId("tally"), b(number(theirs)), ` game${theirs === 1 ? "" : "s"} of ${nameText(view.filters.player)}, `, b(number(yours)), ` of ${otherPreparer() || "yours"}`, span("wide", ", without duplicates"));
     return;
   }
   const known = sourceGames();

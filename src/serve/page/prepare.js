@@ -4,7 +4,7 @@
 
 import { bar } from "./bars.js";
 import { b, button, div, icon, make, on, p, segments, small, span, unbroken } from "./dom.js";
-import { counted, dateWords, number, percent, plyNumber } from "./format.js";
+import { QUANTILE, counted, dateWords, number, percent, plyNumber } from "./format.js";
 
 /** @typedef {import("./api.js").Preparation} Preparation */
 /** @typedef {import("./api.js").PreparedLine} PreparedLine */
@@ -13,11 +13,6 @@ import { counted, dateWords, number, percent, plyNumber } from "./format.js";
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {"white" | "black"} Color */
 
-/**
- * The 90 % quantile of the normal distribution. 80 % of the values are within this many standard deviations, as for the ranges of
- * openings.
- */
-const QUANTILE = 1.2816;
 /** The minimum number of games of a score that is marked as weaker. A score is marked if the average is above its range. */
 const ENOUGH = 10;
 /** The number of rows that are always shown, and the minimum share of games of further rows. Rows with a smaller share are folded. */
@@ -77,11 +72,12 @@ function wordsFor(preparer) {
  * Returns the heading of a preparation.
  * @param {Preparation} prepared
  * @param {string} opponent
+ * @param {HTMLElement} names A button for the opponent's names.
  * @param {string} preparer As for `wordsFor`.
  * @param {Color} color The user's color.
  * @param {(color: string) => void} choose
  */
-export function preparationHeading({ theirs, yours, met }, opponent, preparer, color, choose) {
+export function preparationHeading({ theirs, yours, met }, opponent, names, preparer, color, choose) {
   const { you } = wordsFor(preparer);
   const other = color === "white" ? "black" : "white";
   const figure = (/** @type {string} */ label, /** @type {string} */ value, /** @type {string} */ more) =>
@@ -90,6 +86,7 @@ export function preparationHeading({ theirs, yours, met }, opponent, preparer, c
   return [
     make("h2", { title: opponent }, span("family", `Prepare for ${opponent}`)),
     segments({ "aria-label": preparer ? `Color of ${preparer}` : "Your color" }, [["white", "as White"], ["black", "as Black"]], color, choose),
+    names,
     div("card figures",
       make("dl", "",
         figure(opponent, ...of(theirs, other)),

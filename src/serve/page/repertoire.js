@@ -10,6 +10,9 @@ import { svg } from "./pieces.js";
 /** @typedef {import("./api.js").Repertoire} Repertoire */
 /** @typedef {import("./dom.js").Child} Child */
 
+/** The number of gaps that are listed above the games. */
+const NEXT = 8;
+
 /**
  * Formats the number N of "one game in N".
  * @param {number} games
@@ -154,6 +157,22 @@ function ring(share, isCurrent) {
   if (share) picture.append(circle("covered", `${100 * share} 100`));
   if (!isCurrent) picture.classList.add("stale");
   return div("ring", picture, span("", share === undefined ? "" : `${Math.round(100 * share)}%`));
+}
+
+/**
+ * Creates a short list of the most frequent gaps of a repertoire, for wide windows.
+ * @param {Gaps} gaps
+ * @param {(line: string) => void} go
+ */
+export function nextGaps({ start, total, gaps }, go) {
+  if (!gaps.length) return [];
+  const from = start ? `[FEN "${start}"]\n` : "";
+  const items = gaps.slice(0, NEXT).map((gap) => {
+    const before = gap.moves.slice(0, -lastMove(gap).length).trim().split(/(?<!\.) /).filter(Boolean);
+    const text = before.length ? [span("quiet", ...unbroken(`${before.length > 3 ? "… " : ""}${before.slice(-3).join(" ")}`), " ")] : [];
+    return make("li", "", button({ title: `${gap.moves}, ${counted(gap.games)} with ${gap.move}`, "data-focus": `gap ${gap.moves}` }, [span("", ...text, b(...unbroken(lastMove(gap)))), span("often", `1 game in ${often(gap.oneIn)}`), icon("forward")], () => go(from + gap.moves)));
+  });
+  return [make("h3", "", "Gaps ", span("tag gap", number(total))), make("ul", "card gaps", ...items)];
 }
 
 /**

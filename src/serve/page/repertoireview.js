@@ -10,7 +10,7 @@ import { firstPly } from "./line.js";
 import { chosenRepertoire, isMe } from "./me.js";
 import { go, refresh, scrollToHeading } from "./navigation.js";
 import { goToText } from "./readtext.js";
-import { gapLists, labelOf, repertoireCard } from "./repertoire.js";
+import { gapLists, labelOf, nextGaps, repertoireCard } from "./repertoire.js";
 import { session } from "./session.js";
 import { filterQuestion, put } from "./state.js";
 
@@ -107,7 +107,11 @@ function gapsQuestion(repertoire) {
  */
 export async function showGaps(signal) {
   const { report } = session;
-  if (!report) return;
+  const next = byId("next-gaps");
+  if (!report) {
+    fill(next);
+    return;
+  }
   const question = gapsQuestion(report);
   const key = question.toString();
   const place = byId("gaps");
@@ -119,7 +123,9 @@ export async function showGaps(signal) {
       if (news.at === session.view.play.join()) say(`${news.text} ${counted(gaps.total, "gap")} left`);
     }
     drawRepertoire();
-    if (found.gaps) fill(place, ...gapLists(found.gaps, goToGap));
+    if (!found.gaps) return;
+    fill(place, ...gapLists(found.gaps, goToGap));
+    fill(next, ...nextGaps(found.gaps, goToGap));
   } catch (error) {
     if (!signal.aborted) fill(place, p("problem", words(error)));
   }

@@ -14,6 +14,7 @@
  *   ones.
  * @property {string} list The result of the games to list, as in the filter, or an empty string for all. The counts ignore it.
  * @property {string} sort The order of the games that the user chose: "rating" or "recent", or an empty string.
+ * @property {string} order The column by which the user sorted the openings, after "-" if descending, or an empty string.
  * @property {string} repertoire The name of the chosen repertoire, or an empty string for the first one of the side at the bottom.
  * @property {string} flip How the user turned the board: "1" for Black below, "0" for White below, or an empty string.
  */
@@ -48,6 +49,7 @@ export function readView(search) {
     me: joined(parameters.getAll("me")),
     list: text("list"),
     sort: text("sort"),
+    order: text("order"),
     repertoire: text("repertoire"),
     flip: text("flip"),
   };
@@ -109,7 +111,7 @@ export function question(view) {
  */
 export function address(view) {
   const parameters = question(view);
-  const others = { game: view.game, view: view.tab, list: view.list, sort: view.sort, repertoire: view.repertoire, flip: view.flip };
+  const others = { game: view.game, view: view.tab, list: view.list, sort: view.sort, order: view.order, repertoire: view.repertoire, flip: view.flip };
   for (const [name, value] of Object.entries(others)) if (value) parameters.set(name, value);
   if (view.tab === "prepare") for (const name of namesIn(view.me)) parameters.append("me", name);
   const text = parameters.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");

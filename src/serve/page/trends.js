@@ -3,7 +3,7 @@
 // its data.
 
 import { b, div, fill, make, p, span } from "./dom.js";
-import { counted, number, percent, score, sum } from "./format.js";
+import { QUANTILE, brief, counted, number, percent, score, sum } from "./format.js";
 import { path, svg } from "./pieces.js";
 
 /** @typedef {import("./api.js").RatingScore} RatingScore */
@@ -48,7 +48,10 @@ export function showSpark(place, all) {
     fill(place);
     return;
   }
-  fill(place, span("quiet", `${first.year}–${last.year}`), bars(years));
+  // The chart has room for few years.
+  const before = all.reduce((games, one) => games + (one.year < first.year ? sum(one) : 0), 0);
+  const label = span({ class: "quiet", title: before ? `${counted(before)} of earlier years ${before === 1 ? "is" : "are"} not in this chart` : undefined }, before ? `Games since ${first.year}` : `Games ${first.year}–${last.year}`);
+  fill(place, label, bars(years));
 }
 
 /** @param {Year[]} years */
@@ -195,15 +198,28 @@ function sharesChart(years, sans) {
     years.some((_, index) => isThin(index)) ? "Mean of three years. Pale: few games" : "Mean of three years",
     ["Year", ...moves.map((uci) => sans.get(uci) ?? uci)],
     rows,
-    div("shares", picture, div({ class: "shares-labels", "aria-hidden": "true" }, ...labels)),
+    div("shares", div({ class: "scale", "aria-hidden": "true" }, ...["100%", "50%", "0%"].map((text) => span("", text))), picture, div({ class: "shares-labels", "aria-hidden": "true" }, ...labels)),
     yearsAxis(years),
   );
+}
+
+/**
+ * Returns the 80% range of White's score, as for openings: that of a normal distribution, after two games with the score are added.
+ * @param {RatingScore} group
+ * @returns {[number, number]}
+ */
+function scoreRange(group) {
+  const [mean, games] = [score(group), sum(group) + 2];
+  const variance = Math.max(0.02, (group.white + group.draws / 4 + 2 * mean) / games - mean * mean);
+  const half = QUANTILE * Math.sqrt(variance / games);
+  return [Math.max(0, mean - half), Math.min(1, mean + half)];
 }
 
 /** @param {RatingScore[]} groups */
 function ratingsChart(groups) {
   const scores = groups.map(score);
-  const [low, high] = [Math.min(0.45, ...scores) - 0.02, Math.max(0.55, ...scores) + 0.03];
+  const ranges = groups.map(scoreRange);
+  const [low, high] = [Math.min(0.45, ...ranges.map(([from]) => from)) - 0.02, Math.max(0.55, ...ranges.map(([, to]) => to)) + 0.03];
   const x = (/** @type {number} */ index) => (100 * (index + 0.5)) / groups.length;
   const y = (/** @type {number} */ value) => 100 - (100 * (value - low)) / (high - low);
   const picture = canvas();
@@ -211,21 +227,25 @@ function ratingsChart(groups) {
     path("middle", `M0 ${y(0.5)}H100`),
     path("curve", `M${scores.map((value, index) => `${x(index).toFixed(2)} ${y(value).toFixed(2)}`).join("L")}`),
   );
+  ranges.forEach(([from, to], index) => picture.append(path("curve", `M${x(index)} ${y(from)}V${y(to)}`)));
   const half = span("half quiet", "50%");
   half.style.top = `${y(0.5)}%`;
   const dots = scores.map((value, index) => {
-    const dot = span("dot", b(Math.round(100 * value)));
+    const isFew = sum(groups[index] ?? { white: 0, draws: 0, black: 0 }) < FEW;
+    const dot = span(isFew ? "dot" : "dot enough", b(Math.round(100 * value)));
     dot.style.left = `${x(index)}%`;
     dot.style.top = `${y(value)}%`;
     return dot;
   });
-  const rows = groups.map((group, index) => [group.rating, percent(scores[index] ?? 0), number(sum(group))]);
+  const percents = (/** @type {[number, number] | undefined} */ range) => (range ?? []).map((one) => percent(one)).join("–");
+  const rows = groups.map((group, index) => [group.rating, percent(scores[index] ?? 0), percents(ranges[index]), number(sum(group))]);
   return figure(
     "White's score by rating",
-    "By the mean of both players' known ratings, for games with a result",
-    ["Rating", "Score", "Games"],
+    `By the mean of both players' known ratings, with 80% ranges.${groups.some((group) => sum(group) < FEW) ? ` Hollow: under ${FEW} games` : ""}`,
+    ["Rating", "Score", "80% range", "Games"],
     rows,
     div("curve-field", picture, half, ...dots),
     axis(groups.map(({ rating }) => (rating === "0" ? "<1000" : rating === "2500" ? "2500+" : rating))),
+    axis(groups.map((group) => brief(sum(group)))),
   );
 }
