@@ -531,7 +531,7 @@ const POSITIONS_PER_BATCH: u64 = 1 << 14;
 
 /// Returns the en passant square of a position if a pawn attacks this square, but every en passant capture is illegal,
 /// because the capturing pawn is pinned. Otherwise, returns `None`.
-pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
+fn pinned_square(pos: &VariantPosition) -> Option<Square> {
     let square = pos.ep_square(EnPassantMode::PseudoLegal)?;
     let is_legal = pos.ep_square(EnPassantMode::Legal).is_some();
     (!is_legal && pos.pockets().is_none()).then_some(square)
@@ -544,7 +544,7 @@ pub(super) fn pinned_square(pos: &VariantPosition) -> Option<Square> {
 /// square, and a key that is computed from this EPD then lacks the file. The note is stored under this incomplete key,
 /// so that [`add_uncertain`] can find it and add the file. It is stored as a move that encodes the en passant square
 /// (see [`step_note`]).
-pub(super) fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
+fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {
             role: Role::Pawn,
@@ -578,7 +578,7 @@ fn step_note(square: Square) -> BookMove {
 /// step in this position, and the en passant file is added to the key. The notes themselves are not added to `tally`.
 ///
 /// If `exact` is `true`, no key is changed, because the EPDs of this database contain all en passant squares.
-pub(super) fn add_uncertain(uncertain: &Counts, exact: bool, tally: &Tally) -> Result<()> {
+fn add_uncertain(uncertain: &Counts, exact: bool, tally: &Tally) -> Result<()> {
     let (mut batch, mut positions) = (CountBatch::default(), 0);
     for position in uncertain.positions() {
         let position = position?;

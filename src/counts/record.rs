@@ -248,7 +248,7 @@ impl CountRecord {
 
 /// Returns `true` if `stats`, the results of one move, can be stored in one record.
 #[inline]
-pub(super) fn fits(stats: Wdl) -> bool {
+fn fits(stats: Wdl) -> bool {
     stats.wins <= MAX_WINS && stats.draws <= MAX_OTHER && stats.losses <= MAX_OTHER
 }
 

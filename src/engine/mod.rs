@@ -21,7 +21,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod command;
 mod second_engine;
 mod session;
 mod settings;

@@ -1,16 +1,16 @@
-//! A UCI session: handles the commands of the user interface and the output of the second engine, and chooses the move
-//! to play among the moves of a source.
+//! A UCI session: parses and handles the commands of the user interface, handles the output of the second engine, and
+//! chooses the move to play among the moves of a source.
 
 use std::{
+    borrow::Cow,
     collections::VecDeque,
     hash::{BuildHasher, Hasher, RandomState},
     io::Write,
 };
 
-use shakmaty::{Color, Move, Position, variant::VariantPosition};
+use shakmaty::{Color, Move, Position, uci::UciMove, variant::VariantPosition};
 
 use super::{
-    command::{self, Go, Wait},
     second_engine::{Event, SecondEngine},
     settings::{Fallback, Play, SessionOption, Settings},
 };
@@ -18,7 +18,7 @@ use crate::{
     counts::Wdl,
     error::{At, Result},
     explorer::Explorer,
-    position::{Keyed, uci},
+    position::{Keyed, Variant, fen_of, uci},
     task::Feed,
     tree::played,
     uci::is_answer,
@@ -118,7 +118,7 @@ impl<W: Write> Session<W> {
                 None => events.next(&[])?,
             };
             match event {
-                Some(Event::Command(line)) => match command::split(&line) {
+                Some(Event::Command(line)) => match split_command(&line) {
                     Some(("quit", _)) => break,
                     Some((word, _)) if !self.can_obey(word) => self.postpone(line)?,
                     Some((word, rest)) => self.handle(word, rest)?,
@@ -151,7 +151,7 @@ impl<W: Write> Session<W> {
     /// Removes the first command from the queue of commands that had to wait, and returns it. Returns `None` if the
     /// queue is empty, or if its first command must still wait for the end of the current search.
     fn next_waiting(&mut self) -> Option<String> {
-        let (word, _) = command::split(self.waiting.front()?)?;
+        let (word, _) = split_command(self.waiting.front()?)?;
         let can_obey = self.can_obey(word);
         can_obey.then(|| self.waiting.pop_front()).flatten()
     }
@@ -201,7 +201,7 @@ impl<W: Write> Session<W> {
     }
 
     fn set(&mut self, text: &str) -> Result<()> {
-        let Some((name, value)) = command::option(text) else {
+        let Some((name, value)) = parse_option(text) else {
             return self
                 .inform("the command setoption is malformed: use setoption name NAME value VALUE");
         };
@@ -252,9 +252,9 @@ impl<W: Write> Session<W> {
     }
 
     fn take_position(&mut self, text: &str) -> Result<()> {
-        let sent = command::standard_position(text, self.settings.rules());
+        let sent = standard_position(text, self.settings.rules());
         self.position = format!("position {sent}");
-        let read = command::position(text, self.settings.rules());
+        let read = parse_position(text, self.settings.rules());
         let problem = read
             .as_ref()
             .err()
@@ -625,7 +625,7 @@ fn renumbered(line: &str, already_shown: usize) -> String {
 /// Removes moves that the settings of the engine exclude: moves with too few games, with weight 0, or with a score
 /// below the minimum. The moves removed for their score are also added to `refused`, so that neither another source nor
 /// the second engine plays them.
-pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: &mut Vec<Move>) {
+fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: &mut Vec<Move>) {
     moves.retain(|mv| match mv.stats {
         Some(stats) => {
             mv.games() >= settings.min_games.max(1) && {
@@ -643,7 +643,7 @@ pub(super) fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: 
 
 /// Sorts moves from best to worst. A move with results is ranked by the lower bound of the confidence interval of its
 /// score, and a move without results by its weight.
-pub(super) fn rank(moves: &mut [TreeMove]) {
+fn rank(moves: &mut [TreeMove]) {
     moves.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
 }
 
@@ -679,14 +679,14 @@ pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
 ///
 /// The lower bound of this interval, by which moves are ranked, is not suitable here. After a single lost game, it
 /// would indicate a lost position, and programs might resign in the opening.
-pub(super) fn centipawns(stats: Wdl) -> i64 {
+fn centipawns(stats: Wdl) -> i64 {
     let share = stats.interval_center().clamp(0.001, 0.999);
     (400.0 * (share / (1.0 - share)).log10()).round() as i64
 }
 
 /// Returns the shares of wins, draws and losses in thousandths, in this order. The shares are rounded down, and the
 /// remainder is added to the largest share, so that they add up to 1000.
-pub(super) fn wdl(stats: Wdl) -> [u64; 3] {
+fn wdl(stats: Wdl) -> [u64; 3] {
     let share = |part: u64| (u128::from(part) * 1000 / u128::from(stats.games().max(1))) as u64;
     let mut shares = [stats.wins, stats.draws, stats.losses].map(share);
     let rest = 1000 - shares.iter().sum::<u64>();
@@ -718,8 +718,163 @@ impl Random {
     }
 }
 
+/// Finds the first known UCI command in a line. Returns the command and the text after it, or `None` if the line
+/// contains no known command. Unknown words before the command are skipped, as UCI requires.
+fn split_command(line: &str) -> Option<(&str, &str)> {
+    const KNOWN: [&str; 11] = [
+        "uci",
+        "debug",
+        "isready",
+        "setoption",
+        "register",
+        "ucinewgame",
+        "position",
+        "go",
+        "stop",
+        "ponderhit",
+        "quit",
+    ];
+    let mut rest = line.trim();
+    while !rest.is_empty() {
+        let (word, after) = rest
+            .split_once(|c: char| c.is_ascii_whitespace())
+            .unwrap_or((rest, ""));
+        if KNOWN.contains(&word) {
+            return Some((word, after.trim()));
+        }
+        rest = after.trim();
+    }
+    None
+}
+
+/// Parses the arguments of the UCI command `setoption`, which have the form `name NAME value VALUE`. Returns the name
+/// and the value. If the value is missing, it is returned as an empty string. Returns `None` if the arguments do not
+/// begin with `name`.
+fn parse_option(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix("name ")?;
+    let (name, value) = match text.split_once(" value ") {
+        Some((name, value)) => (name, value),
+        None => (text.strip_suffix(" value").unwrap_or(text), ""),
+    };
+    Some((name.trim(), value.trim()))
+}
+
+/// The UCI command that must arrive before the result of a search may be sent. For example, UCI requires that the
+/// result of `go infinite` is held back until `stop`, even if the search has already ended.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) enum Wait {
+    /// No command; the result may be sent at once.
+    #[default]
+    None,
+    /// `ponderhit` or `stop`.
+    Ponderhit,
+    /// `stop`.
+    Stop,
+}
+
+/// The parsed arguments of the UCI command `go`, which starts a search.
+#[derive(Default)]
+pub(super) struct Go<'a> {
+    pub wait: Wait,
+    /// The moves after `searchmoves`, which are the only moves that may be chosen. Empty if all moves are allowed.
+    pub moves: Vec<UciMove>,
+    /// All arguments except `searchmoves` and its moves.
+    pub limits: Vec<&'a str>,
+}
+
+impl<'a> Go<'a> {
+    /// Parses the arguments of the UCI command `go`. Adds unknown words to the field `limits`, because another engine
+    /// to which the arguments are passed on may understand them.
+    pub(super) fn read(text: &'a str) -> Go<'a> {
+        let mut go = Go::default();
+        let mut is_move = false;
+        for word in text.split_ascii_whitespace() {
+            if word == "searchmoves" {
+                is_move = true;
+                continue;
+            }
+            if is_move && let Ok(mv) = word.parse() {
+                go.moves.push(mv);
+                continue;
+            }
+            is_move = false;
+            go.limits.push(word);
+            match word {
+                "infinite" => go.wait = Wait::Stop,
+                "ponder" if go.wait == Wait::None => go.wait = Wait::Ponderhit,
+                _ => {}
+            }
+        }
+        go
+    }
+
+    /// Returns the command `go` that is sent to the second engine. It contains all arguments except `searchmoves` and
+    /// its moves, because the caller appends its own `searchmoves`.
+    pub(super) fn command(&self) -> String {
+        format!("go {}", self.limits.join(" "))
+            .trim_end()
+            .to_owned()
+    }
+
+    /// Returns `true` if the command permits the move `mv` in `pos`. This is the case if `searchmoves` lists the move,
+    /// or if the command does not contain `searchmoves`.
+    pub(super) fn allows(&self, pos: &VariantPosition, mv: Move) -> bool {
+        let is_same = |allowed: &UciMove| allowed.to_move(pos).is_ok_and(|allowed| allowed == mv);
+        self.moves.is_empty() || self.moves.iter().any(is_same)
+    }
+}
+
+/// Parses the arguments of the UCI command `position`, and returns the position after all moves.
+///
+/// # Errors
+///
+/// Returns a message for the user if the position is invalid or a move is illegal.
+fn parse_position(text: &str, variant: Variant) -> Result<VariantPosition, String> {
+    let (start, moves) = match text.split_once("moves") {
+        Some((start, moves)) => (start.trim(), moves),
+        None => (text.trim(), ""),
+    };
+    let mut pos = match start.strip_prefix("fen") {
+        Some(fen) => variant
+            .parse_position(fen.trim())
+            .map_err(|err| err.to_string())?,
+        None if start == "startpos" => variant.start(),
+        None => {
+            return Err(
+                "the command position is malformed: use position startpos or position fen FEN"
+                    .to_owned(),
+            );
+        }
+    };
+    for text in moves.split_ascii_whitespace() {
+        let mv = text.parse::<UciMove>().ok();
+        let mv = mv.and_then(|mv| mv.to_move(&pos).ok());
+        let text: String = text.chars().take(10).collect();
+        let mv = mv.ok_or_else(|| format!("{text} is not a legal move"))?;
+        pos.play_unchecked(mv);
+    }
+    Ok(pos)
+}
+
+/// Converts the arguments of the UCI command `position` to a form that other engines can read. Replaces a FEN in a
+/// nonstandard spelling, which only [`Variant::parse_position`] accepts, with a standard FEN.
+fn standard_position(text: &str, variant: Variant) -> Cow<'_, str> {
+    let Some(fen) = text.trim().strip_prefix("fen") else {
+        return text.into();
+    };
+    let end = fen.find("moves").unwrap_or(fen.len());
+    let (fen, moves) = fen.split_at(end);
+    match variant.parse_position(fen) {
+        Ok(pos) if variant.parse_fen(fen).is_err() => {
+            format!("fen {} {moves}", fen_of(&pos)).into()
+        }
+        _ => text.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use shakmaty::{Chess, Position};
 
     use super::*;
@@ -831,5 +986,64 @@ mod tests {
         assert_ne!(Random::new(0).next(), Random::new(0).next());
         let lost = moves(&[(0, 0, 5), (0, 0, 9)]);
         assert_eq!(choose(&lost, Play::Weighted, 0.9), 0);
+    }
+
+    #[test]
+    fn unknown_words_are_skipped() {
+        assert_eq!(split_command(" joho debug  on "), Some(("debug", "on")));
+        assert_eq!(
+            split_command("position startpos"),
+            Some(("position", "startpos"))
+        );
+        assert_eq!(split_command("joho"), None);
+        assert_eq!(parse_option("name a b value c d"), Some(("a b", "c d")));
+        assert_eq!(parse_option("name Clear Hash"), Some(("Clear Hash", "")));
+        assert_eq!(parse_option("name Player value"), Some(("Player", "")));
+    }
+
+    #[test]
+    fn positions_are_read() {
+        for wrong in [
+            "",
+            "fen",
+            "fen x moves e2e4",
+            "startpos moves e2e5",
+            "startpos moves 0000",
+            "startpos moves e2e4 0000",
+        ] {
+            assert!(parse_position(wrong, Variant::Standard).is_err(), "{wrong}");
+        }
+        let lenient = "fen 4k3/8/8/8/8/8/4P3/4K3 White \u{2013} \u{2013} -1 -1 moves e2e4";
+        for (text, sent) in [
+            (lenient, "fen 4k3/8/8/8/8/8/4P3/4K3 w - - 0 1 moves e2e4"),
+            (
+                "fen 4k3/8/8/8/8/8/4P3/4K3 w - - 3 9 moves e2e4",
+                "fen 4k3/8/8/8/8/8/4P3/4K3 w - - 3 9 moves e2e4",
+            ),
+            ("startpos moves e2e4", "startpos moves e2e4"),
+            ("fen x moves e2e4", "fen x moves e2e4"),
+        ] {
+            assert_eq!(standard_position(text, Variant::Standard), sent);
+        }
+        let pos = parse_position(lenient, Variant::Standard).unwrap();
+        assert_eq!(fen_of(&pos), "4k3/8/8/8/4P3/8/8/4K3 b - - 0 1");
+        let pos = parse_position("startpos moves e2e4 e7e5 e1e2", Variant::Standard).unwrap();
+        assert_eq!(pos.fullmoves().get(), 2);
+        let start = parse_position("startpos", Variant::Standard).unwrap();
+        let go = Go::read("wtime 1 searchmoves e2e4 g1f3 infinite ponder");
+        assert_eq!((go.wait, go.moves.len()), (Wait::Stop, 2));
+        assert_eq!(go.limits, ["wtime", "1", "infinite", "ponder"]);
+        let allowed = start.legal_moves().into_iter();
+        assert_eq!(allowed.filter(|mv| go.allows(&start, *mv)).count(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(fen|startpos|moves|[a-h][1-8][a-h][1-8]|0000| |\\PC){0,20}") {
+            let _ = split_command(&text);
+            let _ = parse_option(&text);
+            let _ = Go::read(&text);
+            let _ = parse_position(&text, Variant::Crazyhouse);
+        }
     }
 }

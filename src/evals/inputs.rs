@@ -273,7 +273,7 @@ const EVAL: &[u8] = b"[%eval";
 
 /// Reads the evaluations in the comments of `text`, a batch of games in PGN. Stores `origin`, the number of the source
 /// of evaluations, in each of them. The moves of games without evaluations are not played.
-pub(super) fn read_games(text: &[u8], origin: u8) -> BatchRead {
+fn read_games(text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let finder = memmem::Finder::new(EVAL);
     let mut next_eval = finder.find(text);
@@ -438,7 +438,7 @@ impl LineFormat {
 
 /// Reads the evaluations in `text`, a batch of lines in the format `format`. Stores `origin`, the number of the source
 /// of evaluations, in each of them. Skips empty lines and comments, which begin with `#`.
-pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
+fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
     for line in text.split_inclusive(|byte| *byte == b'\n') {

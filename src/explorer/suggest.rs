@@ -468,7 +468,7 @@ const MAX_WORD_LETTERS: usize = 32;
 const PARALLEL_WORDS: usize = 8;
 
 /// The maximum number of typing errors with which an indexed string still matches a search.
-pub(super) const MAX_ERRORS: u8 = 2;
+const MAX_ERRORS: u8 = 2;
 
 /// The value that is stored instead of the number of typing errors for an indexed string that does not match.
 const NO_MATCH: u8 = u8::MAX;

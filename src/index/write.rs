@@ -592,7 +592,7 @@ impl GameWalk<'_> {
 /// Returns [`Error::Exists`] for an index if `force` is `false`. Returns [`Error::foreign`] for anything else,
 /// such as a directory that contains files which do not belong to an index. Also returns an error if the
 /// operating system cannot read the directory.
-pub(super) fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
+fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
     if is_empty_directory(path)? {
         return Ok(Vec::new());
     }
@@ -666,7 +666,7 @@ fn content(path: &Path) -> Result<TargetContent> {
 /// Returns `true` if `name` has the form of the name of a LevelDB file. When a new index replaces an old one, this
 /// function recognizes the files of the old index, which are then removed. `_directory` is not used. The parameter
 /// exists because the corresponding function for another file format needs the directory of the file.
-pub(super) fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
+fn is_own_file(_directory: &Path, name: &OsStr) -> bool {
     is_file_of_database(name)
 }
 

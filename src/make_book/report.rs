@@ -350,7 +350,7 @@ pub struct SuiteReport {
 
 /// The string by which a warning about games that were filtered because of their variant is recognized among all
 /// warnings. Other warnings do not contain it.
-pub(super) const VARIANT_WARNING_MARK: &str = " left out";
+const VARIANT_WARNING_MARK: &str = " left out";
 
 /// The reason why the games of a variant are not counted.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -57,7 +57,7 @@ pub enum GameEnd {
 
 /// The maximum length in bytes of a termination marker, such as `1-0`. The reader examines at most this many bytes to
 /// find one.
-pub(super) const MAX_MARKER_LENGTH: usize = 64;
+const MAX_MARKER_LENGTH: usize = 64;
 
 /// Damage in the text of a game, such as an unclosed comment, after which the moves cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -26,17 +26,15 @@ mod movement;
 mod notation;
 mod rules;
 mod variant;
-mod word;
 
 pub use self::{
     epd::{epd_of, fen_of, write_epd},
     key::{Keyed, has_inner_castling_rook, identity, key},
     line::{LineError, from_text, game_start, parse_fen},
-    movement::{BookMove, uci, write_uci},
+    movement::{BookMove, Word, uci, write_uci},
     notation::{MoveError, PieceLetters, UnknownLetters, looks_like_move, read_move, read_word},
     rules::Rules,
     variant::{UnknownVariant, Variant, VariantChoice},
-    word::Word,
 };
 pub(crate) use self::{
     epd::{exact_epd_of, operand, restored, stored},

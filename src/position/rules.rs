@@ -11,7 +11,7 @@ use shakmaty::{
     attacks, variant::VariantPosition,
 };
 
-use super::{BookMove, Variant, Word, epd::from_setup, word::square};
+use super::{BookMove, Variant, Word, epd::from_setup, movement::square};
 
 /// A chess position with operations that polybook needs and shakmaty does not provide.
 ///

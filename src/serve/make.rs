@@ -698,7 +698,7 @@ fn lines(
 /// # Errors
 ///
 /// Returns an error response if the file is larger than [`MAX_PRODUCT_BYTES`], or if it cannot be read.
-pub(super) fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<u8>, Refusal> {
+fn read_limited(path: &Path, what: &str, advice: &str) -> Result<Vec<u8>, Refusal> {
     let size = fs::metadata(path).at(path, "read")?.len();
     if size > MAX_PRODUCT_BYTES {
         let most = MAX_PRODUCT_BYTES >> 20;

@@ -493,7 +493,7 @@ impl Site {
 const QUEUE_LENGTH: usize = 1024;
 
 /// The maximum time for which a shutdown waits until the last requests are logged.
-pub(super) const LAST_LINES: Duration = Duration::from_millis(200);
+const LAST_LINES: Duration = Duration::from_millis(200);
 
 /// An entry of the server's log: a request and the status of its response.
 #[derive(Clone, PartialEq, Eq, Debug)]

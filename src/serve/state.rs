@@ -73,7 +73,7 @@ pub(super) struct ContentIdentity {
 pub(super) type FileStates = BTreeMap<PathBuf, Option<FileState>>;
 
 /// Returns the current state of each PGN file of all sources. Files that cannot be examined are omitted.
-pub(super) fn states_of_all(explorer: &Explorer) -> FileStates {
+fn states_of_all(explorer: &Explorer) -> FileStates {
     let states = explorer.all_files().filter_map(|path| {
         let state = state_of(path).ok()?;
         Some((path.to_owned(), state))

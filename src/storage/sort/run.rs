@@ -35,7 +35,7 @@ pub(super) const BLOCK_SIZE: usize = 1 << 12;
 const CHECKSUM_SIZE: usize = size_of::<u32>();
 
 /// The number of bytes that one operation reads from or writes to a temporary file.
-pub(super) const BUFFER_SIZE: usize = 4 * BLOCK_SIZE;
+const BUFFER_SIZE: usize = 4 * BLOCK_SIZE;
 
 /// Returns the number of bytes that `bytes` bytes of data take in a temporary file, which contains a checksum after
 /// each block.
