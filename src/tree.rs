@@ -29,7 +29,9 @@ use std::{
 };
 
 use serde::Serialize;
-use shakmaty::{Chess, Move, Position, san::SanPlus, uci::UciMove, variant::VariantPosition};
+use shakmaty::{
+    Chess, Color, Move, Position, san::SanPlus, uci::UciMove, variant::VariantPosition,
+};
 
 pub use crate::walk::{
     Branch, EvaluatedSource, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove,
@@ -417,7 +419,7 @@ impl<S: Source> Tree<'_, S> {
                 return Ok(());
             };
             moves += 1;
-            writeln!(out, "{}", line(&branch)).at(path, "write")
+            writeln!(out, "{}", line(&branch, self.unweighted)).at(path, "write")
         })?;
         Ok(moves)
     }
@@ -425,8 +427,8 @@ impl<S: Source> Tree<'_, S> {
 
 /// Formats a move as a line of the text output, indented by its depth in the tree. The line contains the move, its
 /// evaluation, its weight or results, and the word `transposition` if its continuation is written only after another
-/// move that leads to the same position.
-fn line(branch: &Branch<'_>) -> String {
+/// move that leads to the same position. Moves of the side `unweighted` are written without weights and results.
+fn line(branch: &Branch<'_>, unweighted: Option<Color>) -> String {
     let pos = branch.pos.position();
     let number = move_number(pos);
     let san = san(pos, branch.mv.mv);
@@ -436,8 +438,12 @@ fn line(branch: &Branch<'_>) -> String {
     };
     let indent = 2 * branch.ply;
     let eval = branch.mv.eval.map(|eval| format!("  {}", eval.score));
-    let (remark, eval) = (remark(branch), eval.unwrap_or_default());
-    format!("{:indent$}{number} {san}{eval}  {remark}{mark}", "")
+    let remark = match unweighted == Some(pos.turn()) && branch.mv.is_in_source {
+        true => String::new(),
+        false => format!("  {}", remark(branch)),
+    };
+    let eval = eval.unwrap_or_default();
+    format!("{:indent$}{number} {san}{eval}{remark}{mark}", "")
 }
 
 /// Formats the weight or the results of a move, and its percentage of the position's total weight. With a weight, the
@@ -589,7 +595,7 @@ impl<S: Source> Tree<'_, S> {
     ///
     /// Returns an error if the source fails, or if the output cannot be written.
     pub fn write_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
-        self.write_commented_pgn(out, path, EVENT, &mut |_| None, false)
+        self.write_commented_pgn(out, path, EVENT, &mut |branch| self.comment(branch), false)
     }
 
     /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), but with an additional tag in the first game. The
@@ -600,7 +606,18 @@ impl<S: Source> Tree<'_, S> {
     ///
     /// Fails for the same reasons as [`write_pgn`](Tree::write_pgn).
     pub fn write_sealed_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
-        self.write_commented_pgn(out, path, EVENT, &mut |_| None, true)
+        self.write_commented_pgn(out, path, EVENT, &mut |branch| self.comment(branch), true)
+    }
+
+    /// Returns the text of the comment after a move of the side whose moves are written without weights, otherwise
+    /// `None`.
+    fn comment(&self, branch: &Branch<'_>) -> Option<String> {
+        let turn = branch.pos.position().turn();
+        let is_unweighted = self.unweighted == Some(turn) && branch.mv.is_in_source;
+        is_unweighted.then(|| match branch.is_transposition {
+            true => "transposition".to_owned(),
+            false => String::new(),
+        })
     }
 
     /// Writes the tree to `out` as PGN, like [`write_pgn`](Tree::write_pgn), but with comments that the caller chooses,

@@ -585,6 +585,8 @@ pub struct Tree<'a, S> {
     start: VariantPosition,
     limits: Limits,
     meter: &'a Meter,
+    /// The side whose moves are written without their weights, or `None` to write the weights of all moves.
+    pub(crate) unweighted: Option<Color>,
 }
 
 impl<'a, S: Source> Tree<'a, S> {
@@ -596,6 +598,16 @@ impl<'a, S: Source> Tree<'a, S> {
             start,
             limits,
             meter,
+            unweighted: None,
+        }
+    }
+
+    /// Omits the weights and shares of the moves of `side` when the tree is written as text or PGN. In a repertoire, the
+    /// weights of the opponent's moves do not say how often they are played. `None` keeps all weights.
+    pub fn without_weights_of(self, side: Option<Color>) -> Tree<'a, S> {
+        Tree {
+            unweighted: side,
+            ..self
         }
     }
 
@@ -616,6 +628,7 @@ impl<'a, S: Source> Tree<'a, S> {
             start,
             limits,
             meter,
+            ..
         } = self;
         let done = FractionalProgress::new(meter);
         let expansion = Expansion::new(source, start, limits, meter)?;

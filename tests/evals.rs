@@ -313,6 +313,7 @@ fn what_cannot_be_read_or_replaced_is_refused() {
         said.contains("the checksum of the 44 bytes at byte 44 differs"),
         "{said}"
     );
+    assert_eq!(said.matches("make the store again").count(), 1, "{said}");
     for _ in 0..2 {
         ok(dir.path(), "evals -q --out my.evals games.pgn");
     }

@@ -331,6 +331,8 @@ fn moves_of_a_player_have_the_players_score_and_performance() {
         // A performance in selected results would say nothing.
         let performance = (&found["performance"], &found["moves"][0]["performance"]);
         assert_eq!(performance, (&Value::Null, &Value::Null), "{result}");
+        let score = (&found["score"], &found["moves"][0]["score"]);
+        assert_eq!(score, (&Value::Null, &Value::Null), "{result}");
         let listed = ok_json(dir, &format!("games {line} --result {result} --json"));
         assert_eq!(listed["total"], games, "{result}");
     }

@@ -393,6 +393,35 @@ fn scid_reads_all_games_with_their_variations() {
     );
 }
 
+/// The tree of a repertoire is in the order of its file, and has no weights of the opponent's moves.
+#[test]
+fn a_repertoire_is_written_in_the_order_of_its_file() {
+    let dir = temp();
+    let dir = dir.path();
+    let lines = "1. e4 c5 (1... e5 2. Nf3) (1... a6 2. d4) 2. Nf3 *\n\n1. e4 e5 2. Nf3 *\n\n1. e4 d5 2. exd5 *\n";
+    fs::write(dir.join("white.pgn"), lines).unwrap();
+    let text = ok(dir, "tree white.pgn --color white");
+    let expected = [
+        "1. e4  weight 3, 100.0%",
+        "  1... c5",
+        "    2. Nf3  weight 1, 100.0%",
+        "  1... e5",
+        "    2. Nf3  weight 2, 100.0%",
+        "  1... a6",
+        "    2. d4  weight 1, 100.0%",
+        "  1... d5",
+        "    2. exd5  weight 1, 100.0%",
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+    let pgn = ok(dir, "tree white.pgn --color white --format pgn");
+    let pgn = pgn.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = "1... c5 (1... e5 2. Nf3 {weight 2, 100.0%}) (1... a6 2. d4 {weight 1, 100.0%})";
+    assert!(pgn.contains(line), "{pgn}");
+    // Without --color, all moves have weights.
+    let text = ok(dir, "tree white.pgn --max-ply 2");
+    assert!(text.contains("  1... a6  weight 1, "), "{text}");
+}
+
 /// A game without a result is no draw: the numbers and the scores leave it out and say so.
 #[test]
 fn games_without_a_result_are_listed_apart() {

@@ -30,7 +30,7 @@ use shakmaty::{Color, variant::VariantPosition};
 use crate::{
     errors::value_error,
     options::{Options, unexpected},
-    position::{Given, from_argument},
+    position::{Given, from_argument, moves_of_board},
     threads::{detached, pool, watched},
 };
 
@@ -221,12 +221,18 @@ impl Explorer {
         }
     }
 
-    /// Returns a line that consists of the position of an argument. Takes the option `variant`.
+    /// Returns a line that ends in the position of an argument. If the argument is a board of python-chess, the line contains the
+    /// moves that were made on it. Takes the option `variant`.
     fn line(&self, position: Given<'_, '_>, options: &mut Options<'_>) -> PyResult<Line> {
         let variant: Option<Variant> = options.parse("variant")?;
         let variant = variant.or_else(|| self.explorer.variant());
         let pos = from_argument(position, variant)?;
-        Ok(Line::at(variant.unwrap_or_default(), pos))
+        let variant = variant.unwrap_or_default();
+        let played = position.and_then(moves_of_board);
+        let line =
+            played.and_then(|(start, moves)| Line::parse(variant, Some(&start), &moves).ok());
+        let line = line.filter(|line| *line.position() == pos);
+        Ok(line.unwrap_or_else(|| Line::at(variant, pos)))
     }
 
     /// Returns the preparation of the player in `filters`, who has the color `color`. `repertoire` is the path of the player's

@@ -47,6 +47,17 @@ fn of_board(board: &Bound<'_, PyAny>, usual: Variant) -> PyResult<Variant> {
     }
 }
 
+/// Returns the FEN of the first position of `board`, and the moves that were made on it, in UCI notation and separated by commas.
+/// Returns `None` if `board` is not a board of python-chess.
+pub fn moves_of_board(board: &Bound<'_, PyAny>) -> Option<(String, String)> {
+    let start = board.call_method0("root").ok()?.call_method0("fen").ok()?;
+    let moves = board.getattr("move_stack").ok()?.try_iter().ok()?;
+    let moves: Option<Vec<String>> = moves
+        .map(|mv| mv.ok()?.call_method0("uci").ok()?.extract().ok())
+        .collect();
+    Some((start.extract().ok()?, moves?.join(",")))
+}
+
 /// Returns the Polyglot key of a position.
 #[pyfunction]
 #[pyo3(signature = (position=None, *, variant=None))]

@@ -424,6 +424,14 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
         return preparation
 
     assert explorer.prepare(**names) == prepared()
+    # A board has moves, whose openings name the lines that continue from it.
+    moves = "c4 e6 Nf3 d5 d4 Nf6 Nc3 Be7 Bg5 O-O e3 h6 Bh4 b6 cxd5 Nxd5 Bxe7 Qxe7 Nxd5 exd5"
+    board = chess.Board()
+    for move in moves.split():
+        board.push_san(move)
+    continued = explorer.prepare(board, **names)
+    assert continued == prepared("--moves", moves)
+    assert continued["lines"][0]["opening"]["eco"] == "D59"
     # Both indexes contain the same games.
     polybook.make_book(FAMOUS, explorer=tmp_path / "copy")
     twice = polybook.Explorer([tmp_path / "idx", tmp_path / "copy"])

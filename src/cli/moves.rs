@@ -139,6 +139,12 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     query.top_games = 0;
     query.recent_games = Some(0);
     query.player_scores = !query.filters.players.is_empty();
+    // The score of games that were selected by their result describes only the selection.
+    let has_scores = !args.filters.select_by_result();
+    Usage::refuse(
+        (!has_scores && args.sort == MoveOrder::Score).then_some("--sort score"),
+        "needs games with all results: leave out --result, or use --sort games",
+    )?;
     let mut answer = explorer.answer(&query)?;
     let has_games = !answer.moves.is_empty();
     let matched = check_names(&explorer, &query.filters, has_games, context)?;
@@ -167,10 +173,16 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
             counted(times.read, "game")
         ));
     }
+    let shown = ShownMoves {
+        pos: &pos,
+        evals: &evals,
+        times: times.as_ref(),
+        has_scores,
+    };
     if args.json {
         // Counts have games without a result as draws.
         let counts = explorer.needs_all_games(query.filters.source.as_deref(), "results");
-        let mut document = document(&answer, &pos, &evals, times.as_ref(), counts.is_none());
+        let mut document = document(&answer, &shown, counts.is_none());
         add_matched(&mut document, &matched);
         if let Some(fewest) = explorer.min_game(&query.filters) {
             document["min_game"] = json!(fewest);
@@ -190,11 +202,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     print(&table(
         &answer,
-        &ShownMoves {
-            pos: &pos,
-            evals: &evals,
-            times: times.as_ref(),
-        },
+        &shown,
         !args.filters.are_none(),
         io::stdout().is_terminal(),
     ))
@@ -300,17 +308,16 @@ fn rating_games(played: &PlayedMove) -> u64 {
     }
 }
 
-/// Returns a JSON document about the moves of the position `pos`. `answer` contains the results of the moves, `evals`
-/// their evaluations, and `times` the mean times that players took for them. `has_results` is `false` if the source
-/// does not distinguish games without a result from draws. The document then has `null` in place of the number of
-/// unfinished games.
-fn document(
-    answer: &Answer,
-    pos: &VariantPosition,
-    evals: &MoveEvals,
-    times: Option<&Times>,
-    has_results: bool,
-) -> Value {
+/// Returns a JSON document about the moves of a position. `answer` contains the results of the moves, and `shown` the
+/// other values. `has_results` is `false` if the source does not distinguish games without a result from draws. The
+/// document then has `null` in place of the number of unfinished games.
+fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value {
+    let ShownMoves {
+        pos,
+        evals,
+        times,
+        has_scores,
+    } = *shown;
     let of_move = |(number, played): (usize, &PlayedMove)| {
         let uci = uci_of(pos, played);
         let time = times.and_then(|times| times.moves.get(&uci));
@@ -330,7 +337,8 @@ fn document(
         if let Some(player) = &played.player {
             document["wins"] = json!(player.wins);
             document["losses"] = json!(player.losses);
-            document["score"] = json!(player_score(results_of(played, pos.turn())));
+            let score = player_score(results_of(played, pos.turn()));
+            document["score"] = json!(score.filter(|_| has_scores));
             document["opponent_rating"] = json!(player.average_opponent_rating);
             document["performance"] = json!(player.performance);
             document["performance_games"] = json!(player.performance_games);
@@ -356,7 +364,7 @@ fn document(
     if let Some(player) = &answer.player {
         document["wins"] = json!(player.wins);
         document["losses"] = json!(player.losses);
-        document["score"] = json!(total_score(answer));
+        document["score"] = json!(total_score(answer).filter(|_| has_scores));
         document["opponent_rating"] = json!(player.opponent_rating);
         document["performance"] = json!(player.performance);
         document["performance_games"] = json!(player.performance_games);
@@ -369,12 +377,14 @@ fn document(
     document
 }
 
-/// The position whose moves a table shows, and the values that the table shows in addition to the results: the
-/// evaluations and, if the user requested them, the mean times that players took for the moves.
+/// The position whose moves are shown, and the values that are shown in addition to the results: the evaluations and, if
+/// the user requested them, the mean times that players took for the moves.
 struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,
     times: Option<&'a Times>,
+    /// Whether a player's scores are shown.
+    has_scores: bool,
 }
 
 /// The text that `polybook moves` prints if no game has a move in the requested position.
@@ -388,7 +398,12 @@ const NO_FILTERED_MOVES: &str = "no game with these filters continues from this 
 /// `true` if the user filtered games. If `with_bars` is `true`, each row contains a bar that shows the shares of wins
 /// and draws.
 fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: bool) -> String {
-    let ShownMoves { pos, evals, times } = *shown;
+    let ShownMoves {
+        pos,
+        evals,
+        times,
+        has_scores,
+    } = *shown;
     // Writing to a `String` does not fail.
     let mut text = evals::line(evals.here);
     if let Some(opening) = answer.opening {
@@ -481,7 +496,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         let opening = played.opening.map_or("", |opening| opening.name);
         let eval = evals.after.as_ref().and_then(|after| after[number]);
         let time = time_of(played);
-        let score = player_score(results_of(played, pos.turn()));
+        let score = player_score(results_of(played, pos.turn())).filter(|_| has_scores);
         let player = played.player.as_ref();
         let cells = columns(
             player_cells(score, player.and_then(|player| player.performance))
@@ -510,7 +525,8 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         let unfinished = answer.unfinished.to_string();
         let player = answer.player.as_ref();
         let performance = player.and_then(|player| player.performance);
-        let of_player = player_cells(total_score(answer), performance);
+        let score = total_score(answer).filter(|_| has_scores);
+        let of_player = player_cells(score, performance);
         let of_player = of_player.each_ref().map(|cell| &**cell);
         let cells = columns(of_player, "", &unfinished, ["", ""], "");
         row("all", answer.games(), results, None, &cells, "");

@@ -10,7 +10,7 @@ use super::{
     filters::{ExplorerFilterArgs, add_matched, check_names, explorer_of},
     input::refuse_counts_for_games,
     position::PositionArgs,
-    terminal::{print, print_json},
+    terminal::{one_decimal, print, print_json},
     usage::Usage,
 };
 
@@ -259,7 +259,8 @@ fn document(
 
 /// Formats points with a sign and one decimal place. Points that are rounded to 0 have no sign.
 fn signed(points: f64) -> String {
-    let text = format!("{points:+.1}");
+    let sign = if points > 0.0 { "+" } else { "" };
+    let text = format!("{sign}{}", one_decimal(points));
     match text.as_str() {
         "+0.0" | "-0.0" => "0.0".to_owned(),
         _ => text,
@@ -292,9 +293,11 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         text += &format!(", {whose} score{of_all} ");
         text += &match table.average_by_color {
             Some([white, black]) => format!(
-                "{white:.1} % with White, {black:.1} % with Black (each game is compared with that of its color)"
+                "{} % with White, {} % with Black (each game is compared with that of its color)",
+                one_decimal(white),
+                one_decimal(black)
             ),
-            None => format!("{average:.1} %"),
+            None => format!("{} %", one_decimal(average)),
         };
     }
     if let Some(performance) = table.performance {
@@ -337,7 +340,7 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
     for ((row, _), name) in rows.iter().zip(&names) {
         let score = row
             .score
-            .map_or(String::new(), |score| format!("{score:.1}%"));
+            .map_or(String::new(), |score| format!("{}%", one_decimal(score)));
         let range = row
             .score_range
             .map_or(String::new(), |[low, high]| format!("{low:.0}-{high:.0}%"));

@@ -17,7 +17,7 @@ use super::{
     input::{check_output, refuse_counts_for_games},
     position::{PositionArgs, UntaggedArg},
     repertoire::{Opener, pgn_output},
-    terminal::{print, print_json},
+    terminal::{one_decimal, print, print_json},
     usage::Usage,
 };
 
@@ -222,7 +222,9 @@ const NO_USUAL_ANSWER: &str = "no usual answer";
 
 /// Formats a score from 0 to 1 as a percentage. Returns a hyphen if `score` is `None`.
 fn percent(score: Option<f64>) -> String {
-    score.map_or("-".to_owned(), |score| format!("{:.1}%", 100.0 * score))
+    score.map_or("-".to_owned(), |score| {
+        format!("{}%", one_decimal(100.0 * score))
+    })
 }
 
 /// Formats `prepared`, the preparation for an opponent, as text. The text contains the results of both players, the

@@ -16,6 +16,18 @@ use polybook::{
 };
 use serde_json::Value;
 
+/// Formats a number with one decimal place. If two results are equally close, returns the one farther from 0, as the
+/// explorer's page does. Rust would return the one with the even digit.
+pub fn one_decimal(number: f64) -> String {
+    let is_tie = (4.0 * number.abs()) % 2.0 == 1.0;
+    let number = if is_tie {
+        number + 0.01_f64.copysign(number)
+    } else {
+        number
+    };
+    format!("{number:.1}")
+}
+
 /// Writes `text` to standard output. If standard output is a terminal, control characters are escaped.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_bytes(text.as_bytes())
@@ -214,6 +226,12 @@ mod tests {
 
     fn shown(text: &[u8]) -> Vec<u8> {
         escaped(text).into_owned()
+    }
+
+    #[test]
+    fn ties_are_rounded_away_from_zero() {
+        let texts = [6.25, -6.25, 0.75, 12.35, 0.05, 2.5, 100.0].map(one_decimal);
+        assert_eq!(texts, ["6.3", "-6.3", "0.8", "12.3", "0.1", "2.5", "100.0"]);
     }
 
     #[test]

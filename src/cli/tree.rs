@@ -1,6 +1,9 @@
 //! `polybook tree`: prints or writes all lines that a book, database or index contains from a position on.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 use polybook::{
     ErrorKind, FileKind, ForeignFormat,
@@ -8,19 +11,20 @@ use polybook::{
     explorer::{Explorer, Filters},
     index::Index,
     obs::Obs,
-    position::Variant,
+    pgn::{GameReader, Token},
+    position::{BookMove, Keyed, Variant, read_move},
     progress::Meter,
     repertoire::{MoveSource, OpenOptions},
     storage::output::{TemporaryDir, is_directory, is_standard_output},
-    tree::{EvaluatedSource, Explored, Limits, LinesOf, Source, Tree, TreeFormat},
+    tree::{EvaluatedSource, Explored, Limits, LinesOf, Source, Tree, TreeFormat, TreeMove},
 };
 use serde_json::json;
-use shakmaty::Color;
+use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Context, counted,
     evals::EvalsArg,
-    input::{check_output, ending, file_or_index, in_memory, output_name},
+    input::{self, check_output, ending, file_or_index, in_memory, output_name},
     position::{self, PositionArgs, Searched, of_book, of_database, refuse_other_of_index},
     progress::{Bar, quiet_on_terminal},
     resources::MemoryArgs,
@@ -38,6 +42,7 @@ explorer's index, the number of games without a result follows, such as \"+2 =0 
 draws. The percentage is not the score: it is the move's share of the games (in an index) or of the weights (in a book or a
 database) of its position. With --color, \"any reply\" marks a move of the opponent that the source does not contain, although
 the source contains an answer to the move. A line ends with \"transposition\" at a position that the tree already contains.
+The moves of a repertoire in PGN are in the order of the file. With --color, those of the opponent have no weights.
 
 Examples:
   polybook tree book.bin --max-ply 6
@@ -136,14 +141,31 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))
 }
 
-/// Opens the book, database, index or repertoire from which the tree is built. Returns the source of moves, the variant
-/// by whose rules moves are played, and the variant that the source states. The last value is `None` if the source does
-/// not state exactly one variant. It is used in the error message for an invalid position.
-fn opened(
-    args: &Args,
-    path: &Path,
-    context: Context,
-) -> anyhow::Result<(Box<dyn Source>, Variant, Option<Variant>)> {
+/// A source of moves from which a tree is built.
+struct Opened {
+    source: Box<dyn Source>,
+    /// The variant by whose rules moves are played.
+    variant: Variant,
+    /// The variant that the source states, for the error message for an invalid position. `None` if the source does not
+    /// state exactly one variant.
+    only: Option<Variant>,
+    /// The order of the moves if the source is a repertoire in PGN, otherwise `None`; see [`InFileOrder::numbers`].
+    numbers: Option<HashMap<(u64, BookMove), usize>>,
+}
+
+impl Opened {
+    fn new(source: impl Source + 'static, variant: Variant, only: Option<Variant>) -> Opened {
+        Opened {
+            source: Box::new(source),
+            variant,
+            only,
+            numbers: None,
+        }
+    }
+}
+
+/// Opens the book, database, index or repertoire from which the tree is built.
+fn opened(args: &Args, path: &Path, context: Context) -> anyhow::Result<Opened> {
     let asked = args.position.variant;
     if is_directory(path)? {
         let index = Index::open(path)?;
@@ -155,16 +177,16 @@ fn opened(
             if let Some(line) = explorer.lacking_line(&Filters::default()) {
                 context.say(&line);
             }
-            return Ok((Box::new(Explored(explorer, variant)), variant, only));
+            return Ok(Opened::new(Explored(explorer, variant), variant, only));
         }
         refuse_other_of_index(&index, variant)?;
-        return Ok((Box::new(index), variant, only));
+        return Ok(Opened::new(index, variant, only));
     }
     if FileKind::of(path)? == FileKind::Sqlite {
         let obs = Obs::open_verified(path)?;
         let variant = of_database(&args.source, &obs, asked)?;
         let only = obs.info().variant.parse().ok();
-        return Ok((Box::new(obs), variant, only));
+        return Ok(Opened::new(obs, variant, only));
     }
     if args.min_game > 0 {
         let usage = "--min-game applies only to databases and indexes: for a Polyglot book, use --min-weight";
@@ -178,16 +200,11 @@ fn opened(
     };
     let variant = of_book(&args.source, &book, asked)?;
     let only = book.variant()?;
-    Ok((Box::new(book), variant, only))
+    Ok(Opened::new(book, variant, only))
 }
 
-/// Opens a repertoire in PGN. Returns the source of moves and the variant by whose rules moves are played. The third
-/// value is always `None`, because a PGN file can contain games of several variants.
-fn repertoire(
-    args: &Args,
-    path: &Path,
-    context: Context,
-) -> anyhow::Result<(Box<dyn Source>, Variant, Option<Variant>)> {
+/// Opens a repertoire in PGN. [`Opened::only`] is `None`, because a PGN file can contain games of several variants.
+fn repertoire(args: &Args, path: &Path, context: Context) -> anyhow::Result<Opened> {
     let (asked, memory) = (args.position.variant, args.memory.memory());
     let directory = TemporaryDir::new_in(&memory.temp_dir)?;
     let repertoire = MoveSource::repertoire(
@@ -207,18 +224,92 @@ fn repertoire(
         context.say(&format!("{warning}\n"));
     }
     let variant = asked.unwrap_or(repertoire.variant());
-    Ok((Box::new(repertoire), variant, None))
+    // A file that is compressed or too long for the memory keeps the order of the weights.
+    let text = input::read_text(path, &args.memory.memory(), MEMORY_PER_BYTE);
+    let numbers = numbers_of_moves(&text.unwrap_or_default());
+    Ok(Opened {
+        numbers: Some(numbers),
+        ..Opened::new(repertoire, variant, None)
+    })
 }
 
-/// Writes the tree of moves of a source to `out`, and returns the number of moves in the tree. The second argument is
-/// the result of [`opened`]: the source, the variant by whose rules the moves are played, and the variant that the
-/// source states, if it states exactly one.
-fn write(
-    args: &Args,
-    (source, variant, only): (Box<dyn Source>, Variant, Option<Variant>),
-    mut out: Output,
-    meter: &Meter,
-) -> anyhow::Result<u64> {
+/// The maximum memory, in bytes, that [`numbers_of_moves`] needs for each byte of a PGN text, together with the text.
+const MEMORY_PER_BYTE: usize = 16;
+
+/// A source of the moves of a repertoire, sorted by their first occurrence in its PGN file.
+struct InFileOrder {
+    source: Box<dyn Source>,
+    /// The number of the first occurrence of each move, by the identity of its position.
+    numbers: HashMap<(u64, BookMove), usize>,
+}
+
+impl Source for InFileOrder {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> polybook::Result<Vec<TreeMove>> {
+        let mut moves = self.source.moves(pos)?;
+        let number = |mv: &TreeMove| self.numbers.get(&(pos.identity(), mv.mv.into()));
+        // Moves that the file does not contain here stay at the end, in the order of the source.
+        moves.sort_by_key(|mv| number(mv).copied().unwrap_or(usize::MAX));
+        Ok(moves)
+    }
+
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.source.position_id(pos)
+    }
+
+    fn refuse_changed(&self) -> polybook::Result<()> {
+        self.source.refuse_changed()
+    }
+}
+
+/// Numbers the moves of all games and variations in `pgn` by their first occurrence. The moves of each position are
+/// identified by the position's identity. The moves after one that cannot be played are left out.
+fn numbers_of_moves(pgn: &str) -> HashMap<(u64, BookMove), usize> {
+    let mut reader = GameReader::new(pgn.as_bytes()).with_variations(true);
+    let mut numbers = HashMap::default();
+    while reader.next_game() {
+        let variant = reader.tags().variant().unwrap_or_default();
+        let start = match reader.tags().get(b"FEN") {
+            Some(fen) => variant.parse_position(&String::from_utf8_lossy(fen)).ok(),
+            None => Some(variant.start()),
+        };
+        // Each open line has the positions before and after its last move. Both are unknown after an unplayable move.
+        let start = start.map(Keyed::new);
+        let mut lines = vec![(start.clone(), start)];
+        while let Some((before, now)) = lines.last_mut() {
+            match reader.next_token() {
+                Token::BeginVariation => {
+                    let branch = before.clone();
+                    lines.push((branch.clone(), branch));
+                }
+                Token::EndVariation => drop(lines.pop()),
+                Token::Move { text, .. } | Token::Unreadable { text, .. } => {
+                    *before = now.take();
+                    if let Some(pos) = before
+                        && let Ok(mv) = read_move(pos.position(), text)
+                    {
+                        let number = numbers.len();
+                        numbers.entry((pos.identity(), mv.into())).or_insert(number);
+                        let mut after = pos.clone();
+                        after.play(mv);
+                        *now = Some(after);
+                    }
+                }
+                Token::NullMove { .. } => (*before, *now) = (None, None),
+                Token::End(_) => break,
+            }
+        }
+    }
+    numbers
+}
+
+/// Writes the tree of moves of a source to `out`, and returns the number of moves in the tree.
+fn write(args: &Args, opened: Opened, mut out: Output, meter: &Meter) -> anyhow::Result<u64> {
+    let Opened {
+        source,
+        variant,
+        only,
+        numbers,
+    } = opened;
     let searched = Searched {
         file: &args.source,
         only,
@@ -236,11 +327,16 @@ fn write(
         Some(side) => Box::new(LinesOf(source, side)),
         None => source,
     };
+    let opponent = args.color.map(|color| !color).filter(|_| numbers.is_some());
+    let source: Box<dyn Source> = match numbers {
+        Some(numbers) => Box::new(InFileOrder { source, numbers }),
+        None => source,
+    };
     let source: Box<dyn Source> = match args.evals.open()? {
         Some(evals) => Box::new(EvaluatedSource(source, evals)),
         None => source,
     };
-    let tree = Tree::new(source, start, limits, meter);
+    let tree = Tree::new(source, start, limits, meter).without_weights_of(opponent);
     let format = args.format.unwrap_or(match &*ending(&args.out) {
         "pgn" => TreeFormat::Pgn,
         "jsonl" => TreeFormat::Jsonl,

@@ -134,7 +134,11 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
                 records: evals.len(),
                 header_records: 0,
                 checksum_differs: Some(fault.is_some()),
-                faults: fault.into_iter().collect(),
+                // The message of the error already advises to make the store again.
+                faults: Vec::from_iter(fault.map(|fault| {
+                    let problem = fault.strip_suffix("; make the store again");
+                    problem.unwrap_or(&fault).to_owned()
+                })),
                 second_opinion: None,
                 advice: "make the store again, or use an intact copy of the store",
             })

@@ -663,6 +663,9 @@ make-book en.pgn --suite y17.epd --plies 1 --only-white --min-game 1
 merge-book s.obs.db3 s.obs.db3 --policy first --out y18.obs.db3
   ! --policy first applies only to Polyglot books
   > merge-book s.bin s.bin --policy first --out y18.bin
+moves --index duel.idx --player Ann --color white --result win --sort score
+  ! --sort score needs games with all results: leave out --result, or use --sort games
+  > moves --index duel.idx --player Ann --color white --sort score && moves --index duel.idx --player Ann --color white --result win --sort games
 moves --index plain.idx --clocks
   ! needs an explorer's index: make one with make-book --explorer
   > make-book en.pgn --explorer y19.idx && moves --index y19.idx --clocks
