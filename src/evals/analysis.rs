@@ -15,9 +15,10 @@ use shakmaty::{Chess, Position};
 
 use super::{
     EngineReport, EvalsReport, FailedPosition,
-    inputs::{EvalsSource, InputEntries, MAX_REASON_LENGTH, SourceBatches, position_of, quoted},
+    inputs::{EvalsSource, InputEntries, SourceBatches},
     journal::{EngineSettings, Journal},
     layout::{Eval, EvalRecord, Score, eval_key},
+    lines::{MAX_REASON_LENGTH, position_of, quoted},
     store::Evals,
 };
 use crate::{

@@ -16,8 +16,9 @@ use super::parquet::ParquetWriter;
 use super::{
     BadEntry, EvalsReport,
     analysis::{Analysis, Analyst, EngineOptions},
-    inputs::{BatchRead, EvalsSource, InputEntries, read_batch},
+    inputs::{EvalsSource, InputEntries, read_batch},
     layout::{BYTES_BEFORE_SCORE, EvalRecord, RankedBytes, origin_of},
+    lines::BatchRead,
     writer::{EpdWriter, EvalsWriter, StoreWriter},
 };
 use crate::{

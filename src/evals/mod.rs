@@ -19,9 +19,11 @@
 //! ```
 
 mod analysis;
+mod games;
 mod inputs;
 mod journal;
 mod layout;
+mod lines;
 mod loss;
 mod maker;
 #[cfg(feature = "parquet")]
@@ -34,7 +36,7 @@ use std::{fmt, path::PathBuf};
 use serde::Serialize;
 
 pub(crate) use self::loss::Loss;
-pub(crate) use self::{analysis::check_memory, inputs::evaluation};
+pub(crate) use self::{analysis::check_memory, games::evaluation};
 pub use self::{
     analysis::{EngineOptions, Positions, read_positions},
     journal::kept_journal,

@@ -1,8 +1,8 @@
 //! Writes evaluations as a store, as EPD or as Parquet. Each format implements [`EvalsWriter`].
 
 use super::{
-    inputs::write_eval_epd,
     layout::{EvalRecord, FIRST_BYTES, Footer, RECORDS_PER_BLOCK},
+    lines::write_eval_epd,
 };
 use crate::{
     error::{Error, Result},
