@@ -57,6 +57,13 @@ const tests = {
     await page.goBack();
     await addressed(page, "view=openings");
     await followed(page);
+    // An opening also filters its games if most games in this position belong to other openings.
+    await page.route("**/lichess?*legal=0*", (route) => route.fulfill({ json: { white: 1, draws: 0, black: 0 } }));
+    await page.locator("#openings .name button", { hasText: shown[1].name }).first().click();
+    await addressed(page, `opening=${shown[1].name}`);
+    await page.goBack();
+    await addressed(page, "view=openings");
+    await followed(page);
     // The games have no place below the openings. A key lists those of an opening.
     assert.equal(await page.locator("#side:visible").count(), 0);
     await page.locator("#openings .name button[tabindex='0']").focus();

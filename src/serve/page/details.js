@@ -7,7 +7,7 @@ import { drawn, sum } from "./format.js";
 import { GamesList } from "./games.js";
 import { changeShown } from "./history.js";
 import { go, jump, listOpening, listResult } from "./navigation.js";
-import { OpeningsTable } from "./openings.js";
+import { OpeningsTable, areSimilar } from "./openings.js";
 import { drawViews, table, trendsAreBelow } from "./panelview.js";
 import { showGaps } from "./repertoireview.js";
 import { comeBack, leaveForGame } from "./returning.js";
@@ -33,7 +33,17 @@ const games = new GamesList(
   listResult,
 );
 export const openings = new OpeningsTable(byId("openings"), {
-  open: (line) => {
+  open: async (line, opening, count) => {
+    const { view } = session;
+    const filters = { ...view.filters, opening };
+    const parameters = put(question({ ...view, filters, play: line }), { moves: 0, topGames: 0, recentGames: 0, legal: 0 });
+    // If the request fails, the position reports the error.
+    const reaching = await ask("lichess", parameters).then(sum, () => count);
+    if (session.view !== view) return;
+    if (!areSimilar(reaching, count)) {
+      jump({ filters, tab: "" });
+      return;
+    }
     session.known = [];
     jump({ play: line, tab: "" });
   },

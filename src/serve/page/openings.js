@@ -12,14 +12,14 @@ import { counted, dateWords, finished, number, sum } from "./format.js";
 /**
  * The functions that the table calls when the user presses something in it.
  * @typedef {object} Acts
- * @property {(line: string[]) => void} open Shows the position in which an opening is usually reached.
+ * @property {(line: string[], opening: string, games: number) => void} open Shows the usual position of an opening. If few of the opening's games reach it, filters these games instead.
  * @property {(opening: string) => void} filter Filters the games of an opening.
  * @property {(order: string) => void} sorted Called when the user chooses another order, as in the address.
  * @property {(opening: string, result: string) => Promise<void>} list Lists the games of an opening with a result, or all its games.
  */
 /** @typedef {{ key: string, ascending: boolean }} Sort */
 
-/** The share of an opening's games by which the number of games in its usual position may differ. If it differs more, a click shows only the opening's games instead. */
+/** The maximum difference between similar numbers of games, as a share of the games of the opening. */
 const SIMILAR = 0.25;
 /** The share of openings marked by chance alone, on average: an 80% range misses the true score about that often. */
 const BY_CHANCE = 0.2;
@@ -33,6 +33,16 @@ const ORDERS = /** @type {Record<string, string>} */ ({ points: "Most points los
 /** The columns that sort, with their headings. */
 const OWN = /** @type {[string, string][]} */ ([["points", "Points"], ["name", "Opening"], ["games", "Games"], ["losses", "W / D / L, %"], ["score", "Score"], ["performance", "Perf."], ["latest", "Last"]]);
 const ALL = /** @type {[string, string][]} */ ([["games", "Games"], ["name", "Opening"], ["score", "Score"], ["rating", "Rating"], ["latest", "Last"]]);
+
+/**
+ * Returns true if the number of games in the usual position of an opening is similar to the number of games of the opening. If it is
+ * not, a click on the opening shows only its games instead of the position.
+ * @param {number} reaching
+ * @param {number} games
+ */
+export function areSimilar(reaching, games) {
+  return Math.abs(reaching - games) <= SIMILAR * games;
+}
 
 export class OpeningsTable {
   #place;
@@ -150,9 +160,9 @@ export class OpeningsTable {
     const mark = finished(opening) < ENOUGH ? "" : side;
     const lost = points === undefined ? "" : `, ${number(Number(Math.abs(points).toFixed(1)))} points ${points < 0 ? "below" : "above"} the average`;
     const label = `${opening.name}, ${counted(games)}${score === null ? "" : `, score ${Math.round(score)}%`}${lost}`;
-    const isFiltered = Math.abs(lineGames - games) > SIMILAR * games;
+    const isFiltered = !areSimilar(lineGames, games);
     const title = isFiltered ? "Shows only the games of this opening" : lineGames === games ? undefined : `Goes to the usual position of this opening, which ${counted(lineGames)} of any opening reached`;
-    const open = button({ "aria-label": label, title, tabindex: -1, "data-focus": `opening ${filter}` }, [make(family ? "span" : "b", "", name)], () => (isFiltered ? this.#acts.filter(filter) : this.#acts.open(line)));
+    const open = button({ "aria-label": label, title, tabindex: -1, "data-focus": `opening ${filter}` }, [make(family ? "span" : "b", "", name)], () => (isFiltered ? this.#acts.filter(filter) : this.#acts.open(line, filter, games)));
     const unfold = fold
       ? button({ class: "plain fold", "aria-expanded": fold.isOpen, "aria-label": `Variations of ${opening.name}`, tabindex: -1, "data-focus": `fold ${filter}` }, [icon(fold.isOpen ? "down" : "forward")], fold.toggle)
       : span("fold");
