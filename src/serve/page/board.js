@@ -4,7 +4,6 @@
 import { arrows } from "./arrows.js";
 import { button, div, fill, on } from "./dom.js";
 import { drawing, path, svg } from "./pieces.js";
-import { FILES, distance, readFen, squares } from "./squares.js";
 
 /** @typedef {import("./api.js").WrittenMove} WrittenMove */
 /** @typedef {{ uci: string, share: number, full: boolean, isGap: boolean, isDrawn?: boolean }} Arrow */
@@ -17,6 +16,8 @@ import { FILES, distance, readFen, squares } from "./squares.js";
  */
 /** @typedef {{ letter: string, square: string, element: HTMLElement }} Piece */
 
+/** The letters of the files, from White's left to right. */
+const FILES = "abcdefgh";
 /** The distance in pixels that the pointer must move after a press before the press is a drag instead of a click. */
 const DRAG = 4;
 /** The distance in pixels by which the wheel must turn to go one move forward or back. Touchpads send many small distances. */
@@ -466,3 +467,48 @@ class ChessBoard extends HTMLElement {
 customElements.define("chess-board", ChessBoard);
 
 export { ChessBoard };
+
+/**
+ * Parses the board of a FEN. Returns the pieces by square, the pieces in hand, and the side to move.
+ * @param {string} fen
+ */
+function readFen(fen) {
+  const [board = "", turn = "w"] = fen.split(" ");
+  const [rows, rest = ""] = board.split("[");
+  /** @type {Map<string, string>} */
+  const pieces = new Map();
+  const ranks = (rows ?? "").split("/");
+  ranks.slice(0, 8).forEach((row, down) => {
+    let file = 0;
+    for (const letter of row) {
+      if (/[1-8]/.test(letter)) file += Number(letter);
+      // A tilde marks a piece that was promoted.
+      else if (letter !== "~") pieces.set(`${FILES[file++]}${8 - down}`, letter);
+    }
+  });
+  const pocket = (rest || ranks[8] || "").replace("]", "");
+  return { pieces, pocket, turn: turn === "b" ? "black" : "white" };
+}
+
+/**
+ * Returns the squares between which a piece moves. For castling, these are the squares of the king.
+ * @param {WrittenMove} move
+ */
+export function squares({ uci, san }) {
+  if (uci[1] === "@") return { from: uci.slice(0, 2), to: uci.slice(2, 4), also: "" };
+  const from = uci.slice(0, 2);
+  const rook = uci.slice(2, 4);
+  if (!san.startsWith("O-O")) return { from, to: rook, also: "" };
+  return { from, to: `${san.startsWith("O-O-O") ? "c" : "g"}${from[1]}`, also: rook };
+}
+
+/**
+ * Returns the distance between two squares.
+ * @param {string} one
+ * @param {string} other
+ */
+function distance(one, other) {
+  const file = one.charCodeAt(0) - other.charCodeAt(0);
+  const rank = one.charCodeAt(1) - other.charCodeAt(1);
+  return Math.hypot(file, rank);
+}

@@ -1,6 +1,7 @@
 // @ts-check
 // The board with its arrows, the strips above and below it, and the buttons that move along the line.
 
+import { squares } from "./board.js";
 import { b, byId, fill, make, small, span } from "./dom.js";
 import { board } from "./elements.js";
 import { counted, finished, score, sum } from "./format.js";
@@ -9,7 +10,6 @@ import { chosenRepertoire, isMe, otherPreparer } from "./me.js";
 import { refresh } from "./navigation.js";
 import { largestGap } from "./repertoire.js";
 import { blackBelow, session } from "./session.js";
-import { squares } from "./squares.js";
 import { analysis, commonPlies, nameText, ucis } from "./state.js";
 
 /** @typedef {import("./api.js").Answer} Answer */

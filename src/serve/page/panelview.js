@@ -6,7 +6,7 @@ import { bar } from "./bars.js";
 import { drawArrows, drawBoard } from "./boardview.js";
 import { showChips } from "./chips.js";
 import { addName, openFilters } from "./dialogs.js";
-import { b, button, byId, div, fill, icon, make, p, save, span, toast } from "./dom.js";
+import { b, button, byId, div, fill, icon, make, p, save, segments, span, toast } from "./dom.js";
 import { board, say, searchField, widest } from "./elements.js";
 import { explain } from "./explain.js";
 import { counted, fileName, number, plyNumber, sum } from "./format.js";
@@ -22,11 +22,15 @@ import { drawRepertoire, latestGaps, repertoireContext } from "./repertoireview.
 import { chosenSource, hasCounts, hasOnlyCounts, hasVariants, session, sourceGames, uncountedGames } from "./session.js";
 import { drawSources } from "./sources.js";
 import { commonPlies, filterQuestion, joined, nameText, namesIn, narrowing, ucis } from "./state.js";
-import { chosenView, showViews } from "./views.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Book} Book */
 /** @typedef {import("./api.js").OpenGame} OpenGame */
+/** @typedef {import("./dom.js").Child} Child */
+/** @typedef {{ openings: boolean, trends: boolean, gaps: number | string | undefined }} Offered The views that have tabs. The trends have no tab if they are shown below the moves. `gaps` is the number of gaps of the repertoire, an empty text if it is not known yet, or undefined without a repertoire. */
+
+/** The names of the views in the address. The moves have an empty name. */
+const VIEWS = /** @type {[string, string][]} */ ([["", "Moves"], ["gaps", "Gaps"], ["openings", "Openings"], ["trends", "Trends"]]);
 
 export const table = new MovesTable(byId("moves"));
 
@@ -38,6 +42,8 @@ let drawnGame = /** @type {OpenGame | undefined} */ (undefined);
 let drawnFilters = "";
 /** The FEN of the position whose rare moves the user has unfolded in a preparation. */
 let unfolded = "";
+/** The shown tabs and the text of the tag for gaps, as JSON. */
+let shownTabs = "";
 
 /**
  * Shows the counts of a position, and everything else that arrived together with them.
@@ -285,4 +291,36 @@ export function trendsAreBelow() {
  */
 function listOfResult() {
   return session.view.filters.result || hasOnlyCounts() ? undefined : (/** @type {string} */ result) => listResult(result);
+}
+
+/**
+ * Returns the view that the address names. If it is not offered, returns the view of the moves, whose name is empty.
+ * @param {string} named
+ * @param {Offered} has
+ */
+function chosenView(named, has) {
+  return offered(has).some(([name]) => name === named) ? named : "";
+}
+
+/**
+ * Shows the tabs, unless there is only one view. Keeps them if they are already shown: if the pressed tab were replaced, the browser would
+ * lay out the page twice.
+ * @param {HTMLElement} place
+ * @param {string} chosen
+ * @param {Offered} has
+ * @param {(name: string) => void} choose
+ */
+function showViews(place, chosen, has, choose) {
+  const views = offered(has).map(([name, label]) => /** @type {[string, ...Child[]]} */ ([name, label, ...(name === "gaps" && has.gaps ? [span("tag gap", has.gaps)] : [])]));
+  document.body.dataset.view = chosen || "moves";
+  const tabs = JSON.stringify([offered(has), has.gaps]);
+  const radio = place.querySelector("[aria-checked=true]");
+  if (tabs === shownTabs && radio instanceof HTMLElement && radio.dataset.value === chosen) return;
+  shownTabs = tabs;
+  fill(place, ...(views.length > 1 ? [segments({ "aria-label": "View" }, views, chosen, choose)] : []));
+}
+
+/** @param {Offered} has */
+function offered({ openings, trends, gaps }) {
+  return VIEWS.filter(([name]) => (trends || name !== "trends") && (openings || name !== "openings") && (gaps !== undefined || name !== "gaps"));
 }
