@@ -616,7 +616,7 @@ fn history_by_year_has_all_games_and_the_moves_of_the_position() {
     );
     let months = served.json("/lichess?history=true");
     assert_eq!(months["history"].as_array().unwrap().len(), 2);
-    // Of the games with a month, the history lists all; the other games are counted apart.
+    // The history lists all games with a known month. The other games are counted separately.
     let of_months = months["history"].as_array().unwrap().iter();
     let games = of_months
         .map(|month| ["white", "draws", "black"].map(|name| month[name].as_u64().unwrap()));

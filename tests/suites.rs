@@ -1266,7 +1266,7 @@ fn suites_are_verified() {
     );
 }
 
-/// `verify` names the reason why a position of an EPD is illegal, and finds defects despite which an entry can be read.
+/// `verify` says why a position in an EPD is illegal. It also finds defects that do not prevent reading an entry.
 #[test]
 fn damaged_suites_are_recognized() {
     let dir = temp();

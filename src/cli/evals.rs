@@ -392,7 +392,7 @@ fn summary(out: &Path, report: &EvalsReport) -> String {
             engine.failed
         );
     }
-    // With an engine there may be no input files; then their numbers are not printed.
+    // If an engine evaluates positions, there may be no input files. The numbers about input files are then left out.
     if report.engine.is_none() || report.games + report.lines > 0 {
         text += &format!(
             "{}, {}: {}, {} ignored, {} filtered, {} rejected\n",

@@ -205,9 +205,10 @@ fn likely(row: &OpeningRow) -> Option<&'static str> {
     }
 }
 
-/// Returns a line that says how many of `rows` are marked as `weaker` or `stronger`, and how many of them chance alone
-/// would mark. Does not count rows of variations, because their games also count in the rows of their openings. Each row
-/// has at least `min_games` games. Returns `None` if no row has enough games to be marked.
+/// Returns a line of text with two numbers: how many openings in `rows` are marked as `weaker` or `stronger`, and how
+/// many openings chance alone would mark on average. Ignores rows of variations, because the row of an opening includes
+/// the games of its variations. Each row has at least `min_games` games. Returns `None` if no row has enough games to
+/// be marked.
 fn chance_line(rows: &[(&OpeningRow, bool)], min_games: u64) -> Option<String> {
     let openings = rows.iter().filter(|(_, is_variation)| !is_variation);
     let openings: Vec<&OpeningRow> = openings.map(|(row, _)| *row).collect();

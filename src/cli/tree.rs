@@ -224,7 +224,7 @@ fn repertoire(args: &Args, path: &Path, context: Context) -> anyhow::Result<Open
         context.say(&format!("{warning}\n"));
     }
     let variant = asked.unwrap_or(repertoire.variant());
-    // A file that is compressed or too long for the memory keeps the order of the weights.
+    // If the file is compressed or too long for the memory budget, its moves stay sorted by weight.
     let text = input::read_text(path, &args.memory.memory(), MEMORY_PER_BYTE);
     let numbers = numbers_of_moves(&text.unwrap_or_default());
     Ok(Opened {
@@ -233,7 +233,7 @@ fn repertoire(args: &Args, path: &Path, context: Context) -> anyhow::Result<Open
     })
 }
 
-/// The maximum memory, in bytes, that [`numbers_of_moves`] needs for each byte of a PGN text, together with the text.
+/// The maximum memory, in bytes, that [`numbers_of_moves`] needs for each byte of a PGN text, including the text.
 const MEMORY_PER_BYTE: usize = 16;
 
 /// A source of the moves of a repertoire, sorted by their first occurrence in its PGN file.
@@ -247,7 +247,7 @@ impl Source for InFileOrder {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> polybook::Result<Vec<TreeMove>> {
         let mut moves = self.source.moves(pos)?;
         let number = |mv: &TreeMove| self.numbers.get(&(pos.identity(), mv.mv.into()));
-        // Moves that the file does not contain here stay at the end, in the order of the source.
+        // Moves that the file does not contain in this position come last, in the order of the source.
         moves.sort_by_key(|mv| number(mv).copied().unwrap_or(usize::MAX));
         Ok(moves)
     }
@@ -262,7 +262,7 @@ impl Source for InFileOrder {
 }
 
 /// Numbers the moves of all games and variations in `pgn` by their first occurrence. The moves of each position are
-/// identified by the position's identity. The moves after one that cannot be played are left out.
+/// identified by the position's identity. Leaves out the moves of a line after a move that cannot be played.
 fn numbers_of_moves(pgn: &str) -> HashMap<(u64, BookMove), usize> {
     let mut reader = GameReader::new(pgn.as_bytes()).with_variations(true);
     let mut numbers = HashMap::default();
@@ -272,7 +272,8 @@ fn numbers_of_moves(pgn: &str) -> HashMap<(u64, BookMove), usize> {
             Some(fen) => variant.parse_position(&String::from_utf8_lossy(fen)).ok(),
             None => Some(variant.start()),
         };
-        // Each open line has the positions before and after its last move. Both are unknown after an unplayable move.
+        // The positions before and after the last move of each line that has not ended. Both are `None` after a move
+        // that cannot be played.
         let start = start.map(Keyed::new);
         let mut lines = vec![(start.clone(), start)];
         while let Some((before, now)) = lines.last_mut() {

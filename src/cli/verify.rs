@@ -210,8 +210,8 @@ fn games_of_repertoire(pgn: &str) -> Option<[u64; 2]> {
 
 /// Checks the moves of all games and variations of a repertoire in PGN, and prints a report. `file` is the path to open.
 /// `shown` contains the name for messages, the number of games, and how many of them have variations.
-/// `checksum_matches` is the result of comparing the checksum of the file. A difference is no fault, because a
-/// repertoire is made to be edited.
+/// `checksum_matches` is the result of comparing the checksum of the file. A different checksum is no fault,
+/// because users edit their repertoires.
 fn verify_repertoire(
     args: &Args,
     file: &Path,

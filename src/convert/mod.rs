@@ -541,9 +541,9 @@ fn pinned_square(pos: &VariantPosition) -> Option<Square> {
 /// this pawn illegal. Does nothing for any other move.
 ///
 /// After such a move, the Polyglot key includes the en passant file. The EPD in the database may lack the en passant
-/// square, and a key that is computed from this EPD then lacks the file. The note is stored under this incomplete key,
-/// so that [`add_uncertain`] can find it and add the file. It is stored as a move that encodes the en passant square
-/// (see [`step_note`]).
+/// square, and a key that is computed from this EPD then lacks the file. The note is stored under the key without the
+/// file, as a move that encodes the en passant square (see [`step_note`]). [`add_uncertain`] looks for a note under
+/// each key from an EPD. If it finds a note, it adds the file to the key.
 fn note_step(pos: &VariantPosition, mv: BookMove, notes: &mut CountBatch) {
     let Some(
         mv @ Move::Normal {

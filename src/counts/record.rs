@@ -362,9 +362,9 @@ impl Fold for SumUp {
 /// more records are stored in a separate list instead, so that they take little memory.
 const MAX_RECORDS_PER_PUSH: u64 = 16;
 
-/// The maximum number of moves in [`LargeCounts`], a map that is held in memory. It contains only moves with more games
-/// than 16 records can count, which is about half a million. The largest collections of games have a few thousand such
-/// moves.
+/// The maximum number of moves in [`LargeCounts`], a map that is held in memory. It contains only moves with more than
+/// about half a million games, because the results of these moves do not fit into [`MAX_RECORDS_PER_PUSH`] records. The
+/// largest collections of games have a few thousand such moves.
 const MAX_LARGE_RESULTS: usize = 1 << 18;
 
 /// A batch of results of moves, which can be added to a [`Tally`](super::Tally) in one call. Its size depends on the
@@ -424,8 +424,8 @@ impl LargeCounts {
         self.0.is_empty()
     }
 
-    /// Adds to this map the results in `batch` that are too large for 16 records, which the batch stores in a separate
-    /// list.
+    /// Adds to this map the results in `batch` that do not fit into [`MAX_RECORDS_PER_PUSH`] records. The batch stores
+    /// these results in a separate list.
     pub(super) fn extend(&mut self, batch: &CountBatch) {
         for (record, stats) in &batch.large {
             let kind = (record.key(), record.book_move().0);

@@ -76,20 +76,21 @@ pub struct RatingScore {
     pub unfinished: u64,
 }
 
-/// The index into [`GroupTally::counts`] of the number of games that pass all filters.
+/// The index of the element of [`GroupTally::counts`] that contains the number of games that pass all filters.
 const GAMES: usize = 0;
-/// The index into [`GroupTally::counts`] of the first number of games by speed. There is one number for each speed.
+/// The index of the first of the elements of [`GroupTally::counts`] for speeds. Each element contains the number of
+/// games with one speed.
 const SPEEDS: usize = GAMES + 1;
-/// The index into [`GroupTally::counts`] of the first number of games by rating group. There is one number for each
-/// rating group.
+/// The index of the first of the elements of [`GroupTally::counts`] for rating groups. Each element contains the number
+/// of games with one rating group.
 const RATINGS: usize = SPEEDS + Speed::ALL.len();
-/// The index into [`GroupTally::counts`] of the number of games without a known rating.
+/// The index of the element of [`GroupTally::counts`] that contains the number of games without a known rating.
 const UNKNOWN_RATINGS: usize = RATINGS + RatingGroup::COUNT;
-/// The index into [`GroupTally::counts`] of the number of games in which the player of the query has White. The next
-/// element is the number of games in which this player has Black.
+/// The index of the element of [`GroupTally::counts`] that contains the number of games in which the player of the
+/// query has White. The next element contains the number of games in which this player has Black.
 const COLORS: usize = UNKNOWN_RATINGS + 1;
-/// The index into [`GroupTally::counts`] of the number of games with a known year. This number includes games that do
-/// not pass the filter by date, because the numbers of games of each year ignore this filter.
+/// The index of the element of [`GroupTally::counts`] that contains the number of games with a known year. This number
+/// includes games that do not pass the filter by date, because the numbers of games of each year ignore this filter.
 const YEARS: usize = COLORS + 2;
 
 /// The numbers of games, grouped by speed, rating group, color and year. The field `years` maps a year to the number of

@@ -114,7 +114,7 @@ pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<Game
     })
 }
 
-/// Adds details such as the event to `played`, which makes it an entry of a list of games. `filters` are used to count
+/// Converts `played` to an entry of a list of games, and adds details such as the event. `filters` are used to count
 /// the duplicates of the game. If the list shows only one game of each match, `more` is the number of further games of
 /// the same match, or `None` if there are none.
 pub(super) fn with_details(
@@ -272,7 +272,8 @@ fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
 }
 
 /// Returns the rank (sort key) of a game in a list in which the games with two known ratings come first. Otherwise the
-/// list is sorted as by [`by_rating`]. A game against a player without a rating says little about its level.
+/// list is sorted as by [`by_rating`]. The rating of one player says little about the
+/// level of a game.
 fn by_both_ratings(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
     let (rank, number, mv) = by_rating(summary, number, mv);
     let has_both = summary.elo.iter().all(|rating| *rating > 0);

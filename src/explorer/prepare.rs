@@ -154,9 +154,9 @@ pub struct PreparedMove {
     /// If the opponent is to move, the player's answer to the move. Otherwise, the move itself if it is one of the
     /// player's answers in the position. `None` if the player has no answer.
     pub answer: Option<PreparedAnswer>,
-    /// The player's moves in the position after the opponent's move, if none of them is the answer because none was
-    /// played in enough games. The most frequent ones come first, at most three. Empty with a repertoire, or if the
-    /// player is to move.
+    /// The player's moves in the position after the opponent's move, if none of them was played in enough games to be
+    /// the answer. At most three moves, the most frequent first. Empty if a repertoire is given, or if the player is to
+    /// move.
     #[serde(skip)]
     pub tried: Vec<PreparedAnswer>,
 }

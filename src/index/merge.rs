@@ -147,8 +147,8 @@ impl MergeIndexes {
         Ok(summary)
     }
 
-    /// Writes the merged index, using the threads of the current rayon pool. Returns a summary of the index, and the
-    /// finished output, which the caller must still rename to its target.
+    /// Writes the merged index. Uses the threads of the current rayon pool. Returns a summary of the index, and the
+    /// finished output. The caller must then rename the output to its target.
     fn write(&self, plan: &MergePlan<'_>, writer: IndexWriter) -> Result<(MergedIndex, Finished)> {
         let mut files = Vec::new();
         for input in &plan.inputs {
@@ -369,7 +369,7 @@ struct ListMerge<'a> {
 impl<'a> ListMerge<'a> {
     /// Creates a merge of the lists of all indexes in `plan`. `contents` contains the descriptions of these indexes,
     /// and `merged` the games of the merged index. `items` is the total number of list items in all indexes. It
-    /// determines how the merged index groups lists in pages (entries with several lists).
+    /// determines which lists of the merged index share a page, which is an entry that contains several lists.
     fn new(
         plan: &'a MergePlan<'a>,
         contents: &[Contents],
@@ -575,8 +575,8 @@ struct PageList {
 
 impl<'p> ListStream<'p> {
     /// Creates a reader of the lists of `input` whose keys are at least `from` and less than `until`. If `until` is
-    /// `None`, there is no upper limit. `paging` is the rule by which `input` groups lists in pages (entries with
-    /// several lists).
+    /// `None`, there is no upper limit. `paging` determines which lists of `input` share a page, which is an entry
+    /// that contains several lists.
     ///
     /// `has_first_games` is `true` if `input` contains the first games of the merged index. The names of this input
     /// keep their numbers, so the reader also returns its lists of name numbers.

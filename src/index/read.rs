@@ -1061,8 +1061,8 @@ impl Index {
         parse(&value).ok_or_else(|| self.malformed(&key))
     }
 
-    /// Returns the ids of all games in the list with the key `subject`, in ascending order. `paging` is the rule that
-    /// groups lists in pages (entries that contain several lists).
+    /// Returns the ids of all games in the list with the key `subject`, in ascending order. `paging` determines which
+    /// lists share a page, which is an entry that contains several lists.
     pub(crate) fn list_ids(&self, paging: Paging, subject: ListKey) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         for part in self.list(subject, self.find_list(paging, subject)?)? {

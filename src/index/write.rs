@@ -140,8 +140,8 @@ impl IndexWriter {
         })
     }
 
-    /// Writes an index for `make-book --leveldb` with the threads of the current rayon pool. Returns a summary of the
-    /// index, and the finished output, which the caller must still rename to its target.
+    /// Writes an index for `make-book --leveldb`. Uses the threads of the current rayon pool. Returns a summary of the
+    /// index, and the finished output. The caller must then rename the output to its target.
     ///
     /// # Errors
     ///
@@ -167,8 +167,8 @@ impl IndexWriter {
         self.write_batches(groups, |_| None, from.games.len(), stop, meter)
     }
 
-    /// Writes an explorer's index of games with the threads of the current rayon pool. Returns a summary of the index,
-    /// and the finished output, which the caller must still rename to its target.
+    /// Writes an explorer's index of games. Uses the threads of the current rayon pool. Returns a summary of the index,
+    /// and the finished output. The caller must then rename the output to its target.
     ///
     /// # Errors
     ///
@@ -196,8 +196,8 @@ impl IndexWriter {
         self.write_batches(groups, last, games, stop, meter)
     }
 
-    /// Writes an explorer's index of counts with the threads of the current rayon pool. Returns a summary of the index,
-    /// and the finished output, which the caller must still rename to its target.
+    /// Writes an explorer's index of counts. Uses the threads of the current rayon pool. Returns a summary of the
+    /// index, and the finished output. The caller must then rename the output to its target.
     ///
     /// # Errors
     ///

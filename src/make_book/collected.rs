@@ -300,7 +300,7 @@ pub(super) struct CollectedData<'a> {
     pub options: &'a str,
     /// The numbers of positions, rows and half-moves that were pruned from the inputs, or `None` if nothing was pruned.
     pub pruned: Option<Pruned>,
-    /// The report, and the other data that depends on the order of the games.
+    /// The report of the run, and all data that depends on the order of the games.
     pub games: OrderedResults,
     /// The approximate memory, in bytes, that the outputs still to be written occupy.
     pub held_bytes: usize,

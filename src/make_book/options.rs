@@ -249,7 +249,8 @@ impl MakeBook {
 
     /// Sets whether to count the moves of variations in addition to the main lines. Each variation counts as one game
     /// that ended in a draw. The counted moves of a variation begin with its first move; the moves of the main line
-    /// before it are not counted again. An index contains main lines only. Default: no.
+    /// before it are not counted again. Indexes contain only main lines, whatever this setting
+    /// is. Default: no.
     pub fn variations(mut self, wanted: bool) -> MakeBook {
         self.variations = wanted;
         self

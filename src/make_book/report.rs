@@ -1,4 +1,4 @@
-//! What a run of `make-book` tells its caller: its [progress](Progress), and a [report](Report) at its end.
+//! The [progress](Progress) that a run of `make-book` reports to its caller, and the [report](Report) at its end.
 
 use std::{
     collections::BTreeMap,
@@ -67,7 +67,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Returns warnings about two kinds of games: games of which only a part was counted, and games that passed a
+    /// Returns warnings about two kinds of games: games that were counted only in part, and games that passed a
     /// filter although they lack the tag that the filter examines.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         [

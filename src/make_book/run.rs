@@ -150,10 +150,10 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Replays the games of `batch`, and adds the results of their moves to the counts. Submits the other data to the
-    /// sequencer as the data of the batch `id`, because it must be processed in the order of the inputs. If duplicates
-    /// are dropped, does not add the results to the counts, but submits them too: the sequencer removes the results of
-    /// duplicates. Does nothing if the run has failed.
+    /// Replays the games of `batch`, and adds the results of their moves to the counts. Submits all other data of the
+    /// games, such as the rejected games, to the sequencer as the outcome of the batch `id`, because the order of the
+    /// inputs matters for this data. If duplicates are dropped, the results of the moves are not added to the counts
+    /// here, but submitted too: the sequencer removes the results of duplicates. Does nothing if the run has failed.
     pub(super) fn replay(&self, batch: &Batch, id: BatchId) -> Result<()> {
         if self.failure.is_set() {
             return Ok(());

@@ -203,7 +203,8 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Returns the report and the other data that depends on the order of games. Must be called after the last batch.
+    /// Returns the report of the run, and all data that depends on the order of games. Must be called after the last
+    /// batch.
     ///
     /// # Errors
     ///

@@ -355,8 +355,8 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns `true` if the rest of the current line is text between the tags of a game that is neither a tag nor a
-    /// comment, so that it must be skipped. Returns `false` if the tags may end before this text. `is_line` is `true`
-    /// if the text begins its line, and `false` if it follows a tag.
+    /// comment, so that it must be skipped. Returns `false` for any other text, and if the text may already belong to
+    /// the moves. `is_line` is `true` if the text begins its line, and `false` if it follows a tag.
     ///
     /// The text is recognized as follows:
     ///

@@ -119,7 +119,7 @@ fn likeness(wanted: &str, name: &str) -> u32 {
     let (wanted, name) = (beginning(wanted), beginning(name));
     let words =
         |text| str::split(text, |c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    // In a name without an equal word, such as the surname, a single letter says nothing.
+    // If the names have no word in common, such as the surname, an equal initial does not make them similar.
     let has_equal_word =
         words(wanted).any(|word| word.len() > 1 && words(name).any(|other| other == word));
     let best = |word: &str| {
@@ -143,8 +143,9 @@ fn likeness(wanted: &str, name: &str) -> u32 {
     (1000.0 * mean) as u32
 }
 
-/// A collection of the names of players that the names in a filter match. Until the first match, it also collects names
-/// that are similar to those in the filter. Finding them takes at most [`MAX_COMPARISONS`] comparisons.
+/// A collection of players' names that match a name in a filter. While it contains no match, it also collects names
+/// that are similar to a name in the filter. The search for similar names takes at most [`MAX_COMPARISONS`]
+/// comparisons.
 #[derive(Debug)]
 pub(crate) struct PlayerNames {
     /// The names in the filter.

@@ -135,7 +135,8 @@ impl GameResult {
         (certainty != Certainty::MayBeCastling).then_some(result)
     }
 
-    /// Returns `true` if `text` is a spelling such as `0-0`, which can mean that both sides lost the game, or castling.
+    /// Returns `true` if `text` is a result such as `0-0`. Such a text means either castling, or that both sides lost
+    /// the game.
     pub(super) fn is_double_loss(text: &[u8]) -> bool {
         spelled(text).is_some_and(|(_, certainty)| certainty == Certainty::MayBeCastling)
     }

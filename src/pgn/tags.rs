@@ -184,7 +184,7 @@ impl<'a> Tags<'a> {
         if !blank_line && !in_roster {
             return false;
         }
-        // Without this limit, reading a file that contains nothing but tags would take quadratic time.
+        // If this limit did not exist, reading a file that contains nothing but tags would take quadratic time.
         let mut first = self.pairs.iter().take(32);
         first
             .find(|earlier| earlier.name == tag.name)
@@ -272,7 +272,7 @@ pub(super) enum NextLines<'a> {
 /// Examines the lines after the line at the offset `at`, to find out whether the tags of the game continue there.
 pub(super) fn tag_on_next_lines(text: &[u8], at: usize) -> NextLines<'_> {
     let (mut line, mut may_end_tags) = (at, false);
-    // Without the limit, reading a text of many stray lines would take quadratic time.
+    // If the limit did not exist, reading a text of many stray lines would take quadratic time.
     for number in 0..MAX_BAD_LINES {
         let Some(next) = next_line_if_near(text, line) else {
             return NextLines::Other;
@@ -311,7 +311,7 @@ pub(super) fn is_bad_tag_line(text: &[u8], at: usize) -> bool {
         return false;
     }
     let mut line = at;
-    // Without the limit, reading a text that consists of brackets only would take quadratic time.
+    // If the limit did not exist, reading a text that consists of brackets only would take quadratic time.
     for _ in 0..MAX_BAD_LINES {
         match next_line_if_near(text, line) {
             Some(next) if is_tag_start(text, next) => return true,
@@ -533,7 +533,7 @@ pub(super) fn moves_begin(text: &[u8]) -> bool {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let is_number = digits > 0 && is_between(digits) > 0;
     let mut at = if is_number { digits } else { 0 };
-    // Without the limit, reading a text of many lines of dots would take quadratic time.
+    // If the limit did not exist, reading a text of many lines of dots would take quadratic time.
     while at < MAX_START_LENGTH && is_between(at) > 0 {
         at += is_between(at);
     }

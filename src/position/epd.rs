@@ -103,8 +103,8 @@ fn sort_holdings(epd: &mut [u8]) {
 /// Appends the board of a position to `text` in FEN: the ranks from the eighth to the first, separated by slashes.
 fn write_board<P: Position>(pos: &P, text: &mut Vec<u8>) {
     let board = pos.board();
-    // At most 64 signs and 7 slashes. Each rank always writes 8 bytes and a slash, of which the unused bytes are
-    // overwritten by the next rank.
+    // At most 64 signs and 7 slashes. Each rank always writes 8 bytes and a slash. The next rank overwrites the
+    // unused bytes.
     let mut out = [0; 80];
     let mut length = 0;
     for rank in (0..8).rev() {

@@ -638,7 +638,7 @@ mod tests {
     }
 
     /// Positions in which a double step leads next to a pawn that is pinned on a file, a rank or a diagonal. Also
-    /// positions of Chess960, of which two have castling rooks that are not the outermost ones.
+    /// positions of Chess960. In two of them, castling rooks are not the outermost rooks.
     const STARTS: [&str; 8] = [
         "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
         "4k3/3p1p2/8/r3P2K/8/8/8/8 b - - 0 1",

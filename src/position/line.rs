@@ -21,7 +21,7 @@ pub enum LineError {
     Fen {
         /// The FEN as the user wrote it.
         fen: String,
-        /// What is wrong with the FEN.
+        /// A description of the fault in the FEN.
         reason: String,
     },
     /// The FEN contains castling rights that are possible only in Chess960.
@@ -414,7 +414,8 @@ fn problem_of_fen(fen: &str, err: ParseFenError) -> String {
     problem.to_owned()
 }
 
-/// Describes what is wrong with the board in the first field of `fen`. shakmaty does not say this.
+/// Describes what is wrong with the board in the first field of `fen`. The errors of the crate shakmaty do not
+/// contain this description.
 fn problem_of_board(fen: &str) -> String {
     let field = fen.split(' ').next().unwrap_or_default();
     let board = field.split('[').next().unwrap_or_default();

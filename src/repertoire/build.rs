@@ -286,8 +286,8 @@ impl Built {
     /// likely the position after the reply is: `1 in 12.5` means that one of 12.5 games is expected to reach it. A
     /// [short](CommentDetail::Short) comment contains only the score of an own move, or only the likelihood of a reply.
     ///
-    /// Returns an empty string for [`CommentDetail::None`]. Returns the string `kept` for a move of the repertoire
-    /// `build.keep` that the build did not reach.
+    /// Returns an empty string for [`CommentDetail::None`]. If the build did not reach the move, the move
+    /// comes from the repertoire `build.keep`, and the method returns the word `kept`.
     pub fn comment(&self, branch: &Branch<'_>, comments: CommentDetail) -> String {
         if comments == CommentDetail::None {
             return String::new();

@@ -36,7 +36,7 @@ pub(super) struct Board {
     /// The position, or `None` if the request has `legal=0`.
     #[serde(flatten)]
     rules: Option<PositionRules>,
-    /// If no game passes the filters, a name in the filters that occurs in no game.
+    /// A name in the filters that occurs in no game. `None` if games pass the filters, or if there is no such name.
     #[serde(skip_serializing_if = "Option::is_none", rename = "unknownName")]
     unknown_name: Option<UnknownName>,
     /// The number of games that the history by month does not contain, because their month is unknown. `None` if the
@@ -161,8 +161,8 @@ impl Board {
         }
     }
 
-    /// Stores `unknown`, which contains a name in the filters that occurs in no game, and similar names that occur in
-    /// games.
+    /// Adds `unknown` to the response. It contains a name from the filters that occurs in no game, and similar names
+    /// that occur in games.
     pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(unknown);
     }

@@ -204,7 +204,8 @@ pub(super) struct CacheKey {
 /// A cache of recent responses. When it is full, new responses replace old ones.
 pub(super) type ResponseCache = Cache<CacheKey, Content, EntryWeight>;
 
-/// The measure for entries of the response cache: their size in bytes. The cache limits the sum of these sizes.
+/// A weigher for the response cache, which returns the size of a response in bytes. The cache limits the sum of these
+/// sizes.
 #[derive(Clone)]
 pub(super) struct EntryWeight;
 

@@ -443,8 +443,8 @@ impl AppState {
 
     /// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that
     /// would pass if the filter had only this value and all other filters were unchanged. `key` contains the path and
-    /// the query string of the request. If no game passes the filters, the response also contains a name in the filters
-    /// that occurs in no game; setting `stop` cancels the search for such a name.
+    /// the query string of the request. If no game passes the filters, and one of the names in the filters occurs in
+    /// no game, the response also contains this name. Setting `stop` cancels the search for such a name.
     pub(super) fn facets(
         &self,
         key: &CacheKey,
@@ -457,8 +457,9 @@ impl AppState {
     }
 
     /// Answers `/scores`: returns the results of the games that reach a position, separately for each rating group.
-    /// `key` contains the path and the query string of the request. If no game passes the filters, the response also
-    /// contains a name in the filters that occurs in no game; setting `stop` cancels the search for such a name.
+    /// `key` contains the path and the query string of the request. If no game passes the filters, and one of the names
+    /// in the filters occurs in no game, the response also contains this name. Setting `stop` cancels the search for
+    /// such a name.
     pub(super) fn scores(
         &self,
         key: &CacheKey,
@@ -472,8 +473,8 @@ impl AppState {
     }
 
     /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path
-    /// and the query string of the request. If no game passes the filters, the response also contains a name in the
-    /// filters that occurs in no game; setting `stop` cancels the search for such a name.
+    /// and the query string of the request. If no game passes the filters, and one of the names in the filters
+    /// occurs in no game, the response also contains this name. Setting `stop` cancels the search for such a name.
     pub(super) fn openings(
         &self,
         key: &CacheKey,

@@ -369,9 +369,10 @@ impl AppState {
         }
     }
 
-    /// Returns the results of the moves in a position, with the data for the web page. If no game passes the filters,
-    /// the response also contains a name in the filters that occurs in no game, and similar names. The search for these
-    /// names and the reading of PGN files are cancelled when `should_continue` returns `false`.
+    /// Returns the results of the moves in a position, with the data for the web page. If no game passes the
+    /// filters, and one of the names in the filters occurs in no game, the response also contains this name and similar
+    /// names. When `should_continue` returns `false`, the search for these names and the reading of PGN files are
+    /// cancelled.
     pub(super) fn position(
         &self,
         key: &CacheKey,
@@ -414,9 +415,9 @@ impl AppState {
         }
     }
 
-    /// Answers `/games` with a page of the list of games that reach a position, as JSON. If no game passes the filters,
-    /// the response also contains a name in the filters that occurs in no game; setting `stop` cancels the search for
-    /// such a name.
+    /// Answers `/games` with a page of the list of games that reach a position, as JSON. If no game passes the
+    /// filters, and one of the names in the filters occurs in no game, the response also contains this name. Setting
+    /// `stop` cancels the search for such a name.
     pub(super) fn games(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
         let request = self.request(key, Route::Games)?;
         let mut list = self.explorer.games(&request.query, &request.page)?;

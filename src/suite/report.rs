@@ -82,7 +82,7 @@ struct SuiteEntry {
     /// The number of the first equal entry, which has the same position or, for a line, the same start and moves.
     first: usize,
     is_over: bool,
-    /// A description of a defect despite which the entry could be parsed.
+    /// A description of a defect that did not prevent parsing the entry, or `None`.
     defect: Option<String>,
     turn: Color,
 }
@@ -118,7 +118,7 @@ struct ParsedEntry {
     opening: Option<String>,
     /// Whether the game is over after the entry.
     is_over: bool,
-    /// A description of a defect despite which the entry could be parsed, such as impossible castling rights.
+    /// A description of a defect that did not prevent parsing the entry, such as impossible castling rights, or `None`.
     defect: Option<String>,
 }
 
@@ -249,8 +249,8 @@ impl SuiteFile {
     }
 
     /// Checks the suite in `text`. Finds entries that cannot be parsed or are damaged, entries after which the game is
-    /// over, and entries that are equal to an earlier entry. Two lines are equal if they have the same starting position and the
-    /// same moves. `path` and `variant` have the same meaning as for [`read`](SuiteFile::read).
+    /// over, and entries that are equal to an earlier entry. Two lines are equal if they have the same starting
+    /// position and the same moves. `path` and `variant` have the same meaning as for [`read`](SuiteFile::read).
     ///
     /// # Errors
     ///
@@ -545,9 +545,9 @@ fn positions(text: &str, variant: Variant) -> impl Iterator<Item = ReadEntry> {
     })
 }
 
-/// Describes a defect in `line`, an EPD or a FEN, despite which the position `pos` could be parsed. Returns `None` if
-/// there is no defect. `has_dropped_rights` is `true` if castling rights were dropped because the king or the rook is
-/// not on its square. `is_cut` is `true` if no line break follows.
+/// Describes a defect in `line` that did not prevent parsing it. `line` is an EPD or a FEN, and `pos` is its position.
+/// Returns `None` if there is no defect. `has_dropped_rights` is `true` if castling rights were dropped because the
+/// king or the rook is not on its square. `is_cut` is `true` if no line break follows.
 fn defect_of_position(
     line: &str,
     pos: &VariantPosition,

@@ -101,7 +101,7 @@ export async function accessible(page, what) {
   // The other rules give the same result in both schemes.
   const rules = { [isDark ? "light" : "dark"]: ["color-contrast", "link-in-text-block"], [opened]: undefined };
   for (const [colorScheme, runOnly] of Object.entries(rules)) {
-    // Without transitions, the new colors are there at once.
+    // The new colors appear at once, because there are no transitions.
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     // The other results of axe have megabytes, which take longer to send than to find.
     const found = await page.evaluate(async (options) => {

@@ -1,5 +1,5 @@
 // Reads answers from a page of another origin, in a real browser: node cors.mjs CLOSED ALLOWED PORT
-// CLOSED and ALLOWED are servers, of which the second allows the origin http://127.0.0.1:PORT.
+// CLOSED and ALLOWED are the addresses of servers. ALLOWED allows the origin http://127.0.0.1:PORT.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -236,7 +236,7 @@ const tests = {
     await followed(page);
     assert.match(await page.locator("#games .foot").textContent(), new RegExp(`of ${won} .*The bar has ${white} games\\. It counts duplicates`));
     assert.equal(await page.locator("#games-head > small").textContent(), `of ${white} with duplicates`);
-    // With an open game, the counts do not say how many games the player won. The heading of the list still names its result.
+    // If a game is open, the counts do not say how many games the player won. In this case, too, the heading of the list names its result.
     await page.goto(new URL("/?player=Morphy,+Paul&color=white&list=win", url).href);
     await followed(page);
     await page.locator("#games .game").first().click();

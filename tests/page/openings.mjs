@@ -106,7 +106,7 @@ const tests = {
     const marks = await page.locator("#openings .body .field-of .sign").evaluateAll((all) => all.map((one) => one.className.trim()));
     // A score that is more than 30 percentage points from the average is an arrowhead.
     assert.deepEqual(marks, ["sign weaker beyond below", "sign", "sign stronger beyond"]);
-    // So is an end of a range.
+    // An end of a range that is more than 30 percentage points from the average is an arrowhead, too.
     assert.deepEqual(await page.locator("#openings .between").evaluateAll((all) => all.map((one) => one.className.trim())), ["between weaker", "between  cut-below", "between stronger"]);
     assert.equal(await page.locator("#openings .most-lost").textContent(), "Most lost: Weak, 4.0 points in 12 games");
     assert.match(await page.locator("#openings .key").textContent(), /Marked: 2 of 3 openings; chance alone would mark about 0\.6$/);
@@ -129,7 +129,7 @@ const tests = {
     await rest.locator("button").click();
     await page.locator("#openings .head button", { hasText: "Score" }).click();
     assert.deepEqual(await names(page), ["Strong", "Chance", "Weak"]);
-    // The address has the order.
+    // The address contains the order.
     assert.equal(new URL(page.url()).searchParams.get("order"), "-score");
     await page.reload();
     await followed(page);

@@ -160,7 +160,7 @@ const tests = {
     await reaches(page, first.uci);
     await followed(page);
     assert.deepEqual(await texts(page, "#games-head [aria-label='Whose games'] button"), [`Theirs ${first.theirs.games}`, `Yours ${first.yours.games}`]);
-    // The colors of the opponent's games are those of the sides, because green is a win of the user.
+    // The results of the opponent's games are in the colors of White and Black, because green means that the user won.
     const colors = () => page.locator("#games li").evaluateAll((items) => [...new Set(items.map((item) => item.className))]);
     assert.ok((await colors()).every((color) => ["white", "draw", "black", "open"].includes(color)), `${await colors()}`);
     await page.click("#games-head >> text=Yours");
@@ -376,7 +376,7 @@ const tests = {
     await followed(page);
     await unnamed();
     assert.match((await texts(page, "#games-head [aria-label='Whose games'] button"))[1], /^Ann’s \d/);
-    // Without an opponent there is no preparation.
+    // There is no preparation if no opponent is given.
     await page.click("text=Clear all");
     await settled(page);
     assert.equal(new URL(page.url()).search, "?play=e2e4");

@@ -119,7 +119,7 @@ const failed = await run({
     assert.equal(new URL(page.url()).searchParams.get("view"), null);
     assert.equal(await page.evaluate(() => document.activeElement.id), "moves");
     await page.locator("#moves .adds").first().waitFor();
-    // There, the most frequent gaps are above the games.
+    // In the view of the moves, the most frequent gaps are above the games.
     const next = page.locator("#next-gaps button:visible");
     assert.equal(await next.count(), Math.min(8, found.gaps.length));
     assert.match(await next.first().textContent(), new RegExp(`${found.gaps[0].move.replace("+", ".")}1 game in ${often(found.gaps[0].oneIn)}$`));

@@ -345,7 +345,7 @@ fn own_moves_have_enough_games() {
         ok(dir, &line).split_once("\n\n").unwrap().1.to_owned()
     };
     assert!(first("rare.pgn", "--max-ply 1").starts_with("1. d4"));
-    // With 650 games, the default minimum is one game; with 2,500 games, it is two.
+    // The default minimum is one game for 650 games, and two games for 2,500 games.
     let games = "1. d4 d5 2. c4 1/2-1/2\n\n".repeat(2499) + "1. d4 f5 2. g4 1-0\n\n";
     write(dir, "many.pgn", &games);
     assert!(!first("many.pgn", "--reach 1e9").contains("g4"));

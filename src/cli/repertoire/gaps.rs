@@ -105,7 +105,7 @@ pub struct Args {
     filter: GameFilterArgs,
 }
 
-/// The minimum number of gaps after the end of a line with which a message advises to leave them out.
+/// The minimum number of gaps after the ends of lines for which a message recommends `--max-ply`.
 const MANY_LINE_ENDS: usize = 4;
 
 /// The help text of `--player`. Here the option selects only games in which the player has the color of the opponent;

@@ -215,8 +215,8 @@ const TOO_LARGE: &str = "the counts contain an impossibly large number of games 
 const NOT_IN_ORDER: &str = "the rows are not sorted by key: make the counts again";
 
 impl CountPageBuilder {
-    /// Creates a builder without rows. `paging` is the rule that groups positions in pages (entries with several
-    /// positions).
+    /// Creates a builder without rows. `paging` determines which positions share a page, which is an entry that
+    /// contains several positions.
     pub(in crate::index) fn new(paging: Paging) -> CountPageBuilder {
         CountPageBuilder {
             paging,

@@ -55,8 +55,8 @@ pub fn write_details(
 /// real value differs from the derived value. The derived value follows from the row of the game, its offset (`place`),
 /// and the names of White, Black and the event.
 ///
-/// `number` is the index of the field in [`FIELDS`]. If the other data does not determine the field, the derived value
-/// is `*`, or empty for the FEN.
+/// `number` is the index of the field in [`FIELDS`]. If the row, the offset and the names do not determine the field,
+/// the derived value is `*`, or empty for the FEN.
 fn put_derived(
     out: &mut Vec<u8>,
     number: usize,

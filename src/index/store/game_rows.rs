@@ -227,7 +227,7 @@ impl EcoNumber {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SiteId(u64);
 
-/// The 62 characters of which Lichess ids consist, in the order of their values as digits of base 62.
+/// The 62 characters that occur in Lichess ids, in the order of their values as digits of base 62.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The number of characters of a Lichess id.

@@ -103,12 +103,12 @@ pub struct Paging {
     bits: u32,
 }
 
-/// The minimum number of leading bits by which lists are grouped in pages (entries with several lists). The first eight
-/// bits of a key determine the shard in which its records are sorted. Shards are processed separately, so a page must
-/// not extend over several shards.
+/// The minimum number of leading bits of a key by which lists are grouped in pages. A page is an entry that contains
+/// several lists. The first eight bits of a key determine the shard in which its records are sorted. Shards are
+/// processed separately, so a page must not extend over several shards.
 const MIN_PAGE_BITS: u32 = 8;
-/// The maximum number of leading bits by which lists are grouped in pages (entries with several lists). No index has so
-/// many items that it needs more than 2^40 pages.
+/// The maximum number of leading bits of a key by which lists are grouped in pages. A page is an entry that contains
+/// several lists. No index has so many items that it needs more than 2^40 pages.
 const MAX_PAGE_BITS: u32 = 40;
 
 /// The number of items that a page should contain on average. A page is an entry with several lists, and an item is a

@@ -338,8 +338,8 @@ pub(in crate::index) struct ListBuilder<'a> {
 }
 
 impl<'a> ListBuilder<'a> {
-    /// Creates a builder without records. `paging` is the rule that groups lists in pages (entries with several lists).
-    /// `games` contains the game rows, which are needed to add up the results of long lists.
+    /// Creates a builder without records. `paging` determines which lists share a page, which is an entry that contains
+    /// several lists. `games` contains the game rows, which are needed to add up the results of long lists.
     pub(in crate::index) fn new(paging: Paging, games: &'a StoredGames) -> ListBuilder<'a> {
         ListBuilder {
             paging,

@@ -298,9 +298,9 @@ pub struct CountsSources {
 }
 
 impl CountedContents {
-    /// Creates the description of an index of counts. `paging` is the rule that groups positions in pages (entries with
-    /// several positions). `about` describes the origin of the counts. The numbers of positions and rows are 0 until
-    /// the caller sets them.
+    /// Creates the description of an index of counts. `paging` determines which positions share a page, which is an
+    /// entry that contains several positions. `about` describes the origin of the counts. The numbers of positions and
+    /// rows are 0 until the caller sets them.
     pub fn new(paging: Paging, about: CountsSources) -> CountedContents {
         let mut inputs = about.inputs;
         let mut bytes = 0;

@@ -140,8 +140,9 @@ impl Sink for CountedIndexSink<'_> {
 }
 
 /// Converts a row of counts to a row of an explorer's index, in which results are from White's point of view. Returns
-/// `None` for a row that the index does not contain: a row without games, without a valid month, or with half-moves
-/// that only books count (half-moves of variations, and half-moves whose position occurs again later in the game).
+/// `None` for a row that the index does not contain: a row without games, a row without a valid month, or a row that is
+/// marked as `book_only`. Books count the half-moves in such a row, but the explorer ignores them: half-moves of
+/// variations, and half-moves whose position occurs again later in the game.
 fn counted_row(row: &ClassRow) -> Option<ResultRow> {
     let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
     let speed = Speed::ALL[usize::from(class.speed)];

@@ -314,8 +314,8 @@ impl<'a> ClassBatch<'a> {
 }
 
 /// The data of a half-move that is counted in addition to its position, move and class: the winner, the rating of the
-/// side that moved, and whether only books count the half-move. Books count two kinds of half-moves that the explorer
-/// ignores: those of variations, and those whose position occurs again later in the game.
+/// side that moved, and whether books count the half-move although the explorer ignores it (`book_only`). The explorer
+/// ignores half-moves of variations, and half-moves whose position occurs again later in the game.
 struct PlyFacts {
     book_only: bool,
     winner: Option<Color>,

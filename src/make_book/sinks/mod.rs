@@ -40,7 +40,7 @@ pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<P
         .filter_map(|plan| plan(options, inputs, &mut needs));
     let plans: Vec<Plan<'_>> = plans.collect();
     if plans.is_empty() {
-        // Without outputs, the run still reports the numbers of positions and moves.
+        // A run that has no outputs also reports the numbers of positions and moves.
         needs.keys = true;
         needs.rare_positions = true;
     }

@@ -185,7 +185,7 @@
  */
 /** @typedef {{ version: string, games: number | null, notCounted?: number, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: ServedRepertoire[], me?: string[], indexing?: Indexing | null }} About */
 
-/** Requests of one kind, of which only one runs at a time: starting a request aborts the previous one. */
+/** Requests of one kind. Only one of them runs at a time: starting a request aborts the previous one. */
 export class Asking {
   #controller = new AbortController();
 

@@ -291,7 +291,7 @@ class ChessBoard extends HTMLElement {
 
   /** @param {WheelEvent} event */
   #wheel(event) {
-    // With Ctrl, or when pinching on a touchpad, the wheel zooms the page.
+    // The wheel with Ctrl, or pinching on a touchpad, zooms the page.
     if (event.ctrlKey) return;
     event.preventDefault();
     const lines = event.deltaMode === WheelEvent.DOM_DELTA_PIXEL ? 1 : NOTCH;

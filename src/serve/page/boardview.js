@@ -38,7 +38,7 @@ export function drawBoard(counts) {
   const atEnd = view.play.length === known.length;
   const isOver = atEnd && (!!opened || !counts.moves.length);
   for (const [act, isOff] of /** @type {[string, boolean][]} */ ([["first", !view.play.length], ["back", !view.play.length], ["forward", isOver], ["last", atEnd]])) {
-    // With the attribute `disabled`, the button would lose the focus.
+    // The attribute `disabled` would take the focus away from the button.
     for (const other of document.querySelectorAll(`[data-act=${act}]`)) other.setAttribute("aria-disabled", String(isOff));
   }
 }

@@ -236,7 +236,8 @@ export class GamesList {
    */
   #item(game, listed) {
     const { sans, open, whose } = listed;
-    // In a preparation, green is the user's win everywhere else, so the opponent's games have the colors of the sides.
+    // Elsewhere in a preparation, green means that the user won. The results of the opponent's games are therefore in the colors of White
+    // and Black.
     const player = whose?.chosen === "theirs" ? "" : listed.player;
     const [white, black] = pointsOf(game);
     const line = (/** @type {Game["white"]} */ { name, rating }, /** @type {boolean} */ won) =>

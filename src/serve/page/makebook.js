@@ -281,8 +281,8 @@ function commandLines(command) {
  */
 
 /**
- * Returns a line and then its variations, without the moves before them. The variations that branch off last come first, so that the moves
- * before each are those of the lines above it.
+ * Returns a line, followed by its variations. Each variation begins with its own first move. Variations that branch off later come first,
+ * so that a reader finds the moves before a variation in the lines above it.
  * @param {Branch} line
  * @returns {Branch[]}
  */

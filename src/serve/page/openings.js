@@ -14,7 +14,7 @@ import { counted, dateWords, finished, number, sum } from "./format.js";
  * @typedef {object} Acts
  * @property {(line: string[], opening: string, games: number) => void} open Shows the usual position of an opening. If few of the opening's games reach it, filters these games instead.
  * @property {(opening: string) => void} filter Filters the games of an opening.
- * @property {(order: string) => void} sorted Called when the user chooses another order, as in the address.
+ * @property {(order: string) => void} sorted Called with the order that the user chooses, as the address spells it.
  * @property {(opening: string, result: string) => Promise<void>} list Lists the games of an opening with a result, or all its games.
  */
 /** @typedef {{ key: string, ascending: boolean }} Sort */
@@ -70,7 +70,7 @@ export class OpeningsTable {
   /**
    * @param {Openings} openings
    * @param {boolean} ofPlayer
-   * @param {string} chosen The order that the user chose, as in the address.
+   * @param {string} chosen The order that the user chose, as the address spells it.
    */
   show(openings, ofPlayer, chosen) {
     const families = openings.families.map(counting);
@@ -280,7 +280,7 @@ function range(score, between, average, mark, side) {
   // The average is in the middle, and half of the width is 30 percentage points.
   const at = (/** @type {number} */ percent) => Math.max(0, Math.min(100, 50 + (50 / 30) * (percent - average)));
   const line = span("average");
-  // An end that is further away is an arrowhead.
+  // An end of the range that is further away from the average is drawn as an arrowhead.
   const ends = [between[0] < average - 30 && score >= average - 30 ? " cut-below" : "", between[1] > average + 30 && score <= average + 30 ? " cut" : ""];
   const width = span(`between ${mark}${ends.join("")}`);
   width.style.left = `${at(between[0])}%`;

@@ -93,7 +93,7 @@ export function draw(counts, books, signal) {
   else if (!session.prepared) {
     const gameMove = isInGame ? (gameLine[tabledPlay.length]?.uci ?? "") : "";
     const playFrom = (/** @type {string} */ uci) => void go({ play: [...tabledPlay, uci] });
-    // With `lastShared`, the table shows an earlier position than the board, so its moves cannot be drawn on the board.
+    // If `lastShared` is set, the table shows an earlier position than the board, so its moves cannot be drawn on the board.
     const pointAt = lastShared ? () => undefined : drawArrows;
     const list = opened || !listOfResult() ? undefined : (/** @type {string} */ result, /** @type {string} */ uci) => listResult(result, uci);
     const repertoire = lastShared ? undefined : repertoireContext();
@@ -141,8 +141,9 @@ function ownColor() {
 }
 
 /**
- * Returns the buttons next to a player's name. If the player is the user, a button opens the dialog with the user's names. Otherwise one
- * opens the preparation for this player or, if the user is unknown, makes this player the user, and another one adds a spelling.
+ * Returns the buttons next to a player's name. If the player is the user, the only button opens the dialog with the user's names. For
+ * any other player, the first button opens the preparation for this player or, if the user is unknown, makes this player the user. The
+ * second button adds a spelling of the player's name.
  * @param {string} player
  */
 function playerButtons(player) {
@@ -156,7 +157,7 @@ function playerButtons(player) {
 }
 
 /**
- * Returns the button for the spellings of a player's name. It opens the filters, where a further name follows after a slash.
+ * Returns the button that adds a spelling of a player's name. The button opens the filters, in which the user types the name after a slash.
  * @param {string} player
  */
 function furtherName(player) {

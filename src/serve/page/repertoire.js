@@ -145,7 +145,7 @@ function coverage(gaps, ply) {
 }
 
 /**
- * Creates a ring of which a share is filled.
+ * Creates a ring that is partly filled, to show a share.
  * @param {number | undefined} share From 0 to 1, or undefined if it is not known yet.
  * @param {boolean} isCurrent Whether the share is that after the last edit.
  */

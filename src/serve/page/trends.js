@@ -204,7 +204,8 @@ function sharesChart(years, sans) {
 }
 
 /**
- * Returns the 80% range of White's score, as for openings: that of a normal distribution, after two games with the score are added.
+ * Returns the 80% range of White's score. Assumes a normal distribution, and adds two games with the mean score, as for the ranges of
+ * openings.
  * @param {RatingScore} group
  * @returns {[number, number]}
  */

@@ -604,7 +604,7 @@ mod tests {
         rename::staged::MEANWHILE.set(Some(Box::new(act)));
     }
 
-    /// With `--force`, any output may replace a database.
+    /// Any output may replace a database if `--force` is given.
     #[test]
     fn a_database_that_another_program_has_open_is_kept() {
         let dir = tempfile::tempdir().unwrap();

@@ -73,7 +73,7 @@ pub fn seal_matches(path: &Path) -> Result<Option<bool>> {
     matches(&file).at(path, "read")
 }
 
-/// Compares the checksum in a file like [`seal_matches`].
+/// Compares the checksum in an open file with the content of the file, as [`seal_matches`] does.
 fn matches(file: &File) -> io::Result<Option<bool>> {
     let Some(offset) = find_digits(file)? else {
         return Ok(None);

@@ -39,8 +39,9 @@ pub(super) struct Target {
 pub(super) type OldOutputCheck = fn(target: &Path, old: &Path) -> io::Result<()>;
 
 impl Target {
-    /// Creates the target for the path `name`, which may be a symbolic link: links are resolved. If the target is a
-    /// directory, the caller must also record its files with [`enter_files`](Target::enter_files).
+    /// Creates the target for the path `name`. Resolves symbolic links. If the target is a directory, the caller must
+    /// then pass the names of the files of the old output to [`enter_files`](Target::enter_files), because only files
+    /// that are recorded there may be removed.
     pub(super) fn resolve(name: &Path) -> Result<Target> {
         let path = followed(name).at(name, "open")?;
         Ok(Target {

@@ -1098,7 +1098,7 @@ mod tests {
         }
     }
 
-    /// A record of which equal ones are folded. It has a packed form if bits 16 to 63 are 0.
+    /// A record for tests. Equal records are folded. It has a packed form if bits 16 to 63 are 0.
     #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
     struct Number(u128);
 
