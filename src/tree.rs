@@ -609,8 +609,8 @@ impl<S: Source> Tree<'_, S> {
         self.write_commented_pgn(out, path, EVENT, &mut |branch| self.comment(branch), true)
     }
 
-    /// Returns the text of the comment after a move of the side whose moves are written without weights, otherwise
-    /// `None`.
+    /// Returns the text of the comment after a move, if the move belongs to the side whose moves are written without
+    /// weights. Otherwise, returns `None`.
     fn comment(&self, branch: &Branch<'_>) -> Option<String> {
         let turn = branch.pos.position().turn();
         let is_unweighted = self.unweighted == Some(turn) && branch.mv.is_in_source;

@@ -602,8 +602,9 @@ impl<'a, S: Source> Tree<'a, S> {
         }
     }
 
-    /// Omits the weights and shares of the moves of `side` when the tree is written as text or PGN. In a repertoire, the
-    /// weights of the opponent's moves do not say how often they are played. `None` keeps all weights.
+    /// Omits the weights and shares of the moves of `side` when the tree is written as text or PGN. For example, the
+    /// weights of the opponent's moves in a repertoire do not say how often opponents play these moves. `None` keeps
+    /// all weights.
     pub fn without_weights_of(self, side: Option<Color>) -> Tree<'a, S> {
         Tree {
             unweighted: side,

@@ -393,7 +393,7 @@ fn scid_reads_all_games_with_their_variations() {
     );
 }
 
-/// The tree of a repertoire is in the order of its file, and has no weights of the opponent's moves.
+/// The tree of a repertoire lists moves in the order of the file, and the opponent's moves without weights.
 #[test]
 fn a_repertoire_is_written_in_the_order_of_its_file() {
     let dir = temp();

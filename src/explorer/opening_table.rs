@@ -50,7 +50,7 @@ pub struct OpeningTable {
     /// such game has a result, or if the filters select games by their result.
     pub average_score: Option<f64>,
     /// The player's average scores in percent in these games, with White and with Black. `None` if the filters name no
-    /// player, if they select games by their result, or if the player has no games with a result with one of the colors.
+    /// player, if they select games by their result, or if no game with one of the colors has a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_by_color: Option<[f64; 2]>,
     /// The mean rating of the player's opponents in all games that pass the filters. `None` if the filters name no

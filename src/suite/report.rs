@@ -475,8 +475,8 @@ const ADVICE_ON_POSITIONS: &str = ": give games with the position in the tag FEN
 /// Options for the report of a match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReportOptions {
-    /// The player from whose view pairs are counted. If `None`, it is the one of two players who comes first in the
-    /// games.
+    /// The player from whose view pairs are counted. If `None`, pairs are counted from the view of the player whom the
+    /// games name first.
     pub first: Option<String>,
     /// The minimum number of pairs that an exit needs to be called one-sided.
     pub min_pairs: NonZeroU64,

@@ -269,7 +269,7 @@ const tests = {
         const small = await page.locator("button:visible, a:visible, select:visible, input:visible").evaluateAll((all) =>
           all.flatMap((one) => {
             const { width, height } = one.getBoundingClientRect();
-            // Moves, headings and names are in rows or lines that are targets themselves, or have 24 px.
+            // Moves, headings and names need only 24 pixels, because they are in text or in rows that are targets themselves.
             const isInText = one.closest(".line, .san, .head, .name, .pair, .bar, .chip, .folded, h1, .unseen");
             return width < 23.9 || height < 23.9 || (!isInText && (width < 43.9 || height < 43.9)) ? [`${one.outerHTML.slice(0, 90)} ${width}x${height}`] : [];
           }),

@@ -300,7 +300,7 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
 
 /// Returns the length in half-moves at which most lines of the repertoire end, if most of `gaps` are replies after the
 /// end of a line. Such gaps say only that the repertoire was built up to this length. Returns `None` if there are few
-/// of them, or if they follow lines of different lengths.
+/// such gaps, or if the gaps follow lines of different lengths.
 fn usual_end(gaps: &[Gap]) -> Option<usize> {
     let plies = |gap: &Gap| {
         let words = gap.line.split_whitespace();
