@@ -624,10 +624,10 @@ impl<S: Source> Tree<'_, S> {
     /// and returns the number of moves. `path` is the path of the output, which error messages name. `event` is the
     /// value of the `Event` tag.
     ///
-    /// `comment` returns the text of the comment after a move, to which the evaluation of the move is added if known. If
-    /// it returns `None`, the comment is that of [`write_pgn`](Tree::write_pgn). `comment` is called with the moves in
-    /// the order in which they are written. If `is_sealed` is `true`, the first game gets a tag with a placeholder for a
-    /// checksum of the file.
+    /// `comment` returns the text of the comment after a move, to which the evaluation of the move is added if known.
+    /// If it returns `None`, the comment is that of [`write_pgn`](Tree::write_pgn). `comment` is called with the moves
+    /// in the order in which they are written. If `is_sealed` is `true`, the first game gets a tag with a placeholder
+    /// for a checksum of the file.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
@@ -743,8 +743,8 @@ impl<W: Write> GameWriter<W> {
     }
 
     /// Begins a game without result, and writes its tags. The game starts from the position `start`. `round` is the
-    /// value of the `Round` tag, and `opening` contains the ECO code and the name of the opening. `players` contains the
-    /// names of White and Black, or [`UNKNOWN_PLAYERS`].
+    /// value of the `Round` tag, and `opening` contains the ECO code and the name of the opening. `players` contains
+    /// the names of White and Black, or [`UNKNOWN_PLAYERS`].
     ///
     /// If `is_sealed` is `true`, also writes a tag with a placeholder for a checksum of the file. Only the first game
     /// of a file may have this tag.
@@ -879,7 +879,8 @@ mod tests {
         walk::Source,
     };
 
-    /// Returns a book of the moves that `choices` select, in lines from the start, and the keys and moves of its records.
+    /// Returns a book of the moves that `choices` select, in lines from the start, and the keys and moves of its
+    /// records.
     fn book(choices: &[Vec<u8>]) -> (Book, BTreeSet<(u64, u16)>) {
         let mut records = BTreeSet::new();
         for line in choices {

@@ -79,8 +79,8 @@ fn one_module_of_the_library_starts_threads() {
     let mut checked = 0;
     for file in files {
         let path = file.strip_prefix(&src).unwrap();
-        // The command line and the server may start other threads, because no output depends on these: signals, the progress
-        // bar, the log.
+        // The command line and the server may start other threads, because no output depends on these: signals, the
+        // progress bar, the log.
         let is_other = path.starts_with("cli") || path.starts_with("serve");
         if is_other || path == Path::new("task.rs") || path.ends_with("tests.rs") {
             continue;

@@ -1,5 +1,5 @@
-//! Sends one query to every interface: the command line, HTTP, Python, the index, databases, counts and books must give the
-//! same answer about the games that pass the same filters, and it must agree with a simple count over the games.
+//! Sends one query to every interface: the command line, HTTP, Python, the index, databases, counts and books must give
+//! the same answer about the games that pass the same filters, and it must agree with a simple count over the games.
 
 use std::{
     collections::BTreeMap,

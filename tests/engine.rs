@@ -1,4 +1,5 @@
-//! Tests of the command `engine`: the protocol, with scripted engines as the second engine and python-chess as the program.
+//! Tests of the command `engine`: the protocol, with scripted engines as the second engine and python-chess as the
+//! program.
 
 use std::{
     fs,
@@ -380,7 +381,8 @@ fn engines_behind_that_misbehave() {
     assert!(session.ask(known, "bestmove").last().unwrap() != "bestmove (none)");
     assert_eq!(session.ask("isready", "readyok"), ["readyok"]);
     drop(session);
-    // The engine exits during a search without limits, whose answer must still wait for `stop`. Options keep their names.
+    // The engine exits during a search without limits, whose answer must still wait for `stop`. Options keep their
+    // names.
     with_engine(
         dir.path(),
         "while read -r word rest; do case $word in uci) echo 'option name Seed type spin default 1'; echo uciok;; isready) echo readyok;; go) exit 7;; esac; done",

@@ -174,8 +174,8 @@ fn reasons_are_short_and_few() {
     assert!(error.len() < 1000, "{}", error.len());
 }
 
-/// Positions with castling rights and en passant squares are preserved. Positions of Chess960 and of variants, whose keys
-/// may equal those of other positions, are left out and counted.
+/// Positions with castling rights and en passant squares are preserved. Positions of Chess960 and of variants, whose
+/// keys may equal those of other positions, are left out and counted.
 #[test]
 fn only_standard_chess_is_evaluated() {
     let dir = temp();
@@ -616,7 +616,8 @@ fn moves_that_lose_too_much_are_left_out() {
         dir,
         &*format!("convert -q all.obs.db3 converted.bin --min-game 1 {options} --json"),
     );
-    // Six of the 15 moves have evaluations: 1. e4, d4 and f3, 1... e5 and f6 after 1. e4, and the mate. Two of them lose too much.
+    // Six of the 15 moves have evaluations: 1. e4, d4 and f3, 1... e5 and f6 after 1. e4, and the mate. Two of them
+    // lose too much.
     let losses = serde_json::json!({
         "left_out": 2,
         "left_out_share": 12.5,
@@ -687,9 +688,9 @@ fn moves_that_lose_too_much_are_left_out() {
     );
 }
 
-/// A fake engine whose evaluations depend on the position. It crashes if Black is to move and may castle, and hangs if Black
-/// may not. It prints garbage if White has only the castling rights KQ, and prints without end if White has only K. It
-/// appends each position to a file.
+/// A fake engine whose evaluations depend on the position. It crashes if Black is to move and may castle, and hangs if
+/// Black may not. It prints garbage if White has only the castling rights KQ, and prints without end if White has only
+/// K. It appends each position to a file.
 #[cfg(unix)]
 const ENGINE: &str = r#"#!/bin/sh
 while read -r word rest; do
@@ -1241,8 +1242,8 @@ done"#;
     assert_eq!(report["engine"]["evaluated"], 1, "{report}");
 }
 
-/// The journal of an output with a name of the greatest length has a shorter name. A journal is not created in a directory in
-/// which it could not be removed.
+/// The journal of an output with a name of the greatest length has a shorter name. A journal is not created in a
+/// directory in which it could not be removed.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_journal_can_always_be_named_and_removed() {
@@ -1287,8 +1288,8 @@ fn a_journal_can_always_be_named_and_removed() {
     assert_eq!(journal(&append), None);
 }
 
-/// Whatever has the journal's name at the end of a run is kept if it is not the journal. The error says that the output is
-/// complete.
+/// Whatever has the journal's name at the end of a run is kept if it is not the journal. The error says that the output
+/// is complete.
 #[cfg(unix)]
 #[test]
 fn a_file_in_the_place_of_the_journal_is_kept() {

@@ -146,8 +146,8 @@ fn several_books_are_merged_first() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Checks that filtering a book again changes nothing, for any memory budget, and that a line leads to every remaining
-    /// position.
+    /// Checks that filtering a book again changes nothing, for any memory budget, and that a line leads to every
+    /// remaining position.
     #[test]
     fn filtering_a_filtered_book_changes_nothing(
         lines in lines(),
@@ -183,8 +183,8 @@ fn standard_output_gets_what_a_file_gets() {
     assert!(book == fs::read(dir.path().join("book.bin")).unwrap());
 }
 
-/// Writes a book whose starting position has e4, d4, and two illegal moves with the same total weight. The position after e4
-/// has only an illegal move. A position that no line reaches has d4 and an illegal move.
+/// Writes a book whose starting position has e4, d4, and two illegal moves with the same total weight. The position
+/// after e4 has only an illegal move. A position that no line reaches has d4 and an illegal move.
 fn with_illegal_moves(dir: &Path) {
     use polybook::{
         book::Entry,
@@ -313,7 +313,8 @@ fn moves_of_positions_that_a_third_check_may_end_stay_in_the_book() {
         dir,
         "make-book -q games.pgn --variant 3check --min-game 1 --bin all.bin",
     );
-    // The search for positions goes on to repeated positions until it has found those of all records. It never finds this one.
+    // The search for positions goes on to repeated positions until it has found those of all records. It never finds
+    // this one.
     let unreachable = [
         "edit",
         "-q",

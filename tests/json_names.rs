@@ -1,4 +1,5 @@
-//! The names of fields in JSON: snake case in the documents of the command line, camel case in the answers of the server.
+//! The names of fields in JSON: snake case in the documents of the command line, camel case in the answers of the
+//! server.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -1,5 +1,5 @@
-//! The tests that run the binary. They form one program, because linking the library into a program for each file took most
-//! of the time.
+//! The tests that run the binary. They form one program, because linking the library into a program for each file took
+//! most of the time.
 
 #[macro_use]
 mod common;

@@ -1,7 +1,7 @@
 //! Peak memory is at most `--memory` plus 64 MiB, for any input.
 //!
-//! The peak is the kernel's `VmHWM` of the process, sampled while it runs. The inputs are hostile: empty games, files with
-//! only tags, a starting position for each game, and numbers and windows that are too large.
+//! The peak is the kernel's `VmHWM` of the process, sampled while it runs. The inputs are hostile: empty games, files
+//! with only tags, a starting position for each game, and numbers and windows that are too large.
 
 use std::{
     collections::{BTreeSet, HashMap},

@@ -628,7 +628,8 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
     assert_eq!(report["plies"], 20);
 }
 
-/// A database counts how often moves were played, not in how many games. It also lists the moves whose games it contains.
+/// A database counts how often moves were played, not in how many games. It also lists the moves whose games it
+/// contains.
 #[test]
 fn suites_of_databases_count_occurrences_and_report_missing_games() {
     let dir = temp();

@@ -19,8 +19,8 @@ fn index(dir: &Path, games: &[PathBuf]) {
     ok(dir, &args[..]);
 }
 
-/// Compares tables about the games with those that python-chess calculates: about all games and about players, by color and
-/// result, from a later position, and of one opening.
+/// Compares tables about the games with those that python-chess calculates: about all games and about players, by color
+/// and result, from a later position, and of one opening.
 fn tables_agree(games: &[PathBuf], players: &[&str]) {
     let Some(python) = python(&["chess"]) else {
         return;

@@ -249,8 +249,8 @@ fn variations_of_repertoires_are_counted_on_demand() {
         made.said
     );
 
-    // Each variation is counted once from the move where it branches, in addition to the main line. Variations on the last
-    // half-move are included.
+    // Each variation is counted once from the move where it branches, in addition to the main line. Variations on the
+    // last half-move are included.
     let won = self::made(
         "1. e4 (1. d4) (1. d4 d5) (1. c4) 1-0",
         &["--variations", "--max-ply", "1"],

@@ -2,15 +2,16 @@
 //!
 //! The injector logs the calls of one run that change files. The test replays them on a model of a disk:
 //!
-//! - A call is atomic: the disk has all of its effect or none. Calls on names change directories, the others change files.
-//! - A flush of a file makes all earlier calls on its bytes durable, but not its names. A flush of a directory makes all
-//!   earlier calls on the names in it durable, but not the bytes of files.
-//! - A power cut loses any subset of the earlier calls that are not durable. Later calls may survive although earlier ones
-//!   are lost.
+//! - A call is atomic: the disk has all of its effect or none. Calls on names change directories, the others change
+//!   files.
+//! - A flush of a file makes all earlier calls on its bytes durable, but not its names. A flush of a directory makes
+//!   all earlier calls on the names in it durable, but not the bytes of files.
+//! - A power cut loses any subset of the earlier calls that are not durable. Later calls may survive although earlier
+//!   ones are lost.
 //!
-//! For a directory, the test tries each subset of at most [`LOST`] of the last [`NAMES`] calls, and the loss of all calls. For a
-//! file, it tries the loss of the first call, of the last one, and of all. It does not find faults that need four lost calls,
-//! half a call, or bytes that nobody wrote.
+//! For a directory, the test tries each subset of at most [`LOST`] of the last [`NAMES`] calls, and the loss of all
+//! calls. For a file, it tries the loss of the first call, of the last one, and of all. It does not find faults that
+//! need four lost calls, half a call, or bytes that nobody wrote.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -47,8 +48,8 @@ type Names = BTreeMap<Name, Node>;
 /// A call that changes names or a file, or that flushes a file or directory.
 #[derive(Clone)]
 enum Call {
-    /// Names in one directory that the call changes: the node that each name denotes after the call, or `None` if the name is
-    /// removed.
+    /// Names in one directory that the call changes: the node that each name denotes after the call, or `None` if the
+    /// name is removed.
     Names(Vec<(Name, Option<Node>)>),
     Write(Node, usize, Vec<u8>),
     Truncate(Node, usize),
@@ -322,8 +323,8 @@ impl Disk {
                 None => {
                     let path = dir.join(path);
                     DirBuilder::new().mode(0o700).create(&path).unwrap();
-                    // The next run comes later than a minute after a power cut. Only then, it removes an empty temporary
-                    // directory.
+                    // The next run comes later than a minute after a power cut. Only then, it removes an empty
+                    // temporary directory.
                     let long_ago = SystemTime::now() - Duration::from_secs(3600);
                     File::open(&path).unwrap().set_modified(long_ago).unwrap();
                 }
@@ -417,7 +418,8 @@ impl Run<'_> {
     }
 }
 
-/// Checks the states after power cuts during a run of a command. Returns the number of moments at which the power was cut.
+/// Checks the states after power cuts during a run of a command. Returns the number of moments at which the power was
+/// cut.
 fn survives_power_cuts(scene: &Scene, kind: &str) -> usize {
     let Some(injector) = injector() else { return 1 };
     scene.restore();

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::common::{fails, ok, ok_json, python, run, run_python, sample, served::Served, temp};
 
-/// Writes `games.pgn`, the games of an engine against itself with the names of five players and dates of ten years, and makes an
-/// index of it for the explorer, `idx`.
+/// Writes `games.pgn`, the games of an engine against itself with the names of five players and dates of ten years, and
+/// makes an index of it for the explorer, `idx`.
 pub fn games_of_five(dir: &Path) -> PathBuf {
     let text = fs::read_to_string(sample("selfplay.pgn")).unwrap();
     let names = ["Ann", "Anna B.", "Carl", "Dora", "Carlo"];

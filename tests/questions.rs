@@ -119,8 +119,8 @@ fn show_names_a_file_that_is_no_book() {
     assert!(error.contains("missing.bin"), "{error}");
 }
 
-/// In Chess960, a rook other than the outermost one of its side may castle. A key does not say which rook, so books leave
-/// such positions out, and databases contain them.
+/// In Chess960, a rook other than the outermost one of its side may castle. A key does not say which rook, so books
+/// leave such positions out, and databases contain them.
 #[test]
 fn show_takes_a_book_and_a_position_without_quotes() {
     let dir = temp();

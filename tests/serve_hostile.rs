@@ -129,8 +129,8 @@ fn request(dice: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Sends a request that must always get the same answer. The unknown parameter `number` makes it a new request, which the
-/// cache cannot answer.
+/// Sends a request that must always get the same answer. The unknown parameter `number` makes it a new request, which
+/// the cache cannot answer.
 fn control(served: &Served, number: u64) -> Vec<u8> {
     let path = format!("/lichess?play=e2e4,e7e5&moves=3&number={number}");
     served.get(&path).body

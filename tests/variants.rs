@@ -5,9 +5,9 @@ use std::{fs, path::Path, process::Command, thread};
 use crate::common::{fails, ok, ok_json, python, records, run, run_python, temp};
 use rusqlite::Connection;
 
-/// A position of each variant, with the key that `tests/python/polyglot_key.py` calculates from the document's table. The
-/// positions include an outermost Chess960 rook with another rook behind the king, and two equal pieces in hand, which XOR
-/// would cancel. Promoted pieces and given checks do not affect keys.
+/// A position of each variant, with the key that `tests/python/polyglot_key.py` calculates from the document's table.
+/// The positions include an outermost Chess960 rook with another rook behind the king, and two equal pieces in hand,
+/// which XOR would cancel. Promoted pieces and given checks do not affect keys.
 const KEYS: [(&str, &str, &str); 14] = [
     (
         "normal",
@@ -125,8 +125,8 @@ fn the_expected_keys_are_those_of_a_few_lines_of_python() {
     }
 }
 
-/// python-chess generates and counts 500 games of each variant. Every move in the book must be legal, and book and database
-/// must contain exactly what was played.
+/// python-chess generates and counts 500 games of each variant. Every move in the book must be legal, and book and
+/// database must contain exactly what was played.
 #[test]
 fn python_chess_agrees_on_500_games_of_each_variant() {
     let Some(python) = python(&["chess", "sqlite3"]) else {
@@ -189,8 +189,8 @@ const CASTLING: &str = "\
 1. O-O-O O-O 2. a3 a6 1-0
 ";
 
-/// The games of the constant above, with Shredder-FEN (the files of the rooks as castling rights) and moves in coordinates.
-/// Castling is written as the king capturing its rook.
+/// The games of the constant above, with Shredder-FEN (the files of the rooks as castling rights) and moves in
+/// coordinates. Castling is written as the king capturing its rook.
 const CASTLING_BY_SQUARES: &str = "\
 [Variant \"Chess960\"]
 [FEN \"bnrbqkrn/pppppppp/8/8/8/8/PPPPPPPP/BNRBQKRN w GCgc - 0 1\"]

@@ -1,5 +1,5 @@
-//! Differences on Windows: shells that do not expand `*`, names of devices, books that another program has open, directories
-//! that are opened as files, and keys that end a program.
+//! Differences on Windows: shells that do not expand `*`, names of devices, books that another program has open,
+//! directories that are opened as files, and keys that end a program.
 
 use std::{
     collections::BTreeMap,

@@ -20,8 +20,8 @@ create_exception!(
     "A game that cannot be replayed. It has the attributes file, game, offset, ply, move and reason."
 );
 
-/// Returns the exception for an error of the library. An error of the operating system becomes an `OSError` with the name of
-/// the file.
+/// Returns the exception for an error of the library. An error of the operating system becomes an `OSError` with the
+/// name of the file.
 pub fn exception(py: Python<'_>, err: polybook::Error) -> PyErr {
     if let Some(rejection) = err.carried::<Rejection>() {
         return game_error(py, rejection).unwrap_or_else(|err| err);

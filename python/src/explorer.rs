@@ -42,8 +42,8 @@ pub struct Explorer {
 
 #[pymethods]
 impl Explorer {
-    /// Opens indexes: one path, or a list of paths or of pairs of a name and a path. An index without a name is named after its
-    /// directory. The option `source` accepts these names.
+    /// Opens indexes: one path, or a list of paths or of pairs of a name and a path. An index without a name is named
+    /// after its directory. The option `source` accepts these names.
     #[new]
     fn new(py: Python<'_>, sources: &Bound<'_, PyAny>) -> PyResult<Explorer> {
         let sources = named_indexes(sources)?;
@@ -53,7 +53,8 @@ impl Explorer {
         Ok(Explorer { explorer })
     }
 
-    /// Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve` answers.
+    /// Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve`
+    /// answers.
     #[pyo3(
         signature = (position=None, **options),
         text_signature = "($self, position=None, *, variant=None, view='lichess', moves=None, top_games=None, \
@@ -76,7 +77,8 @@ impl Explorer {
         Ok(pythonize::pythonize(py, &answer)?)
     }
 
-    /// Returns the openings of the games that reached a position and pass the filters, in families with their variations.
+    /// Returns the openings of the games that reached a position and pass the filters, in families with their
+    /// variations.
     #[pyo3(
         signature = (position=None, **options),
         text_signature = "($self, position=None, *, variant=None, speeds=(), ratings=None, modes=(), since=None, until=None, \
@@ -98,8 +100,8 @@ impl Explorer {
         Ok(pythonize::pythonize(py, &table)?)
     }
 
-    /// Returns the preparation of a player for an opponent: the opponent's moves in a position, with the results and answers of
-    /// the player.
+    /// Returns the preparation of a player for an opponent: the opponent's moves in a position, with the results and
+    /// answers of the player.
     #[pyo3(
         signature = (position=None, *, player, opponent, color, repertoire=None, lines=7, **options),
         text_signature = "($self, position=None, *, player, opponent, color, repertoire=None, lines=7, variant=None, speeds=(), \
@@ -184,8 +186,8 @@ impl Explorer {
 }
 
 impl Explorer {
-    /// Calls `work`, which answers a query with `filters`, on the thread pool. If the duplicate games must be found first, Ctrl-C
-    /// interrupts the search for them.
+    /// Calls `work`, which answers a query with `filters`, on the thread pool. If the duplicate games must be found
+    /// first, Ctrl-C interrupts the search for them.
     fn answered<T: Send>(
         &self,
         py: Python<'_>,
@@ -201,8 +203,8 @@ impl Explorer {
         detached(py, || pool.install(work))
     }
 
-    /// Returns a `ValueError` if no game passes `filters` because a filter contains only names that occur in no game: names of
-    /// the player, of the opponent, or of the event.
+    /// Returns a `ValueError` if no game passes `filters` because a filter contains only names that occur in no game:
+    /// names of the player, of the opponent, or of the event.
     fn refuse_unknown_names(&self, py: Python<'_>, filters: &Filters) -> PyResult<()> {
         match detached(py, || self.explorer.unknown_name(filters))? {
             Some(unknown) => Err(value_error(unknown)),
@@ -221,8 +223,8 @@ impl Explorer {
         }
     }
 
-    /// Returns a line that ends in the position of an argument. If the argument is a board of python-chess, the line contains the
-    /// moves that were made on it. Takes the option `variant`.
+    /// Returns a line that ends in the position of an argument. If the argument is a board of python-chess, the line
+    /// contains the moves that were made on it. Takes the option `variant`.
     fn line(&self, position: Given<'_, '_>, options: &mut Options<'_>) -> PyResult<Line> {
         let variant: Option<Variant> = options.parse("variant")?;
         let variant = variant.or_else(|| self.explorer.variant());
@@ -235,8 +237,8 @@ impl Explorer {
         Ok(line.unwrap_or_else(|| Line::at(variant, pos)))
     }
 
-    /// Returns the preparation of the player in `filters`, who has the color `color`. `repertoire` is the path of the player's
-    /// repertoire. Also returns warnings about the repertoire. Setting `stop` cancels the work.
+    /// Returns the preparation of the player in `filters`, who has the color `color`. `repertoire` is the path of the
+    /// player's repertoire. Also returns warnings about the repertoire. Setting `stop` cancels the work.
     fn prepared(
         &self,
         line: Line,
@@ -363,8 +365,8 @@ impl Rating {
     }
 }
 
-/// Takes the option `result`. Adds the results that games may have to `filters`: results of games, and the player's results
-/// "win" and "loss".
+/// Takes the option `result`. Adds the results that games may have to `filters`: results of games, and the player's
+/// results "win" and "loss".
 fn add_results(options: &mut Options<'_>, filters: &mut Filters) -> PyResult<()> {
     for text in options.texts("result")? {
         match &*text {

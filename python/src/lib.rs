@@ -1,5 +1,5 @@
-//! The Python package polybook. It converts arguments and return values between Python and Rust, and contains no logic of
-//! its own.
+//! The Python package polybook. It converts arguments and return values between Python and Rust, and contains no logic
+//! of its own.
 
 #![forbid(unsafe_code)]
 

@@ -28,8 +28,8 @@ use crate::{
 
 /// Makes the outputs that `options` name from PGN files, and returns the report as a dict.
 ///
-/// Calls `progress` about ten times a second with the phase, the completed fraction of the phase (`None` if it is unknown), and
-/// the number of games read.
+/// Calls `progress` about ten times a second with the phase, the completed fraction of the phase (`None` if it is
+/// unknown), and the number of games read.
 #[pyfunction]
 #[pyo3(
     signature = (inputs, *, progress=None, **options),
@@ -180,8 +180,8 @@ fn weights(options: &mut Options<'_>) -> PyResult<Weights> {
     })
 }
 
-/// Runs on another thread while this thread calls `callback` with the progress. An exception of the callback or a signal stops
-/// the run.
+/// Runs on another thread while this thread calls `callback` with the progress. An exception of the callback or a
+/// signal stops the run.
 fn with_progress(py: Python<'_>, run: MakeBook, callback: Option<&Py<PyAny>>) -> PyResult<Report> {
     let stop = Arc::new(AtomicBool::new(false));
     let run = run.stop_flag(Arc::clone(&stop));

@@ -119,8 +119,8 @@ impl<'py> Options<'py> {
         self.texts(name)?.into_iter().map(parse).collect()
     }
 
-    /// Takes an argument that is a text or a list of texts, and parses it as the command line parses a list separated by
-    /// commas. Returns `None` if it was not given or is an empty list.
+    /// Takes an argument that is a text or a list of texts, and parses it as the command line parses a list separated
+    /// by commas. Returns `None` if it was not given or is an empty list.
     pub fn parse_list<T: FromStr<Err: std::fmt::Display>>(
         &mut self,
         name: &str,

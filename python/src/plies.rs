@@ -53,16 +53,16 @@ impl Batch {
         self.keys.bind(py).len()
     }
 
-    /// Returns the arrays as the columns `key`, `move`, `result`, `game`, `clock` and `eval` of a data frame of pandas, or else of
-    /// polars, or else of a table of pyarrow. `key` (int64) and `move` (int32) are as in counts. Raises `ImportError` if none of these
-    /// packages is installed.
+    /// Returns the arrays as the columns `key`, `move`, `result`, `game`, `clock` and `eval` of a data frame of pandas,
+    /// or else of polars, or else of a table of pyarrow. `key` (int64) and `move` (int32) are as in counts. Raises
+    /// `ImportError` if none of these packages is installed.
     fn to_frame<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         frame(py, &[self])
     }
 }
 
-/// Returns the arrays of all batches as the columns of a data frame. Keys and moves have the types of counts, because an
-/// unsigned key equals no negative key, and polars joins only columns of equal types.
+/// Returns the arrays of all batches as the columns of a data frame. Keys and moves have the types of counts, because
+/// an unsigned key equals no negative key, and polars joins only columns of equal types.
 fn frame<'py>(py: Python<'py>, batches: &[&Batch]) -> PyResult<Bound<'py, PyAny>> {
     /// Joins `arrays` to one array, whose items are converted with `convert`.
     fn joined<'py, 'a, T: Element + Copy + 'static, U: Element>(
@@ -218,8 +218,8 @@ impl Positions {
         }))
     }
 
-    /// Reads all remaining batches, and returns their arrays as the columns of a data frame of pandas, or else of polars, or else
-    /// of a table of pyarrow. Raises `ImportError` if none of these packages is installed.
+    /// Reads all remaining batches, and returns their arrays as the columns of a data frame of pandas, or else of
+    /// polars, or else of a table of pyarrow. Raises `ImportError` if none of these packages is installed.
     fn to_frame<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut batches = Vec::new();
         while let Some(batch) = self.__next__(py)? {
@@ -252,8 +252,8 @@ impl Positions {
 }
 
 impl Positions {
-    /// Raises `RuntimeError` in a forked child. The thread that reads the file does not exist there, and the lock of `plies` may
-    /// be held by a thread of the parent.
+    /// Raises `RuntimeError` in a forked child. The thread that reads the file does not exist there, and the lock of
+    /// `plies` may be held by a thread of the parent.
     fn check_process(&self) -> PyResult<()> {
         match self.process == process::id() {
             true => Ok(()),

@@ -9,8 +9,8 @@ use crate::errors::value_error;
 /// An argument that denotes a position: a FEN, a board of python-chess, or `None` for the start.
 pub type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// Returns the position that an argument denotes. Its variant is that of the board if the board has one, otherwise `variant`, the
-/// variant of the file that is read.
+/// Returns the position that an argument denotes. Its variant is that of the board if the board has one, otherwise
+/// `variant`, the variant of the file that is read.
 pub fn from_argument(
     argument: Given<'_, '_>,
     variant: Option<Variant>,
@@ -47,8 +47,8 @@ fn of_board(board: &Bound<'_, PyAny>, usual: Variant) -> PyResult<Variant> {
     }
 }
 
-/// Returns the FEN of the first position of `board`, and the moves that were made on it, in UCI notation and separated by commas.
-/// Returns `None` if `board` is not a board of python-chess.
+/// Returns the FEN of the first position of `board`, and the moves that were made on it, in UCI notation and separated
+/// by commas. Returns `None` if `board` is not a board of python-chess.
 pub fn moves_of_board(board: &Bound<'_, PyAny>) -> Option<(String, String)> {
     let start = board.call_method0("root").ok()?.call_method0("fen").ok()?;
     let moves = board.getattr("move_stack").ok()?.try_iter().ok()?;

@@ -27,8 +27,9 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send
 
 /// Runs long work on another thread while the GIL is released. Turns an error into an exception.
 ///
-/// Until the work ends, this thread calls `watch` every 100 milliseconds, and once more at the end, and lets Python handle
-/// signals. The first exception of `watch` or of a signal handler sets `stop`, which must end the work, and is then raised.
+/// Until the work ends, this thread calls `watch` every 100 milliseconds, and once more at the end, and lets Python
+/// handle signals. The first exception of `watch` or of a signal handler sets `stop`, which must end the work, and is
+/// then raised.
 pub fn watched<T: Send>(
     py: Python<'_>,
     stop: &AtomicBool,
@@ -71,8 +72,8 @@ static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
 /// Returns the thread pool of this process.
 ///
-/// A forked child does not have the threads of its parent, and would wait forever for them, even in Rayon's global pool. So
-/// each process has its own pool.
+/// A forked child does not have the threads of its parent, and would wait forever for them, even in Rayon's global
+/// pool. So each process has its own pool.
 pub fn pool() -> PyResult<Arc<ThreadPool>> {
     // Do not wait for the lock: if a thread of the parent held it at the fork, it is never released in the child.
     let Ok(mut kept) = POOL.try_lock() else {

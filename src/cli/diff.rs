@@ -211,8 +211,8 @@ fn percent(weight: u64, total: u64) -> f64 {
 }
 
 /// Converts the differences between two books in one position to a JSON document. The document contains the evaluations
-/// of the moves. The field `san` of a move is null if the move is illegal or the position is unknown. The field `percent`
-/// is null if the move is illegal.
+/// of the moves. The field `san` of a move is null if the move is illegal or the position is unknown. The field
+/// `percent` is null if the move is illegal.
 fn document((difference, pos, evals): ShownDifference) -> Value {
     let pos = pos.as_ref();
     let [first, second] = difference.total_weights(pos);

@@ -104,13 +104,13 @@ pub struct GameFilterArgs {
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     player: Vec<String>,
 
-    /// Keep games in which White's name contains NAME. If the option is given several times, games that match any of the
-    /// names are kept
+    /// Keep games in which White's name contains NAME. If the option is given several times, games that match any of
+    /// the names are kept
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     white: Vec<String>,
 
-    /// Keep games in which Black's name contains NAME. If the option is given several times, games that match any of the
-    /// names are kept
+    /// Keep games in which Black's name contains NAME. If the option is given several times, games that match any of
+    /// the names are kept
     #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
     black: Vec<String>,
 
@@ -253,8 +253,8 @@ pub struct ExplorerFilterArgs {
     speed: Vec<Speed>,
 
     /// Keep games whose mean rating is in the group that begins at N: 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200 or
-    /// 2500. The value unknown keeps games in which no rating is known. Separate several with commas, or give the option
-    /// several times
+    /// 2500. The value unknown keeps games in which no rating is known. Separate several with commas, or give the
+    /// option several times
     #[arg(long, value_name = "N|unknown", value_parser = rating_group, value_delimiter = ',')]
     rating: Vec<Option<RatingGroup>>,
 
@@ -438,8 +438,8 @@ pub fn check_names(
     Ok(matched)
 }
 
-/// Adds the names of players that the filters match to a JSON document. Adds no field for a filter that the user did not
-/// give.
+/// Adds the names of players that the filters match to a JSON document. Adds no field for a filter that the user did
+/// not give.
 pub fn add_matched(document: &mut Value, matched: &MatchedNames) {
     if !matched.players.is_empty() {
         document["matched_players"] = json!(matched.players);

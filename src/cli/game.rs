@@ -25,8 +25,8 @@ Examples:
   polybook game --index mine.pgn --index theirs.pgn 632")]
 pub struct Args {
     /// Read this index, made with make-book --explorer or --leveldb, or this PGN file. polybook indexes a PGN file once
-    /// and keeps the index in a cache. If the option is given several times, the games are numbered in this order, as in
-    /// polybook games; indexes made with --leveldb cannot be combined
+    /// and keeps the index in a cache. If the option is given several times, the games are numbered in this order, as
+    /// in polybook games; indexes made with --leveldb cannot be combined
     #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
     index: Vec<PathBuf>,
 
@@ -108,8 +108,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 }
 
 /// Finds game `number` in `indexes`, whose games are numbered in this order. Returns the position of its index, and its
-/// id in this index. If there is only one index, the index may contain no game with this id. Otherwise, returns an error
-/// if no game has the number.
+/// id in this index. If there is only one index, the index may contain no game with this id. Otherwise, returns an
+/// error if no game has the number.
 fn locate(indexes: &[Index], number: u64) -> anyhow::Result<(usize, u32)> {
     let mut first = 0;
     for (at, index) in indexes.iter().enumerate() {

@@ -163,9 +163,9 @@ struct FoundGame<'a> {
     header: GameHeader,
     /// The PGN file from which the game was indexed.
     file: &'a Path,
-    /// Further fields of the JSON document: the game's opening by its moves, null if no position of the game has a name;
-    /// the move in the position, null if the game ended there; and the number of half-moves. `None` if the index was
-    /// made with `make-book --leveldb`, which does not store them.
+    /// Further fields of the JSON document: the game's opening by its moves, null if no position of the game has a
+    /// name; the move in the position, null if the game ended there; and the number of half-moves. `None` if the index
+    /// was made with `make-book --leveldb`, which does not store them.
     explored: Option<Value>,
 }
 

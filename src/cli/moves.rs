@@ -377,8 +377,8 @@ fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value
     document
 }
 
-/// The position whose moves are shown, and the values that are shown in addition to the results: the evaluations and, if
-/// the user requested them, the mean times that players took for the moves.
+/// The position whose moves are shown, and the values that are shown in addition to the results: the evaluations and,
+/// if the user requested them, the mean times that players took for the moves.
 struct ShownMoves<'a> {
     pos: &'a VariantPosition,
     evals: &'a MoveEvals,

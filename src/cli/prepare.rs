@@ -55,7 +55,8 @@ pub struct Args {
     #[command(flatten)]
     position: PositionArgs,
 
-    /// Show your repertoire's answer to each move of the opponent. A repertoire is a PGN file, a book or an OOBS database
+    /// Show your repertoire's answer to each move of the opponent. A repertoire is a PGN file, a book or an OOBS
+    /// database
     #[arg(long, value_name = "REPERTOIRE")]
     repertoire: Option<PathBuf>,
 

@@ -23,8 +23,8 @@ use super::{
     usage::Usage,
 };
 
-/// An estimate of the memory that a suite needs, in bytes per byte of the suite's file. A suite whose entries have only a
-/// few characters needs up to three times as much.
+/// An estimate of the memory that a suite needs, in bytes per byte of the suite's file. A suite whose entries have only
+/// a few characters needs up to three times as much.
 pub const MEMORY_PER_BYTE: usize = 16;
 
 /// Show the results of an engine match for each opening of its suite

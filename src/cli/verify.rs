@@ -1,4 +1,5 @@
-//! `polybook verify`: checks books, databases, indexes, stores of evaluations, opening suites and repertoires for faults.
+//! `polybook verify`: checks books, databases, indexes, stores of evaluations, opening suites and repertoires for
+//! faults.
 
 use std::{
     io,
@@ -208,10 +209,10 @@ fn games_of_repertoire(pgn: &str) -> Option<[u64; 2]> {
     (with_variations > 0).then_some([games, with_variations])
 }
 
-/// Checks the moves of all games and variations of a repertoire in PGN, and prints a report. `file` is the path to open.
-/// `shown` contains the name for messages, the number of games, and how many of them have variations.
-/// `checksum_matches` is the result of comparing the checksum of the file. A different checksum is no fault,
-/// because users edit their repertoires.
+/// Checks the moves of all games and variations of a repertoire in PGN, and prints a report. `file` is the path to
+/// open. `shown` contains the name for messages, the number of games, and how many of them have variations.
+/// `checksum_matches` is the result of comparing the checksum of the file. A different checksum is no fault, because
+/// users edit their repertoires.
 fn verify_repertoire(
     args: &Args,
     file: &Path,
@@ -251,8 +252,9 @@ fn verify_repertoire(
 }
 
 /// Returns an error that lists the first faults of an input, or `Ok` if `faults` is empty. `count` is the number of all
-/// faults of the input. `faults` contains all of them or, if there are too many, the first ones. The message consists of `name` (the name of the file), the word `this`, `problem`
-/// (such as `suite contains faults`), the faults, and `advice`, which says what the user should do.
+/// faults of the input. `faults` contains all of them or, if there are too many, the first ones. The message consists
+/// of `name` (the name of the file), the word `this`, `problem` (such as `suite contains faults`), the faults, and
+/// `advice`, which says what the user should do.
 fn refuse_faults(
     name: &str,
     problem: &str,

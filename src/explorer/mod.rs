@@ -205,7 +205,8 @@ impl Explorer {
     }
 
     /// Returns the maximum number of half-moves that were counted in each game, from its start. If `filters` selects
-    /// several sources, returns the smallest of their maximums. Returns `None` if each maximum is the default, or larger.
+    /// several sources, returns the smallest of their maximums. Returns `None` if each maximum is the default, or
+    /// larger.
     pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
         let selected = self.sources.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::max_ply).min()

@@ -352,8 +352,8 @@ struct OpeningRows<'a> {
 }
 
 impl OpeningRows<'_> {
-    /// Returns a row for each family of openings that has games. Such a row contains a row for each name that `row_name`
-    /// returns for openings of the family.
+    /// Returns a row for each family of openings that has games. Such a row contains a row for each name that
+    /// `row_name` returns for openings of the family.
     fn families(&self, row_name: fn(&Opening) -> &'static str) -> Result<Vec<OpeningRow>> {
         let mut families: BTreeMap<&str, BTreeMap<&str, Vec<OpeningNumber>>> = BTreeMap::new();
         for (number, opening) in OpeningNumber::all() {

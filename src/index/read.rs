@@ -847,7 +847,8 @@ impl Index {
         Ok(row)
     }
 
-    /// Returns the header of game `id`. The index must be an explorer's index that was made from games, not from counts.
+    /// Returns the header of game `id`. The index must be an explorer's index that was made from games, not from
+    /// counts.
     pub(in crate::index) fn stored_header(&self, id: u32) -> Result<GameHeader> {
         let row = self.row(id)?;
         let name = |number| self.name(number);

@@ -536,7 +536,8 @@ pub(super) struct PossibleDuplicate {
 
 impl Outcome<'_> {
     /// Creates an empty outcome for a counts directory. The outcome says that the format of the input was recognized.
-    /// An outcome that does not say this would make the run reject the directory as an input that does not look like PGN.
+    /// An outcome that does not say this would make the run reject the directory as an input that does not look like
+    /// PGN.
     pub(super) fn of_counts() -> Self {
         Outcome {
             recognised: true,

@@ -6,9 +6,9 @@
 //! lost after playing the move. A move may be played only if the lowest bit of its column `Active` is set. The
 //! table `Info` describes the database; it contains the variant and the number of rows.
 //!
-//! polybook never changes a database in place. Readers open a database read-only, and [`ObsWriter`] writes a new file. The
-//! new file replaces an old database only if no other program has the old one open. Otherwise the run fails, and the old
-//! database stays as it is.
+//! polybook never changes a database in place. Readers open a database read-only, and [`ObsWriter`] writes a new file.
+//! The new file replaces an old database only if no other program has the old one open. Otherwise the run fails, and
+//! the old database stays as it is.
 //!
 //! ```
 //! use polybook::{MakeBook, obs::Obs, pgn::Input, position::from_text};

@@ -23,7 +23,8 @@ pub const MAX_GAME_LENGTH: usize = 16 << 20;
 
 /// The number of bytes that must follow the end of a game in the buffer before a [`Cutter`] treats this end as certain.
 /// The [`Cutter`] needs these bytes to know whether the rest of the stream closes an open comment or tag value. If it
-/// does not, the game ends elsewhere. The number is the greater of [`MAX_COMMENT_DISTANCE`] and [`MAX_CONTINUATION_LENGTH`].
+/// does not, the game ends elsewhere. The number is the greater of [`MAX_COMMENT_DISTANCE`] and
+/// [`MAX_CONTINUATION_LENGTH`].
 const LOOKAHEAD: usize = if MAX_COMMENT_DISTANCE > MAX_CONTINUATION_LENGTH {
     MAX_COMMENT_DISTANCE
 } else {

@@ -160,7 +160,8 @@ pub(crate) struct PlayerNames {
 }
 
 impl PlayerNames {
-    /// Creates a collection without matches for the names `wanted` of a filter. `how` says how the filter compares names.
+    /// Creates a collection without matches for the names `wanted` of a filter. `how` says how the filter compares
+    /// names.
     pub(crate) fn new(wanted: Vec<String>, how: NameMatch) -> PlayerNames {
         PlayerNames {
             how,

@@ -5,10 +5,10 @@
 //! which `shakmaty` contains.
 //!
 //! The [identity](identity) is the hash by which the explorer, suites, repertoires and databases group the games of a
-//! position. Polyglot books and the index of polyglot's fork use keys instead. The identity differs from the key in two ways: it
-//! omits the en passant file if no legal move captures en passant, and it includes the state of a variant that the
-//! key omits. The [exact identity](Keyed::exact_identity) includes this state too, but keeps the en passant file of the
-//! key, so in standard chess it equals the key. Counts are grouped by exact identity.
+//! position. Polyglot books and the index of polyglot's fork use keys instead. The identity differs from the key in two
+//! ways: it omits the en passant file if no legal move captures en passant, and it includes the state of a variant that
+//! the key omits. The [exact identity](Keyed::exact_identity) includes this state too, but keeps the en passant file of
+//! the key, so in standard chess it equals the key. Counts are grouped by exact identity.
 
 use std::{iter::once, ops::BitXor};
 

@@ -1013,7 +1013,8 @@ mod tests {
             }
         }
 
-        /// Every text that is read as a move of a variant must be a legal move, which the bits of a book move can store.
+        /// Every text that is read as a move of a variant must be a legal move, which the bits of a book move can
+        /// store.
         #[test]
         fn what_is_read_is_legal_in_variants(
             text in "[KQRBNPa-h1-8xO0@=+()/:eb.-]{1,8}",

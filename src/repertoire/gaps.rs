@@ -56,8 +56,8 @@ pub struct Gap {
     pub uci: Option<String>,
     /// The line and the move after it, in SAN with move numbers. Empty if there is no move.
     pub moves: String,
-    /// The reciprocal of the share of games that are expected to reach the position after the move. The value 12.5 means
-    /// that one in 12.5 games is expected to reach it.
+    /// The reciprocal of the share of games that are expected to reach the position after the move. The value 12.5
+    /// means that one in 12.5 games is expected to reach it.
     pub one_in: f64,
     /// The number of games with the move.
     pub games: u64,
@@ -76,8 +76,8 @@ pub struct Gap {
 pub struct SourceEnd {
     /// The line in SAN with move numbers.
     pub line: String,
-    /// The reciprocal of the share of games that are expected to reach the position after the line. The value 12.5 means
-    /// that one in 12.5 games is expected to reach it.
+    /// The reciprocal of the share of games that are expected to reach the position after the line. The value 12.5
+    /// means that one in 12.5 games is expected to reach it.
     pub one_in: f64,
 }
 

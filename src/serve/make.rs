@@ -420,8 +420,8 @@ impl AppState {
     }
 }
 
-/// Returns the variant that games without a `Variant` tag had when the files were indexed. `has_choice` says whether the
-/// user can choose one of several sources.
+/// Returns the variant that games without a `Variant` tag had when the files were indexed. `has_choice` says whether
+/// the user can choose one of several sources.
 ///
 /// # Errors
 ///

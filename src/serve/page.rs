@@ -3,8 +3,8 @@
 //! The page has no build step: before its files are sent, only comments, type annotations and indentation are removed.
 //! After an action of the user, its modules update the page in these steps:
 //!
-//! 1. The module that handles the action, such as `controls.js`, calls `navigation.js`, which changes the requested view
-//!    in `session.js`.
+//! 1. The module that handles the action, such as `controls.js`, calls `navigation.js`, which changes the requested
+//!    view in `session.js`.
 //! 2. `show.js` requests the data of the view with `requests.js`, and changes the page's URL with `history.js` and
 //!    `state.js`.
 //! 3. `show.js` draws the view: `boardview.js` draws the board, and `panelview.js` everything next to it.

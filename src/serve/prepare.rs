@@ -31,8 +31,8 @@ const DEFAULT_PGN_LINES: u32 = 7;
 impl AppState {
     /// Answers `/prepare`, which helps a player to prepare for an opponent. Returns the opponent's moves in a position
     /// and, for each of them, the player's results after the move and the player's answer to it. The parameter `player`
-    /// names the opponent, `color` is the opponent's color, and `me` names the player. If the client prefers PGN, returns
-    /// only the lines to prepare, as games. Setting `stop` cancels the work.
+    /// names the opponent, `color` is the opponent's color, and `me` names the player. If the client prefers PGN,
+    /// returns only the lines to prepare, as games. Setting `stop` cancels the work.
     pub(super) fn prepare(
         &self,
         key: &CacheKey,

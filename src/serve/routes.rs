@@ -514,8 +514,8 @@ const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 struct ReceivedForm(Result<Vec<u8>, Refusal>);
 
 /// Receives the form in the body of a `POST` request, and adds it as an extension, which [`form_as_query`] reads. Also
-/// returns the semaphore permits for the bytes of the form, which the caller must hold as long as the request. Returns a
-/// request without a form unchanged.
+/// returns the semaphore permits for the bytes of the form, which the caller must hold as long as the request. Returns
+/// a request without a form unchanged.
 pub(super) async fn receive_form(
     request: Request,
     client: &Client,
@@ -546,8 +546,8 @@ pub(super) async fn receive_form(
 ///
 /// # Errors
 ///
-/// Returns an error response if the body exceeds [`MAX_FORM`], if the forms of all clients together are too large, or if the
-/// connection breaks.
+/// Returns an error response if the body exceeds [`MAX_FORM`], if the forms of all clients together are too large, or
+/// if the connection breaks.
 async fn receive(
     mut body: Body,
     client: &Client,

@@ -491,8 +491,8 @@ impl AppState {
     ///
     /// # Errors
     ///
-    /// Returns a refusal if the request is invalid, if too many requests are waiting, if the client has disconnected, or
-    /// if an index is damaged.
+    /// Returns a refusal if the request is invalid, if too many requests are waiting, if the client has disconnected,
+    /// or if an index is damaged.
     pub(super) async fn find_duplicates(
         self: &Arc<AppState>,
         client: &Client,

@@ -836,8 +836,8 @@ fn joined(text: &str) -> String {
     parts.fold(first, |text, part| text + part.trim_start())
 }
 
-/// Returns the text of the function `name` in the source code `text`, in Rust or Python. A line that ends in a backslash
-/// is joined with the next one.
+/// Returns the text of the function `name` in the source code `text`, in Rust or Python. A line that ends in a
+/// backslash is joined with the next one.
 fn function<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     if let Some(start) = text.find(&format!("\ndef {name}(")) {
         return text[start..].split("\n\n\n").next();

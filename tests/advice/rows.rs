@@ -1,5 +1,5 @@
-//! Messages with advice, and what follows the advice. The first line of an entry is the command or request that causes the
-//! message. `!` begins a part of the message, and `>` begins what the advice says to do. `&&` separates steps.
+//! Messages with advice, and what follows the advice. The first line of an entry is the command or request that causes
+//! the message. `!` begins a part of the message, and `>` begins what the advice says to do. `&&` separates steps.
 
 /// Advice about variants and games.
 pub const GAMES: &str = r#"

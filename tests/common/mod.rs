@@ -50,8 +50,8 @@ pub fn temp() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Creates a directory that is removed after the test. The directory is in memory if the system has a file system there,
-/// for tests that write thousands of files.
+/// Creates a directory that is removed after the test. The directory is in memory if the system has a file system
+/// there, for tests that write thousands of files.
 pub fn temp_in_memory() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| temp())
 }

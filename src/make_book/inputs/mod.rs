@@ -325,8 +325,8 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Returns the options with which the games of all inputs were counted, as text for the header of a book. If an input
-    /// is a counts directory, these are the options with which this directory was made.
+    /// Returns the options with which the games of all inputs were counted, as text for the header of a book. If an
+    /// input is a counts directory, these are the options with which this directory was made.
     ///
     /// # Errors
     ///

@@ -137,9 +137,9 @@ const LOCKED_BYTES: u64 = 512;
 /// does not exist, or if the file system does not support locks.
 ///
 /// Opens the file and closes it again, which releases all locks that this process holds on the file. Call
-/// [`is_locked_here`] first, which finds such locks. The loss of a lock that polybook itself acquires in the meantime is
-/// harmless: a command never reads the file that it writes, and a thread that still reads the database checks after the
-/// last row whether the file was changed.
+/// [`is_locked_here`] first, which finds such locks. The loss of a lock that polybook itself acquires in the meantime
+/// is harmless: a command never reads the file that it writes, and a thread that still reads the database checks after
+/// the last row whether the file was changed.
 #[cfg(unix)]
 fn is_locked(path: &Path) -> io::Result<bool> {
     use rustix::{

@@ -62,8 +62,9 @@ pub(super) fn seal(file: &File) -> io::Result<()> {
     }
 }
 
-/// Compares the checksum in the text file at `path` with the content of the file. Returns `None` if the file contains no
-/// checksum by polybook, otherwise whether the checksum matches. It does not match if the file was changed or truncated.
+/// Compares the checksum in the text file at `path` with the content of the file. Returns `None` if the file contains
+/// no checksum by polybook, otherwise whether the checksum matches. It does not match if the file was changed or
+/// truncated.
 ///
 /// # Errors
 ///
