@@ -165,8 +165,8 @@ fn performances_are_printed_with_that_of_all_games() {
     let chance =
         "\nmarked: 1 of 1 opening with at least 12 games; chance alone would mark about 0.2\n";
     assert!(text.ends_with(chance), "{text}");
-    // Without --color, each game is compared with the average of its color. The line about chance also says that no
-    // opening is marked.
+    // If --color is missing, each game is compared with the average of its color. The line about chance also appears if
+    // no opening is marked.
     let black =
         "[White \"B\"]\n[Black \"A\"]\n[Result \"1/2-1/2\"]\n\n1. g3 1/2-1/2\n\n".repeat(10);
     fs::write(

@@ -1204,7 +1204,7 @@ fn a_move_that_a_user_removes_leaves_the_repertoire_with_its_subtree() {
         assert_eq!(new["isKnown"], old["isKnown"], "{play}");
         assert_eq!(sans(&new["moves"]), sans(&old["moves"]), "{play}");
     }
-    // Nothing is left of a repertoire without its first moves.
+    // The repertoire is empty after its first moves are removed.
     let edits = "&edits=-e2e4;-d2d4";
     assert_eq!(report("", edits)["moves"], json!([]));
     let refusal = served.get(&format!("/gaps?{mine}{edits}"));

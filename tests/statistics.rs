@@ -310,7 +310,7 @@ fn moves_of_a_player_have_the_players_score_and_performance() {
         json!([["e4", 30, 10, 75.0, 2193], ["d4", 2, 0, 100.0, null]])
     );
     assert_eq!(found["score"], 76.2);
-    // Without a color, the score is the player's in both colors.
+    // If no color is given, the score includes the player's games with both colors.
     let found = moves(dir, line);
     assert_eq!(of(&found, names)[0], json!(["e4", 35, 10, 77.8, 2220]));
     let table = ok(dir, &format!("moves {line}"));

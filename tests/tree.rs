@@ -417,7 +417,7 @@ fn a_repertoire_is_written_in_the_order_of_its_file() {
     let pgn = pgn.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = "1... c5 (1... e5 2. Nf3 {weight 2, 100.0%}) (1... a6 2. d4 {weight 1, 100.0%})";
     assert!(pgn.contains(line), "{pgn}");
-    // Without --color, all moves have weights.
+    // If --color is missing, all moves have weights.
     let text = ok(dir, "tree white.pgn --max-ply 2");
     assert!(text.contains("  1... a6  weight 1, "), "{text}");
 }

@@ -395,7 +395,7 @@ mod tests {
             eval(-9, 10, 9, 0),
             eval(0, 10, 10, 7),
             eval(0, 11, 0, 9),
-            // As many nodes as a search of 12 half-moves.
+            // The number of nodes of a search of 12 half-moves.
             eval(0, 3, 1 << 12, 0),
         ];
         evals.sort_by_key(|eval| EvalRecord::new(&pos, 1, *eval).unwrap().to_ranked());

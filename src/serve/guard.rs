@@ -27,7 +27,7 @@ const FETCH_SITE: &str = "sec-fetch-site";
 const FETCH_DEST: &str = "sec-fetch-dest";
 
 /// A header that the scripts of the server's own page send with every request. Pages of other sites cannot send it.
-/// Its value does not matter.
+/// The value of the header does not matter.
 const OWN_HEADER: &str = "x-polybook";
 
 /// The paths of routes that are costly to answer, because they read many games or write files.

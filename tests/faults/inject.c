@@ -71,7 +71,7 @@ struct call {
 
 struct kind {
     const char *name;
-    /* What the call answers; 0 kills the program. */
+    /* The errno that the call returns. The value 0 kills the program instead. */
     int error;
     struct call calls[MOST_CALLS];
 };
@@ -244,7 +244,7 @@ static const struct kind *kind_of(const char *name) {
     exit(2);
 }
 
-/* What a bare file system answers. */
+/* The errors that a file system without optional features returns, by the number of the system call. */
 static const struct {
     int number, error;
 } BARE_CALLS[] = {
@@ -385,7 +385,7 @@ static int is_ours(const struct kind *kind, const struct seccomp_notif *asked, c
     return 0;
 }
 
-/* What the first argument of a call names. */
+/* Returns the kind of file that the descriptor in the first argument of a call refers to. */
 static const char *fd_type(const struct seccomp_notif *asked) {
     char link[64];
     struct stat at;
@@ -479,7 +479,7 @@ struct entry {
     unsigned long long dir;
 };
 
-/* What a path of the program names, the last link not followed. */
+/* Returns the directory entry that a path of the program names. Does not follow a symbolic link at the end of the path. */
 static struct entry entry_at(const struct seccomp_notif *asked, int fd, unsigned long long address) {
     struct entry entry = {.dir = 0};
     char parent[PATH_MAX] = ".";

@@ -229,7 +229,7 @@ const tests = {
     assert.notEqual(listed, white + draws + black);
     assert.match(await page.locator("#games .foot").textContent(), new RegExp(`The table of moves has ${white + draws + black} games. It counts duplicates, and leaves out games that end here`));
     await reaches(page, "");
-    // The same holds for the games with one result.
+    // The list of games with one result behaves in the same way.
     const won = (await api("/games?result=1-0&duplicates=once")).total;
     assert.notEqual(won, white);
     await page.goto(new URL("/?list=1-0", url).href);
