@@ -13,7 +13,7 @@ use super::{
     lines::{PlayableMoves, contains, reached_keys},
     reader::Book,
     records::{Entry, each_move_once, with_format_castling, write_entries},
-    writer::BookWriter,
+    writer::{BookWriter, temporary_book},
 };
 use crate::{
     error::{At, Error, Result},
@@ -117,7 +117,7 @@ pub fn edit_book(
         summary.entries = write(&mut writer, &target)?;
     } else {
         let temp_dir = &memory.temp_dir;
-        let copy = Book::temporary(temp_dir, |kept| write(kept, temp_dir).map(drop))?;
+        let copy = temporary_book(temp_dir, |kept| write(kept, temp_dir).map(drop))?;
         if !new.is_empty() {
             let moves = PlayableMoves::within(&copy, meter, memory.bytes / 4)?;
             let lines = shortest_lines(&moves, &variant.start(), &new, &memory.share(4))?;

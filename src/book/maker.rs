@@ -20,7 +20,7 @@ use super::{
     reader::Book,
     records::{Entry, key_and_move, with_format_castling},
     weights::{MinimaxFactors, MinimaxSummary, Scale, Scaling, Weights},
-    writer::{BookWriter, checksum_of},
+    writer::{BookWriter, checksum_of, temporary_book},
 };
 use crate::{
     counts::{Counts, MoveCount, MoveFilter},
@@ -152,7 +152,7 @@ impl<'a> BookMaker<'a> {
         memory: &Memory,
     ) -> Result<BookMaker<'a>> {
         let temp_dir = &memory.temp_dir;
-        let book = Book::temporary(temp_dir, |out| {
+        let book = temporary_book(temp_dir, |out| {
             let mut records = Vec::new();
             for shard in 0..self.counts.shard_count() {
                 records.clear();

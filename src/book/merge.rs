@@ -13,7 +13,7 @@ use super::{
     records::{Entry, write_entries},
     verify::move_check,
     weights::Scaling,
-    writer::BookWriter,
+    writer::{BookWriter, temporary_book},
 };
 use crate::{
     error::{At, Error, Result, counted},
@@ -218,7 +218,7 @@ impl BookMerge<'_> {
                     ..*self
                 };
                 let mut positions = BookPositions::new(books, self.policy, meter);
-                let whole = Book::temporary(temp_dir, |out| {
+                let whole = temporary_book(temp_dir, |out| {
                     let is_kept = |entry: &Entry| is_move(entry.mv);
                     all.write_kept(&mut positions, |entry| entry.mv, is_kept, out, context)
                         .map(drop)
@@ -242,7 +242,7 @@ impl BookMerge<'_> {
         let mut positions = BookPositions::checked(books, self.policy, meter)?;
         let mut summary = if self.filter.walks() {
             let mut summary = MergeSummary::default();
-            let copy = Book::temporary(temp_dir, |kept| {
+            let copy = temporary_book(temp_dir, |kept| {
                 summary = self.write_kept(&mut positions, spelled, is_kept, kept, context)?;
                 Ok(())
             })?;

@@ -19,31 +19,29 @@ use crate::{
     storage::positioned::StoredFile,
 };
 
-impl Book {
-    /// Creates a temporary book in an unnamed file in the directory `temp_dir`, calls `write` to write its records, and
-    /// opens it. If the file cannot be written, the error message names `temp_dir`, because the file has no name.
-    pub(super) fn temporary(
-        temp_dir: &Path,
-        write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
-    ) -> Result<Book> {
-        let file = tempfile::tempfile_in(temp_dir).at(temp_dir, "create a temporary file in")?;
-        let mut out = BufWriter::with_capacity(1 << 16, file);
-        write(&mut out)?;
-        let file = out.into_inner().map_err(io::IntoInnerError::into_error);
-        let file = file.at(temp_dir, "write a temporary file in")?;
-        let size = file.metadata().at(temp_dir, "open")?.len();
-        Ok(Book {
-            path: temp_dir.to_owned(),
-            storage: BookStorage::File(
-                StoredFile::Open {
-                    file,
-                    stamp: None,
-                    is_counted: false,
-                },
-                size / Entry::SIZE as u64,
-            ),
-        })
-    }
+/// Creates a temporary book in an unnamed file in the directory `temp_dir`, calls `write` to write its records, and
+/// opens it. If the file cannot be written, the error message names `temp_dir`, because the file has no name.
+pub(super) fn temporary_book(
+    temp_dir: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
+) -> Result<Book> {
+    let file = tempfile::tempfile_in(temp_dir).at(temp_dir, "create a temporary file in")?;
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    write(&mut out)?;
+    let file = out.into_inner().map_err(io::IntoInnerError::into_error);
+    let file = file.at(temp_dir, "write a temporary file in")?;
+    let size = file.metadata().at(temp_dir, "open")?.len();
+    Ok(Book {
+        path: temp_dir.to_owned(),
+        storage: BookStorage::File(
+            StoredFile::Open {
+                file,
+                stamp: None,
+                is_counted: false,
+            },
+            size / Entry::SIZE as u64,
+        ),
+    })
 }
 
 /// Creates the output file for a new book at the path `out`. The new book may replace an empty file or another book.
