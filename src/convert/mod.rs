@@ -38,7 +38,7 @@ use serde::Serialize;
 use shakmaty::{EnPassantMode, Move, Position, Role, Square, variant::VariantPosition};
 
 pub use self::table::TableFormat;
-use self::table::TableOutput;
+use self::table::{TableOutput, write_table};
 pub use crate::suite::{EvalRange, Suite, SuiteFormat, read_starts};
 use crate::{
     book::{
@@ -229,6 +229,24 @@ impl Convert {
                 ..Converted::default()
             })
         })
+    }
+
+    /// Converts the database to a table, and writes it to `out`. The table contains the moves that pass the filter,
+    /// sorted by EPD. The moves of a position are sorted by number of games in descending order.
+    ///
+    /// Comma-separated values have columns for the EPD, the move, the wins, draws and losses of the side to move, and
+    /// the weight that the move would have in a book made from the database. The weight is 0 if such a book would not
+    /// contain the move. With [`with_san`](Self::with_san), the last column contains the move in SAN.
+    ///
+    /// JSON documents and Parquet files contain the FEN instead of the EPD, and the move in SAN and in UCI notation.
+    /// Parquet files also contain the position key and the 16-bit number of the move. These two columns have the same
+    /// types as in counts directories (see [`counts`](crate::counts)), so the tables can be joined.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database cannot be read, or if the file cannot be written.
+    pub fn to_table(&self, out: AtomicFile, format: TableFormat) -> Result<Converted> {
+        task::caught(|| write_table(self, out, format))
     }
 
     /// Converts the database to an opening suite, a list of lines or positions from which engine games start.

@@ -149,87 +149,71 @@ struct JsonRow<'a> {
     weight: u16,
 }
 
-impl Convert {
-    /// Converts the database to a table, and writes it to `out`. The table contains the moves that pass the filter,
-    /// sorted by EPD. The moves of a position are sorted by number of games in descending order.
-    ///
-    /// Comma-separated values have columns for the EPD, the move, the wins, draws and losses of the side to move, and
-    /// the weight that the move would have in a book made from the database. The weight is 0 if such a book would not
-    /// contain the move. With [`with_san`](Self::with_san), the last column contains the move in SAN.
-    ///
-    /// JSON documents and Parquet files contain the FEN instead of the EPD, and the move in SAN and in UCI notation.
-    /// Parquet files also contain the position key and the 16-bit number of the move. These two columns have the same
-    /// types as in counts directories (see [`counts`](crate::counts)), so the tables can be joined.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the database cannot be read, or if the file cannot be written.
-    pub fn to_table(&self, out: AtomicFile, format: TableFormat) -> Result<Converted> {
-        task::caught(|| self.write_table(out, format))
+/// Writes the table of [`Convert::to_table`] in the format `format` to `out`.
+pub(super) fn write_table(
+    convert: &Convert,
+    out: AtomicFile,
+    format: TableFormat,
+) -> Result<Converted> {
+    let columns = match format {
+        TableFormat::Csv if convert.with_san => "EPD,Move,Win,Draw,Loss,Weight,SAN",
+        TableFormat::Csv => "EPD,Move,Win,Draw,Loss,Weight",
+        _ => "key,move,fen,san,uci,wins,draws,losses,weight",
+    };
+    let file = TableOutput::begin(out, format, columns)?;
+    let variant = convert.played_variant()?;
+    let filter = convert.combined_filter(MoveFilter::every_move());
+    let passes = 1 + u64::from(convert.weights.scale == Scale::Global);
+    convert.meter.add_total(passes * convert.obs.about_rows());
+    let mut table = DatabaseTable {
+        scaling: global_scaling(convert, &filter)?,
+        filter: &filter,
+        weights: &convert.weights,
+        variant,
+        format,
+        with_san: convert.with_san,
+        file,
+        converted: Converted::default(),
+    };
+    let mut position: Vec<ObsRow> = Vec::new();
+    let mut rows = convert.obs.rows_by_epd(&convert.memory)?;
+    for row in &mut rows {
+        let row = row?;
+        convert.meter.advance(1);
+        if position.first().is_some_and(|first| first.epd != row.epd) {
+            table.write(&mut position)?;
+        }
+        if row.is_active() {
+            position.push(row);
+        }
     }
+    table.write(&mut position)?;
+    table
+        .converted
+        .skipped_rows
+        .add(rows.skipped_rows().clone());
+    table.file.commit()?;
+    Ok(table.converted)
+}
 
-    fn write_table(&self, out: AtomicFile, format: TableFormat) -> Result<Converted> {
-        let columns = match format {
-            TableFormat::Csv if self.with_san => "EPD,Move,Win,Draw,Loss,Weight,SAN",
-            TableFormat::Csv => "EPD,Move,Win,Draw,Loss,Weight",
-            _ => "key,move,fen,san,uci,wins,draws,losses,weight",
-        };
-        let file = TableOutput::begin(out, format, columns)?;
-        let variant = self.played_variant()?;
-        let filter = self.combined_filter(MoveFilter::every_move());
-        let passes = 1 + u64::from(self.weights.scale == Scale::Global);
-        self.meter.add_total(passes * self.obs.about_rows());
-        let mut table = DatabaseTable {
-            scaling: self.global_scaling(&filter)?,
-            filter: &filter,
-            weights: &self.weights,
-            variant,
-            format,
-            with_san: self.with_san,
-            file,
-            converted: Converted::default(),
-        };
-        let mut position: Vec<ObsRow> = Vec::new();
-        let mut rows = self.obs.rows_by_epd(&self.memory)?;
-        for row in &mut rows {
+/// Returns the scaling that makes all weights of a table fit into 16 bits. To find the largest weight, reads all
+/// rows of the database, and considers the moves that `filter` selects.
+///
+/// If each position is scaled separately, there is no common scaling: reads no rows, and returns a scaling that
+/// leaves weights unchanged.
+fn global_scaling(convert: &Convert, filter: &MoveFilter) -> Result<Scaling> {
+    let mut largest = 0;
+    if convert.weights.scale == Scale::Global {
+        for row in convert.obs.rows()? {
             let row = row?;
-            self.meter.advance(1);
-            if position.first().is_some_and(|first| first.epd != row.epd) {
-                table.write(&mut position)?;
-            }
-            if row.is_active() {
-                position.push(row);
+            convert.meter.advance(1);
+            if row.is_active() && turn(&row.epd).is_some_and(|turn| filter.selects(turn, row.stats))
+            {
+                largest = largest.max(convert.weights.weight(row.stats));
             }
         }
-        table.write(&mut position)?;
-        table
-            .converted
-            .skipped_rows
-            .add(rows.skipped_rows().clone());
-        table.file.commit()?;
-        Ok(table.converted)
     }
-
-    /// Returns the scaling that makes all weights of a table fit into 16 bits. To find the largest weight, reads all
-    /// rows of the database, and considers the moves that `filter` selects.
-    ///
-    /// If each position is scaled separately, there is no common scaling: reads no rows, and returns a scaling that
-    /// leaves weights unchanged.
-    fn global_scaling(&self, filter: &MoveFilter) -> Result<Scaling> {
-        let mut largest = 0;
-        if self.weights.scale == Scale::Global {
-            for row in self.obs.rows()? {
-                let row = row?;
-                self.meter.advance(1);
-                if row.is_active()
-                    && turn(&row.epd).is_some_and(|turn| filter.selects(turn, row.stats))
-                {
-                    largest = largest.max(self.weights.weight(row.stats));
-                }
-            }
-        }
-        Ok(Scaling::new(largest))
-    }
+    Ok(Scaling::new(largest))
 }
 
 /// The state of a conversion of a database to a table.
