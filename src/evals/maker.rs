@@ -399,7 +399,7 @@ impl EvalCollector<'_> {
             self.report.ignored += read.ignored;
             self.report.rejected += read.rejected;
             while let Some((_, offset, bad)) = described.next_if(|(number, ..)| *number == batch) {
-                self.report.describe(input, entries, before, offset, bad);
+                self.describe(input, entries, before, offset, bad);
             }
             before += read.entries;
         }
@@ -431,17 +431,6 @@ impl EvalCollector<'_> {
         Ok(())
     }
 
-    /// Marks the origins of the evaluations in `records` as used. Origins that are not used are not written to the
-    /// store.
-    fn note_origins(&self, records: &[RankedBytes]) {
-        let mut used = task::lock(&self.used);
-        for record in records {
-            used[usize::from(origin_of(record))] = true;
-        }
-    }
-}
-
-impl EvalsReport {
     /// Adds a rejected game or line of the file `input` to the report, unless the report already describes enough of
     /// them. `entries` is the kind of entries in the file, and `before` is the number of entries before the current
     /// batch. `offset` is the offset of the batch in the file. The last argument describes the rejected entry: its
@@ -455,14 +444,23 @@ impl EvalsReport {
         (number, place, reason): (u64, usize, String),
     ) {
         let is_game = entries == InputEntries::Games;
-        if self.described.len() < EvalsReport::MAX_DESCRIBED {
-            self.described.push(BadEntry {
+        if self.report.described.len() < EvalsReport::MAX_DESCRIBED {
+            self.report.described.push(BadEntry {
                 file: input.path().to_owned(),
                 is_game,
                 number: before + u64::from(!is_game) + number,
                 offset: offset + place as u64,
                 reason,
             });
+        }
+    }
+
+    /// Marks the origins of the evaluations in `records` as used. Origins that are not used are not written to the
+    /// store.
+    fn note_origins(&self, records: &[RankedBytes]) {
+        let mut used = task::lock(&self.used);
+        for record in records {
+            used[usize::from(origin_of(record))] = true;
         }
     }
 }
