@@ -1185,8 +1185,8 @@ mod tests {
     #[test]
     fn replies_that_lead_to_no_move_are_not_played() {
         const LINE: &str = "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6 O-O Be7 Re1 b5 Bb3 d6 c3";
-        type Walk = fn(&OneSide) -> Result<u64>;
-        let one_side: Walk = |source| {
+        type SourceWalk = fn(&OneSide) -> Result<u64>;
+        let one_side: SourceWalk = |source| {
             let start = Variant::Standard.start();
             let meter = Meter::default();
             let tree = Tree::new(
@@ -1202,7 +1202,7 @@ mod tests {
             })?;
             Ok(positions)
         };
-        let all_lines: Walk = |source| {
+        let all_lines: SourceWalk = |source| {
             let starts = [Ok(Variant::Standard.start())];
             let mut positions = 0;
             let memory = Memory::default();
@@ -1212,7 +1212,7 @@ mod tests {
             })?;
             Ok(positions)
         };
-        let joined: Walk = |source| {
+        let joined: SourceWalk = |source| {
             let pos = Keyed::new(Variant::Standard.start());
             let mut after = pos.clone();
             after.play(read_move(pos.position(), b"e4").unwrap());

@@ -29,6 +29,9 @@ use crate::{
 #[cfg(feature = "compression")]
 mod unpack;
 
+#[cfg(feature = "compression")]
+use self::unpack::send_packed;
+
 /// A source of PGN: a file or standard input. [`MakeBook`](crate::MakeBook) also accepts a directory of
 /// [counts](crate::counts).
 ///
@@ -429,23 +432,9 @@ impl Sender {
         let kind = FileKind::of_start(&start);
         chunks.send(Vec::new())?;
         if kind.is_unpacked() {
-            return self.send_packed(chunks, kind, start, source, file);
+            return send_packed(self, chunks, kind, start, source, file);
         }
         self.send_text(chunks, Cursor::new(start).chain(source), true)
-    }
-
-    #[cfg(not(feature = "compression"))]
-    fn send_packed(
-        &self,
-        _: &Chunks,
-        _: FileKind,
-        _: Vec<u8>,
-        _: impl Read,
-        _: Option<&File>,
-    ) -> Result<()> {
-        let problem =
-            "the file is compressed, but this build of polybook reads only uncompressed PGN";
-        Err(Error::file(self.input.path(), problem))
     }
 
     /// Sends all bytes of `reader` to `chunks`. `reader` must return decompressed bytes. If `is_start` is `true`, they
@@ -498,6 +487,20 @@ impl Sender {
             ),
         ))
     }
+}
+
+/// Returns the error for a compressed file, which this build cannot decompress.
+#[cfg(not(feature = "compression"))]
+fn send_packed(
+    sender: &Sender,
+    _: &Chunks,
+    _: FileKind,
+    _: Vec<u8>,
+    _: impl Read,
+    _: Option<&File>,
+) -> Result<()> {
+    let problem = "the file is compressed, but this build of polybook reads only uncompressed PGN";
+    Err(Error::file(sender.input.path(), problem))
 }
 
 /// A reader that counts the bytes that are read through it, for the progress of reading an input.

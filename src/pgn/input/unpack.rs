@@ -17,76 +17,89 @@ use crate::{
     kind::FileKind,
 };
 
-impl Sender {
-    /// Decompresses `source` and sends its bytes to `chunks`. `kind` is the compression, and `start` contains the
-    /// bytes that have already been read from `source`. `file` is the file from which `source` reads, or `None` for
-    /// standard input.
-    pub(super) fn send_packed(
-        &self,
-        chunks: &Chunks,
-        kind: FileKind,
-        start: Vec<u8>,
-        source: impl Read,
-        file: Option<&File>,
-    ) -> Result<()> {
-        let path = self.input.path();
-        if kind == FileKind::Zip {
-            return self.send_zip(chunks, start, source, file);
-        }
-        refuse_large_window(path, &start, self.memory, self.input.unpacking_divisor())?;
-        let source = Cursor::new(start).chain(source);
-        let reader = unpacked(kind, source, self.memory).at(path, "unpack")?;
-        self.send_text(chunks, reader, true)
+/// Decompresses `source`, the data of the input of `sender`, and sends its bytes to `chunks`. `kind` is the
+/// compression, and `start` contains the bytes that have already been read from `source`. `file` is the file from which
+/// `source` reads, or `None` for standard input.
+pub(super) fn send_packed(
+    sender: &Sender,
+    chunks: &Chunks,
+    kind: FileKind,
+    start: Vec<u8>,
+    source: impl Read,
+    file: Option<&File>,
+) -> Result<()> {
+    let path = sender.input.path();
+    if kind == FileKind::Zip {
+        return send_zip(sender, chunks, start, source, file);
     }
+    refuse_large_window(
+        path,
+        &start,
+        sender.memory,
+        sender.input.unpacking_divisor(),
+    )?;
+    let source = Cursor::new(start).chain(source);
+    let reader = unpacked(kind, source, sender.memory).at(path, "unpack")?;
+    sender.send_text(chunks, reader, true)
+}
 
-    /// Sends the contents of the PGN files in a zip archive to `chunks`. `start` contains the bytes that have already
-    /// been read from `source`. `file` is the file from which `source` reads, or `None` for standard input.
-    ///
-    /// The table of contents of a zip archive is at its end. A source that cannot seek, such as a pipe, is therefore
-    /// first copied to a temporary file.
-    fn send_zip(
-        &self,
-        chunks: &Chunks,
-        start: Vec<u8>,
-        source: impl Read,
-        file: Option<&File>,
-    ) -> Result<()> {
-        let path = self.input.path();
-        let is_regular = |file: &&File| file.metadata().is_ok_and(|metadata| metadata.is_file());
-        if let Some(file) = file.filter(is_regular) {
-            drop(source);
-            self.taken.store(0, Ordering::Relaxed);
-            return self.send_members(chunks, path, CountingReader::new(file, &self.taken));
-        }
-        let mut spool = tempfile::tempfile().at(path, "create a temporary file for")?;
-        io::copy(&mut Cursor::new(start).chain(source), &mut spool)
-            .at(path, "copy to a temporary file")?;
-        self.send_members(chunks, path, spool)
+/// Sends the contents of the PGN files in a zip archive to `chunks`. `start` contains the bytes that have already
+/// been read from `source`. `file` is the file from which `source` reads, or `None` for standard input.
+///
+/// The table of contents of a zip archive is at its end. A source that cannot seek, such as a pipe, is therefore
+/// first copied to a temporary file.
+fn send_zip(
+    sender: &Sender,
+    chunks: &Chunks,
+    start: Vec<u8>,
+    source: impl Read,
+    file: Option<&File>,
+) -> Result<()> {
+    let path = sender.input.path();
+    let is_regular = |file: &&File| file.metadata().is_ok_and(|metadata| metadata.is_file());
+    if let Some(file) = file.filter(is_regular) {
+        drop(source);
+        sender.taken.store(0, Ordering::Relaxed);
+        return send_members(
+            sender,
+            chunks,
+            path,
+            CountingReader::new(file, &sender.taken),
+        );
     }
+    let mut spool = tempfile::tempfile().at(path, "create a temporary file for")?;
+    io::copy(&mut Cursor::new(start).chain(source), &mut spool)
+        .at(path, "copy to a temporary file")?;
+    send_members(sender, chunks, path, spool)
+}
 
-    /// Sends the contents of the PGN files in a zip archive to `chunks`, in the order of the archive. Sends a line
-    /// break between two files.
-    fn send_members(&self, chunks: &Chunks, path: &Path, archive: impl Read + Seek) -> Result<()> {
-        let (mut archive, members, others) = open_zip(path, archive)?;
-        if let Some(description) = described(&others) {
-            // The stream is opened only once, so `left_out` cannot have a value yet.
-            let _ = self.left_out.set(format!(
-                "polybook did not read {description}: unpack the archive and give the files of games"
-            ));
-        }
-        let mut is_first = true;
-        for member in members {
-            if !is_first {
-                chunks.send(b"\n".to_vec())?;
-            }
-            let member = archive
-                .by_index(member)
-                .map_err(|err| zip_error(path, err))?;
-            self.send_text(chunks, member, is_first)?;
-            is_first = false;
-        }
-        Ok(())
+/// Sends the contents of the PGN files in a zip archive to `chunks`, in the order of the archive. Sends a line
+/// break between two files.
+fn send_members(
+    sender: &Sender,
+    chunks: &Chunks,
+    path: &Path,
+    archive: impl Read + Seek,
+) -> Result<()> {
+    let (mut archive, members, others) = open_zip(path, archive)?;
+    if let Some(description) = described(&others) {
+        // The stream is opened only once, so `left_out` cannot have a value yet.
+        let _ = sender.left_out.set(format!(
+            "polybook did not read {description}: unpack the archive and give the files of games"
+        ));
     }
+    let mut is_first = true;
+    for member in members {
+        if !is_first {
+            chunks.send(b"\n".to_vec())?;
+        }
+        let member = archive
+            .by_index(member)
+            .map_err(|err| zip_error(path, err))?;
+        sender.send_text(chunks, member, is_first)?;
+        is_first = false;
+    }
+    Ok(())
 }
 
 impl<R: Seek> Seek for CountingReader<R> {
@@ -122,7 +135,7 @@ fn unpacked<'a>(
 }
 
 /// An opened zip archive, with the indices of its `.pgn` files and the names of its other files.
-type Opened<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
+type OpenedArchive<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
 
 /// Opens a zip archive for reading. Ignores directories, and the files in which macOS stores the attributes of other
 /// files.
@@ -131,7 +144,7 @@ type Opened<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
 ///
 /// Returns an error if the archive is damaged or encrypted, if it contains no PGN file or too many files, or if several
 /// files in it have the same name.
-fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<Opened<R>> {
+fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<OpenedArchive<R>> {
     let listed = listed_members(&mut archive).at(path, "read")?;
     if listed.iter().any(|listed| *listed > MAX_MEMBERS) {
         let problem = format!(
