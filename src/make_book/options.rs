@@ -2,13 +2,17 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use super::report::Progress;
 use crate::{
     book::Weights,
     counts::{Grouping, MoveFilter},
+    error::{Error, Result},
     evals::MaxLoss,
     openings::OpeningFilter,
     pgn::{GameFilter, Input},
@@ -156,6 +160,38 @@ impl MakeBook {
     /// games. Default: no such index is written.
     pub fn explorer(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.explorer = Some(path.into());
+        self
+    }
+
+    /// Sets the file to which an [OOBS database](crate::obs) is written, an SQLite file with the results of moves by
+    /// position. Default: no database is written.
+    #[cfg(feature = "obs")]
+    pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
+        self.obs = Some(path.into());
+        self
+    }
+
+    /// Sets the directory to which the [counts](crate::counts) of all moves are written, including moves that the book
+    /// and the OOBS database drop. Default: no counts are written.
+    #[cfg(feature = "parquet")]
+    pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
+        self.counts = Some(path.into());
+        self
+    }
+
+    /// Sets the properties of games by which the [counts](MakeBook::counts) are grouped. Default: the grouping of the
+    /// input counts, which must be the same for all of them. Without input counts, the default is no grouping.
+    #[cfg(feature = "parquet")]
+    pub fn by(mut self, by: Grouping) -> MakeBook {
+        self.by = Some(by);
+        self
+    }
+
+    /// Sets the minimum number of half-moves that must have been counted in a position for the position to be kept in
+    /// the [counts](MakeBook::counts). Default: 0, which keeps all positions.
+    #[cfg(feature = "parquet")]
+    pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
+        self.prune_counts = min_game;
         self
     }
 
@@ -338,6 +374,14 @@ impl MakeBook {
     /// Returns the progress of the run, which another thread can display.
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
+    }
+
+    /// Returns [`Error::Interrupted`] if the stop flag of the run is set.
+    pub(super) fn refuse_if_stopped(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        Ok(())
     }
 
     /// Returns `true` if the run may count games of variants other than standard chess.

@@ -15,7 +15,7 @@ use super::{
     sinks,
 };
 use crate::{
-    counts::Counts,
+    counts::{Counts, Tally},
     error::{Error, Result},
     pgn::Input,
     storage::output::{Finished, commit_all, is_directory, is_special, refuse_clashes, repeated},
@@ -194,14 +194,6 @@ impl MakeBook {
             .collect()
     }
 
-    /// Returns [`Error::Interrupted`] if the stop flag of the run is set.
-    pub(super) fn refuse_if_stopped(&self) -> Result<()> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted);
-        }
-        Ok(())
-    }
-
     /// Reads all inputs on the threads of `pool`, and counts their games. `run` is the state that the threads share.
     /// Returns the sorted counts, and the data that depends on the order of the games, such as the report and the
     /// starting positions.
@@ -237,7 +229,8 @@ impl MakeBook {
         run.failure.take().and(read)?;
         pool.install(|| {
             if let Some(merging) = &budget.merging {
-                run.merge_ordered(inputs, merging)?;
+                let tally = run.tally.take().expect("only tallies by key are merged");
+                run.merged = Some(merge_ordered(&run, tally, inputs, merging)?);
             }
             run.finish()
         })
@@ -314,45 +307,45 @@ fn refuse_counts_for(plans: &[Plan<'_>], inputs: &Inputs<'_>) -> Result<()> {
     }
 }
 
-impl Run<'_> {
-    /// Merges the input counts that are already sorted by key with the counts of all other inputs, as `merging` plans
-    /// it. Uses all threads of the current rayon pool.
-    fn merge_ordered(&mut self, inputs: &Inputs<'_>, merging: &Merging) -> Result<()> {
-        let tally = self.tally.take().expect("only tallies by key are merged");
-        let run = &*self;
-        let open = |shards: Range<usize>| {
-            let counts = inputs.ordered();
-            counts
-                .map(|counts| counts.open(run, shards.clone()))
-                .collect()
-        };
-        let watch = |spilled| {
-            run.options.refuse_if_stopped()?;
-            run.check_space(spilled)
-        };
-        // The minimum number of times that a move of a position must have been played for the position to be kept.
-        let fewest = match run.needs.rare_positions {
-            true => 0,
-            false => run.options.move_filter.min_game,
-        };
-        // Check for modified files first, because a modified file is the likely cause of any later error.
-        inputs
-            .ordered()
-            .try_for_each(|counts| counts.check_bytes())?;
-        let merged = tally.seal_with(&merging.memory, merging.ranges, fewest, open, watch)?;
-        for input in &inputs.all {
-            if let Some(counts) = input.ordered() {
-                let plies = counts.check_read()?;
-                if input
-                    .counts()
-                    .is_some_and(|counted| counted.origin.is_none())
-                {
-                    run.plies_without_sidecar
-                        .fetch_add(plies, Ordering::Relaxed);
-                }
+/// Merges the input counts that are already sorted by key with `tally`, the counts of all other inputs of `run`, as
+/// `merging` plans it. Returns the merged counts. Uses all threads of the current rayon pool.
+fn merge_ordered(
+    run: &Run<'_>,
+    tally: Tally,
+    inputs: &Inputs<'_>,
+    merging: &Merging,
+) -> Result<Counts> {
+    let open = |shards: Range<usize>| {
+        let counts = inputs.ordered();
+        counts
+            .map(|counts| counts.open(run, shards.clone()))
+            .collect()
+    };
+    let watch = |spilled| {
+        run.options.refuse_if_stopped()?;
+        run.check_space(spilled)
+    };
+    // The minimum number of times that a move of a position must have been played for the position to be kept.
+    let fewest = match run.needs.rare_positions {
+        true => 0,
+        false => run.options.move_filter.min_game,
+    };
+    // Check for modified files first, because a modified file is the likely cause of any later error.
+    inputs
+        .ordered()
+        .try_for_each(|counts| counts.check_bytes())?;
+    let merged = tally.seal_with(&merging.memory, merging.ranges, fewest, open, watch)?;
+    for input in &inputs.all {
+        if let Some(counts) = input.ordered() {
+            let plies = counts.check_read()?;
+            if input
+                .counts()
+                .is_some_and(|counted| counted.origin.is_none())
+            {
+                run.plies_without_sidecar
+                    .fetch_add(plies, Ordering::Relaxed);
             }
         }
-        self.merged = Some(merged);
-        Ok(())
     }
+    Ok(merged)
 }

@@ -94,7 +94,11 @@ impl CountsInput {
         part.read_starts(&mut |starts| {
             check_starts(&starts, variant, row).map_err(|err| Error::format(part.path(), err))?;
             row += starts.len() as u64;
-            run.add_plies(starts.iter().map(|start| start.games).sum(), part.path())?;
+            add_plies(
+                run,
+                starts.iter().map(|start| start.games).sum(),
+                part.path(),
+            )?;
             let starts = starts.into_iter();
             batches.submit(Outcome {
                 starts: starts
@@ -143,7 +147,7 @@ impl CountsInput {
             task::fault("add counts");
             run.options.refuse_if_stopped()?;
             run.check_space(0)?;
-            run.add_rows(rows, part.path())
+            add_rows(run, rows, part.path())
         })?;
         if self.directory.about().is_none() {
             run.plies_without_sidecar
@@ -213,7 +217,7 @@ impl OrderedInput for OrderedParts {
             task::fault("merge counts");
             let step = rows.next(batch)?;
             if let Some(step) = &step {
-                run.add_plies(step.games, step.path)?;
+                add_plies(run, step.games, step.path)?;
                 run.options.progress.add_bytes(step.bytes);
             }
             Ok(step.map(|step| step.path))
@@ -229,42 +233,40 @@ impl OrderedInput for OrderedParts {
     }
 }
 
-impl Run<'_> {
-    /// Adds `plies`, the number of half-moves that were just read from the file `path`, to the total number of
-    /// half-moves in the input counts.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error that names `path` if the total becomes so large that sums could overflow.
-    fn add_plies(&self, plies: u64, path: &Path) -> Result<()> {
-        let before = self.counted_plies.fetch_add(plies, Ordering::Relaxed);
-        if before.saturating_add(plies) > i64::MAX as u64 {
-            return Err(Error::format(path, CountsError::Overflow));
-        }
-        Ok(())
+/// Adds `plies`, the number of half-moves that were just read from the file `path`, to the total number of
+/// half-moves in the input counts of `run`.
+///
+/// # Errors
+///
+/// Returns an error that names `path` if the total becomes so large that sums could overflow.
+fn add_plies(run: &Run<'_>, plies: u64, path: &Path) -> Result<()> {
+    let before = run.counted_plies.fetch_add(plies, Ordering::Relaxed);
+    if before.saturating_add(plies) > i64::MAX as u64 {
+        return Err(Error::format(path, CountsError::Overflow));
     }
+    Ok(())
+}
 
-    /// Adds rows of the Parquet file `path` to the counts of the run. A row contains the results of one move in one
-    /// position.
-    fn add_rows(&self, rows: &[Row], path: &Path) -> Result<()> {
-        self.add_plies(rows.iter().map(|row| row.stats.games()).sum(), path)?;
-        if let Some(tally) = &self.tally {
-            // A book cannot contain a position whose key is 0.
-            let rows = rows.iter().filter(|row| row.key != 0);
-            add_keyed(tally, rows.map(|row| (row.key, row)), path)?;
-        }
-        if let Some(tally) = &self.identities {
-            add_keyed(tally, rows.iter().map(|row| (row.identity, row)), path)?;
-        }
-        if let Some(pairs) = &self.pairs {
-            let rows = rows.iter();
-            let found: Vec<KeyedIdentity> = rows
-                .map(|row| KeyedIdentity::new(row.key, row.identity))
-                .collect();
-            pairs.append(&found)?;
-        }
-        Ok(())
+/// Adds rows of the Parquet file `path` to the counts of `run`. A row contains the results of one move in one
+/// position.
+fn add_rows(run: &Run<'_>, rows: &[Row], path: &Path) -> Result<()> {
+    add_plies(run, rows.iter().map(|row| row.stats.games()).sum(), path)?;
+    if let Some(tally) = &run.tally {
+        // A book cannot contain a position whose key is 0.
+        let rows = rows.iter().filter(|row| row.key != 0);
+        add_keyed(tally, rows.map(|row| (row.key, row)), path)?;
     }
+    if let Some(tally) = &run.identities {
+        add_keyed(tally, rows.iter().map(|row| (row.identity, row)), path)?;
+    }
+    if let Some(pairs) = &run.pairs {
+        let rows = rows.iter();
+        let found: Vec<KeyedIdentity> = rows
+            .map(|row| KeyedIdentity::new(row.key, row.identity))
+            .collect();
+        pairs.append(&found)?;
+    }
+    Ok(())
 }
 
 /// Adds rows of counts to `tally`, a store that adds up the results of moves. Each item of `rows` contains a row and

@@ -25,29 +25,6 @@ use crate::{
     storage::{output::Finished, sort::SHARDS},
 };
 
-impl MakeBook {
-    /// Sets the directory to which the [counts](crate::counts) of all moves are written, including moves that the book
-    /// and the OOBS database drop. Default: no counts are written.
-    pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
-        self.counts = Some(path.into());
-        self
-    }
-
-    /// Sets the properties of games by which the [counts](MakeBook::counts) are grouped. Default: the grouping of the
-    /// input counts, which must be the same for all of them. Without input counts, the default is no grouping.
-    pub fn by(mut self, by: Grouping) -> MakeBook {
-        self.by = Some(by);
-        self
-    }
-
-    /// Sets the minimum number of half-moves that must have been counted in a position for the position to be kept in
-    /// the [counts](MakeBook::counts). Default: 0, which keeps all positions.
-    pub fn prune_counts(mut self, min_game: u64) -> MakeBook {
-        self.prune_counts = min_game;
-        self
-    }
-}
-
 struct CountsSink<'a> {
     options: &'a MakeBook,
     path: &'a Path,

@@ -1,10 +1,6 @@
 //! The OOBS database as an output of a run.
 
-use std::{
-    collections::BTreeMap,
-    iter::once,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, iter::once, path::Path};
 
 use shakmaty::Chess;
 
@@ -21,15 +17,6 @@ use crate::{
     position::{Keyed, Rules, Variant, parse_fen},
     storage::output::Finished,
 };
-
-impl MakeBook {
-    /// Sets the file to which an [OOBS database](crate::obs) is written, an SQLite file with the results of moves by
-    /// position. Default: no database is written.
-    pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
-        self.obs = Some(path.into());
-        self
-    }
-}
 
 struct ObsSink<'a> {
     options: &'a MakeBook,
