@@ -1,42 +1,43 @@
-/* Runs a program and fails system calls of it, shortens them or logs them.
+/* Runs a program, and makes system calls of the program fail, shortens them or logs them.
  *
  *     inject COUNT KIND N DIR PROGRAM [ARGUMENT]...
  *
- * The N-th call of a kind on a file under DIR fails, and only that one. With "N+" all calls of the kind after it fail too,
- * and with N = 0 none does. How many calls of the kind there were goes to the file COUNT, followed by the kind of file
- * whose call failed first: "file", "directory" or "none". The exit status is the program's. Some kinds do not fail:
+ * Only the N-th call of a kind on a file under DIR fails. If "N+" is given, all later calls of the kind fail too. If N is
+ * 0, no call fails. The number of calls of the kind is written to the file COUNT, followed by the type of the file whose
+ * call failed first: "file", "directory" or "none". The exit status is that of the program. These kinds do not make a
+ * call fail:
  *
- *     kill               the program is killed; 128 and the signal is the status
- *     kill in steps      the kernel cannot exchange names besides
- *     meanwhile          at a call that names files, the program waits while the shell runs the command in the environment
- *                        variable MEANWHILE, and the call goes on
- *     meanwhile at open  the same at a call that opens, looks at or locks a file
- *     bare               the file system has only plain renames, and neither hard links nor rights nor extended
- *                        attributes, as exFAT
+ *     kill               the program is killed; the exit status is 128 plus the number of the signal
+ *     kill in steps      like kill; in addition, the kernel cannot exchange names
+ *     meanwhile          at a call that changes names, the program waits while the shell runs the command in the
+ *                        environment variable MEANWHILE; then the call continues
+ *     meanwhile at open  like meanwhile, at a call that opens, examines or locks a file
+ *     bare               the file system has only plain renames. Like exFAT, it has no hard links, access rights or
+ *                        extended attributes
  *     short              the call reads or writes only the first half of its bytes
- *     log                none fails, and those that change files under DIR, or flush them, are written to the file in the
- *                        environment variable LOG
- *     log in steps       the kernel cannot exchange names besides
+ *     log                calls that change or flush files under DIR are logged to the file in the environment variable
+ *                        LOG
+ *     log in steps       like log; in addition, the kernel cannot exchange names
  *
- * Calls are counted over all threads, and calls that do not go through the C library are seen too: the kernel hands each
- * one to us through a seccomp filter. Calls that copy a file inside the kernel are answered as an old kernel does, so the
- * program reads and writes instead.
+ * The calls of all threads are counted. Calls that do not use the C library are counted too, because the kernel passes each
+ * call to this supervisor through a seccomp filter. Calls that copy a file inside the kernel fail, as in an old kernel, so
+ * the program reads and writes the file instead.
  *
- * The log has a line for each call, before the call is made. Files and directories are named by the numbers of their
- * inodes, and names by their directory:
+ * The log contains a line for each call. The line is written before the call is made or, for create and mkdir, when the
+ * file or directory exists. INODE is the inode number of a file or directory, and DIR is the inode number of the directory
+ * that contains NAME:
  *
- *     create DIR NAME INODE      the name has a new, empty file
+ *     create DIR NAME INODE      NAME is a new, empty file
  *     mkdir DIR NAME INODE
  *     write INODE OFFSET LENGTH  followed by the bytes and a newline
  *     truncate INODE LENGTH      the file gets this length
  *     sync INODE
- *     rename DIR NAME DIR NAME   link and exchange alike
- *     unlink DIR NAME            of a directory too
+ *     rename DIR NAME DIR NAME   link and exchange have the same form
+ *     unlink DIR NAME            also if NAME is a directory
  *
- * Calls that fail because a name is taken or missing are left out, and so are those of other programs that the program
- * runs.
+ * The log omits calls that fail because a name exists or is missing, and calls of other programs that the program runs.
  *
- * Exit status 77: the kernel has no such filters, or does not let us use them. */
+ * Exit status 77: the kernel does not support such filters, or does not allow this process to use them. */
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -61,7 +62,7 @@
 
 enum { UNSUPPORTED = 77, MOST_CALLS = 24, MOST_STEPS = 64, MOST_PENDING = 16 };
 
-/* Which argument names the file. Calls without one are all counted. */
+/* The argument of a call that names the file. All calls of the form NO_FILE are counted. */
 enum names { BY_FD, BY_PATH, BY_PATH_AT, NO_FILE };
 
 struct call {
@@ -82,7 +83,7 @@ struct kind {
 #define OLD_NAMING
 #endif
 
-/* All that gives, moves or takes names. */
+/* All calls that add, move or remove names. */
 #define NAMING \
     { \
         OLD_NAMING {SYS_renameat, BY_PATH_AT}, {SYS_renameat2, BY_PATH_AT}, {SYS_linkat, BY_PATH_AT}, \
@@ -97,7 +98,7 @@ static const char SHORT[] = "short";
 static const char LOG[] = "log";
 static const char LOG_STEPS[] = "log in steps";
 
-/* All that changes files or flushes them. */
+/* All calls that change or flush files. */
 #ifdef SYS_open
 #define OLD_MAKING {SYS_open, BY_PATH}, {SYS_mkdir, BY_PATH},
 #else
@@ -260,10 +261,11 @@ static const struct {
     {SYS_flistxattr, EOPNOTSUPP},
 };
 
-/* Calls that copy inside the kernel. A program that lacks them reads and writes. */
+/* Calls that copy inside the kernel. If they do not exist, a program reads and writes instead. */
 static const int COPYING[] = {SYS_copy_file_range, SYS_sendfile, SYS_splice};
 
-/* Lets this process and its children ask us about the calls of a kind. Answers where they ask. */
+/* Installs a filter that passes each call of a kind, by this process and its children, to a supervisor. Returns the
+ * descriptor on which the supervisor receives the calls. */
 static int install(const struct kind *kind) {
     struct sock_filter filter[MOST_STEPS];
     unsigned short n = 0;
@@ -314,7 +316,7 @@ static void send_fd(int socket, int fd) {
         die("sendmsg");
 }
 
-/* Answers -1 if the other end ended. */
+/* Returns -1 if the process at the other end has ended. */
 static int receive_fd(int socket) {
     int fd;
     char byte, control[CMSG_SPACE(sizeof fd)];
@@ -331,7 +333,7 @@ static int is_under(const char *path, const char *dir) {
     return strncmp(path, dir, length) == 0 && (path[length] == '/' || path[length] == ' ' || path[length] == 0);
 }
 
-/* A file under the directory, with or without a name, or standard output. */
+/* Returns 1 if the descriptor is standard output, or a file under the directory, even if the file has no name. */
 static int is_fd_ours(int pid, int fd, const char *dir) {
     char link[64], path[PATH_MAX];
     if (fd == STDOUT_FILENO)
@@ -344,7 +346,7 @@ static int is_fd_ours(int pid, int fd, const char *dir) {
     return is_under(path, dir);
 }
 
-/* Reads memory of the program; how many bytes there were. */
+/* Reads memory of the program. Returns the number of bytes that were read, or -1. */
 static ssize_t peek(int pid, unsigned long long address, void *bytes, size_t length) {
     char name[64];
     snprintf(name, sizeof name, "/proc/%d/mem", pid);
@@ -354,8 +356,8 @@ static ssize_t peek(int pid, unsigned long long address, void *bytes, size_t len
     return found;
 }
 
-/* A path under the directory, or one that does not begin at the root: programs are run in the directory. An empty one
- * names an open file. */
+/* Returns 1 if a path is under the directory. Relative paths are under the directory, because programs are run in it. An
+ * empty path denotes the open file of the descriptor. */
 static int is_path_ours(int pid, int fd, unsigned long long address, const char *dir) {
     char path[PATH_MAX];
     ssize_t length = peek(pid, address, path, sizeof path - 1);
@@ -394,7 +396,8 @@ static const char *fd_type(const struct seccomp_notif *asked) {
 }
 
 
-/* The program, whose other programs the kinds "short" and "log" leave alone, and its descriptor. */
+/* The process id of the program, and a descriptor of this process. The kinds "short" and "log" do not affect other
+ * programs that the program runs. */
 static pid_t program;
 static int program_fd = -1;
 
@@ -409,7 +412,7 @@ static int is_of_program(const struct seccomp_notif *asked) {
     return access(task, F_OK) == 0;
 }
 
-/* A descriptor of the program, which shares the offset. */
+/* Returns a duplicate of a descriptor of the program. The duplicate shares the file offset. */
 static int borrow(int number) {
     int fd = (int)syscall(SYS_pidfd_getfd, program_fd, number, 0);
     must(fd >= 0, "pidfd_getfd");
@@ -424,7 +427,7 @@ static int has_offset(int number) {
     return number == SYS_pread64 || number == SYS_preadv || number == SYS_pwrite64 || number == SYS_pwritev;
 }
 
-/* The n-th part of the memory that a call reads into or writes from. */
+/* Returns the n-th buffer that a call reads into or writes from. If there is no such buffer, its length is 0. */
 static struct iovec part_of(const struct seccomp_notif *asked, unsigned long long n) {
     int number = asked->data.nr;
     unsigned long long address = asked->data.args[1], count = asked->data.args[2];
@@ -439,7 +442,7 @@ static struct iovec part_of(const struct seccomp_notif *asked, unsigned long lon
     return part;
 }
 
-/* Bytes of the program, to be freed. */
+/* Returns a copy of bytes in the memory of the program. The caller must free the copy. */
 static char *bytes_of(const struct seccomp_notif *asked, struct iovec part) {
     char *bytes = malloc(part.iov_len + 1);
     must(bytes != NULL, "malloc");
@@ -448,7 +451,7 @@ static char *bytes_of(const struct seccomp_notif *asked, struct iovec part) {
     return bytes;
 }
 
-/* Reads or writes for the program, but only the first half of the first part; what the call answers. */
+/* Reads or writes in place of the program, but only the first half of the first buffer. Returns the result of the call. */
 static long shorten(const struct seccomp_notif *asked) {
     int fd = borrow((int)asked->data.args[0]), number = asked->data.nr;
     off_t offset = (off_t)asked->data.args[3];
@@ -473,7 +476,7 @@ static long shorten(const struct seccomp_notif *asked) {
     return answer;
 }
 
-/* A path, and the inode of the directory that it is in. */
+/* A path, and the inode number of the directory that contains it. */
 struct entry {
     char path[PATH_MAX];
     unsigned long long dir;
@@ -504,13 +507,13 @@ static const char *name_of(const struct entry *entry) {
     return slash == NULL ? entry->path : slash + 1;
 }
 
-/* 0 if the entry names nothing. */
+/* Returns the inode number of an entry, or 0 if the entry does not exist. */
 static unsigned long long inode_of(const struct entry *entry) {
     struct stat at;
     return lstat(entry->path, &at) == 0 ? at.st_ino : 0;
 }
 
-/* Entries that calls are making, and have no inode yet. */
+/* Entries that are being created by calls. They have no inode until the call is complete. */
 static struct {
     const char *what;
     struct entry entry;
@@ -547,7 +550,7 @@ static void log_open(FILE *log, const struct entry *entry, int flags) {
         fprintf(log, "truncate %llu 0\n", (unsigned long long)at.st_ino);
 }
 
-/* A directory with entries, over which nothing can be renamed. */
+/* Returns 1 if the entry is a directory that is not empty. No file or directory can be renamed over it. */
 static int is_full_directory(const struct entry *entry) {
     DIR *dir = opendir(entry->path);
     int entries = 0;
@@ -559,7 +562,7 @@ static int is_full_directory(const struct entry *entry) {
     return entries == 3;
 }
 
-/* "exchange" wants both names, the others only the first. A rename that the kernel refuses changes nothing. */
+/* Logs a rename, unless the kernel will refuse it. "exchange" requires both names to exist, other calls only the first. */
 static void log_rename(FILE *log, const char *what, const struct entry *from, const struct entry *to, int may_replace) {
     unsigned long long taken = inode_of(to);
     int is_exchange = strcmp(what, "exchange") == 0;
@@ -568,7 +571,7 @@ static void log_rename(FILE *log, const char *what, const struct entry *from, co
         fprintf(log, "%s %llu %s %llu %s\n", what, from->dir, name_of(from), to->dir, name_of(to));
 }
 
-/* A file is not removed as a directory, nor a directory as a file. */
+/* Logs a removal, unless the call removes a file as a directory or a directory as a file, which fails. */
 static void log_removal(FILE *log, const struct entry *entry, int as_directory) {
     struct stat at;
     if (lstat(entry->path, &at) == 0 && !S_ISDIR(at.st_mode) == !as_directory)
@@ -581,7 +584,7 @@ static void log_file(FILE *log, const struct seccomp_notif *asked) {
     must(fstat(fd, &at) == 0, "fstat");
     unsigned long long inode = at.st_ino;
     if (!S_ISREG(at.st_mode) && !S_ISDIR(at.st_mode)) {
-        /* Standard output. */
+        /* Writes to standard output, a pipe or a device are not logged. */
     } else if (number == SYS_fsync || number == SYS_fdatasync)
         fprintf(log, "sync %llu\n", inode);
     else if (number == SYS_ftruncate)
@@ -659,7 +662,7 @@ static void log_call(FILE *log, const struct seccomp_notif *asked) {
     }
 }
 
-/* Which calls of a kind fail, counted from 1. */
+/* The calls of a kind that fail, counted from 1. */
 struct nth {
     long first;
     int and_all_after;
@@ -669,7 +672,7 @@ static int is_chosen(struct nth nth, long count) {
     return nth.first > 0 && (count == nth.first || (nth.and_all_after && count > nth.first));
 }
 
-/* Answers every call until the program has ended; how many were of files under the directory. */
+/* Answers calls until the program has ended. Returns the number of calls on files under the directory. */
 static long supervise(int listener, const struct kind *kind, struct nth nth, const char *dir, FILE *log, const char **failed) {
     long count = 0;
     for (;;) {
