@@ -196,8 +196,8 @@ fn a_journal_of_an_interrupted_program_is_named_and_the_advice_works() {
     );
     let expected = ok(dir.path(), "show games.db3");
     let db = Connection::open(&path).unwrap();
-    // If few pages fit into memory, SQLite writes changed pages before the end of the transaction. It writes the journal
-    // before these pages.
+    // If few pages fit into memory, SQLite writes changed pages before the end of the transaction. SQLite writes
+    // the journal first.
     db.execute_batch("PRAGMA cache_size = 1; BEGIN; UPDATE Book SET Win = Win + 1")
         .unwrap();
     let killed = temp();

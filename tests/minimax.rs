@@ -39,8 +39,8 @@ fn weights<const N: usize>(moves: [(&str, u64); N]) -> BTreeMap<String, u64> {
 fn a_popular_mistake_is_not_played() {
     let dir = temp();
     let dir = dir.path();
-    // 1. e4 scores 60 % in 1,000 games, but after 1... c5 Black scores at least 72 %. 1. d4 scores at least 49.4 %, and 1.
-    //    c4 is 5.4 points worse. 1. Nh3 won five games, so it scores at least 43 %.
+    // 1. e4 scores 60 % in 1,000 games, but after 1... c5 Black scores at least 72 %. 1. d4 scores at least 49.4 %, and
+    // 1. c4 is 5.4 points worse. 1. Nh3 won five games, so it scores at least 43 %.
     let lines = [
         ("1. e4 e5", [560, 0, 240]),
         ("1. e4 c5", [40, 0, 160]),

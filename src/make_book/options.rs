@@ -180,7 +180,8 @@ impl MakeBook {
     }
 
     /// Sets the properties of games by which the [counts](MakeBook::counts) are grouped. Default: the grouping of the
-    /// input counts, which must be the same for all of them. Without input counts, the default is no grouping.
+    /// input counts, which must be the same for all of them. If there are no input counts, the default is no
+    /// grouping.
     #[cfg(feature = "parquet")]
     pub fn by(mut self, by: Grouping) -> MakeBook {
         self.by = Some(by);
