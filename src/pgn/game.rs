@@ -42,6 +42,8 @@ pub struct GameReader<'a> {
     stray_text: Option<usize>,
     /// The offset of the first damaged line among tags.
     bad_tag: Option<usize>,
+    /// The end of the line that [`line_between_tags`](GameReader::line_between_tags) returned last.
+    line_end: usize,
     /// Whether the moves of the current game end with a result that cannot be read.
     pub(super) has_unreadable_marker: bool,
     pub(super) comments: Comments,
@@ -68,6 +70,7 @@ impl<'a> GameReader<'a> {
             first_comment: None,
             stray_text: None,
             bad_tag: None,
+            line_end: 0,
             has_unreadable_marker: false,
             comments: Comments::default(),
             with_variations: false,
@@ -328,7 +331,7 @@ impl<'a> GameReader<'a> {
                     }
                     Some(_) if !blank_line && self.is_text_between_tags(is_line) => {
                         self.bad_tag.get_or_insert(self.at);
-                        let line = &self.text[self.at..line_end(self.text, self.at)];
+                        let line = self.line_between_tags();
                         self.at += first_tag(line).unwrap_or(line.len());
                         breaks = 0;
                     }
@@ -364,9 +367,8 @@ impl<'a> GameReader<'a> {
     ///   lines, or moves must follow after a blank line.
     /// - If a line looks like moves or opens a comment, the next tag must certainly belong to this game.
     /// - Any other line must be followed by a tag of this game on one of the next lines, before a blank line.
-    fn is_text_between_tags(&self, is_line: bool) -> bool {
-        let text = &self.text[self.at..];
-        let line = &text[..line_end(text, 0)];
+    fn is_text_between_tags(&mut self, is_line: bool) -> bool {
+        let line = self.line_between_tags();
         let may_end_tags = match line.first() {
             None | Some(b'[' | b';') => return false,
             Some(b'%') if self.is_line_start() => return false,
@@ -392,6 +394,15 @@ impl<'a> GameReader<'a> {
             NextLines::BlankLine(after) => !is_line && moves_begin(&self.text[after..]),
             NextLines::Other => false,
         }
+    }
+
+    /// Returns the rest of the current line, without its line break. Finds the end of each line only once, because a
+    /// line may contain very many tags.
+    fn line_between_tags(&mut self) -> &'a [u8] {
+        if self.at >= self.line_end {
+            self.line_end = line_end(self.text, self.at);
+        }
+        &self.text[self.at..self.line_end]
     }
 }
 
