@@ -50,8 +50,8 @@ use crate::{
     tree::{Limits, LinesOf, Source, Tree, played},
 };
 
-/// The maximum size, in bytes, of a book or repertoire that the server makes. The server keeps the whole file in
-/// memory until the file has been sent.
+/// The maximum size, in bytes, of a book or repertoire that the server makes. The server keeps the whole file in memory
+/// until the file has been sent.
 const MAX_PRODUCT_BYTES: u64 = 64 << 20;
 
 /// The advice in the error message for a book that is too large.
@@ -106,18 +106,18 @@ pub(super) struct Product {
 pub(super) const BOOK: Product = Product {
     what: "book",
     advice: "request a larger minGame or a smaller depth, or use polybook make-book",
-    make: AppState::make,
+    make: make_book,
 };
 
 pub(super) const REPERTOIRE: Product = Product {
     what: "repertoire",
     advice: "request a smaller depth, or use polybook repertoire",
-    make: AppState::build,
+    make: build_repertoire,
 };
 
 pub(super) const GAPS: Product = Product {
     what: "gap list",
-    make: AppState::gaps,
+    make: list_gaps,
     ..REPERTOIRE
 };
 
@@ -210,214 +210,210 @@ struct BookPlan {
     command: String,
 }
 
-impl AppState {
-    /// Answers `/book.bin` and `/book.pgn`: makes a book from the games that pass the filters, and returns it as a
-    /// file. With the parameter `count`, stores the file for a later request instead, and returns the size of the book
-    /// and an equivalent polybook command. Setting `stop` cancels the work.
-    fn make(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
-        let Request {
-            query, parameters, ..
-        } = self.request(key, Route::Make)?;
-        let only_counts = parameters.flag("count")?.unwrap_or(false);
-        let plan = self.plan(
-            &query.filters,
-            &parameters,
-            key.path.ends_with(".pgn"),
-            stop,
-        )?;
-        let of = self.content_identity(key, &query.filters, &parameters)?;
-        if !only_counts && let Some(content) = self.take_content(&of) {
-            return Ok(content);
-        }
-        let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
-        let path = directory.path().join("book.bin");
-        let mut counting = plan.counting;
-        let variant = counting.variant;
-        let run = counting.run.bin(&path).allow_empty(only_counts);
-        counting.run = run.temp_dir(directory.path());
-        let report = counting.report("book", stop)?;
-        let bytes = read_limited(&path, "book", SIZE_ADVICE)?;
-        let (entries, positions) = counts_of(&bytes);
-        let written = match plan.as_pgn && report.book.is_some() {
-            true => read_limited(
-                &lines(bytes, &path, variant, plan.side, stop)?,
-                "book",
-                SIZE_ADVICE,
-            )?,
-            false => bytes,
-        };
-        let size = written.len();
-        let content = match plan.as_pgn {
-            true => Content::pgn(written),
-            false => Content::book(written),
-        };
-        if !only_counts {
-            return Ok(content);
-        }
-        if entries > 0 {
-            self.keep_content(of, content);
-        }
-        Content::json(&json!({
-            "games": report.totals.games.counted,
-            "positions": positions,
-            "entries": entries,
-            "bytes": size,
-            "command": (entries > 0).then_some(plan.command),
-        }))
+/// Answers `/book.bin` and `/book.pgn`: makes a book from the games that pass the filters, and returns it as a file.
+/// With the parameter `count`, stores the file for a later request instead, and returns the size of the book and an
+/// equivalent polybook command. Setting `stop` cancels the work.
+fn make_book(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+    let Request {
+        query, parameters, ..
+    } = app.request(key, Route::Make)?;
+    let only_counts = parameters.flag("count")?.unwrap_or(false);
+    let plan = plan_book(
+        app,
+        &query.filters,
+        &parameters,
+        key.path.ends_with(".pgn"),
+        stop,
+    )?;
+    let of = app.content_identity(key, &query.filters, &parameters)?;
+    if !only_counts && let Some(content) = app.take_content(&of) {
+        return Ok(content);
     }
+    let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
+    let path = directory.path().join("book.bin");
+    let mut counting = plan.counting;
+    let variant = counting.variant;
+    let run = counting.run.bin(&path).allow_empty(only_counts);
+    counting.run = run.temp_dir(directory.path());
+    let report = counting.report("book", stop)?;
+    let bytes = read_limited(&path, "book", SIZE_ADVICE)?;
+    let (entries, positions) = counts_of(&bytes);
+    let written = match plan.as_pgn && report.book.is_some() {
+        true => read_limited(
+            &lines(bytes, &path, variant, plan.side, stop)?,
+            "book",
+            SIZE_ADVICE,
+        )?,
+        false => bytes,
+    };
+    let size = written.len();
+    let content = match plan.as_pgn {
+        true => Content::pgn(written),
+        false => Content::book(written),
+    };
+    if !only_counts {
+        return Ok(content);
+    }
+    if entries > 0 {
+        app.keep_content(of, content);
+    }
+    Content::json(&json!({
+        "games": report.totals.games.counted,
+        "positions": positions,
+        "entries": entries,
+        "bytes": size,
+        "command": (entries > 0).then_some(plan.command),
+    }))
+}
 
-    /// Plans the book that a request asks for. The format of the book is PGN if `as_pgn` is `true`, otherwise Polyglot.
-    /// Setting `stop` cancels the check whether all names in the filters occur in games.
-    fn plan(
-        &self,
-        filters: &Filters,
-        parameters: &Parameters,
-        as_pgn: bool,
-        stop: &AtomicBool,
-    ) -> Result<BookPlan, Refusal> {
-        let mut words = OptionWords::default();
-        let min_game = parameters.number("minGame", 1..=MAX_MIN_GAME)?.unwrap_or(3);
-        words.add("--min-game", min_game);
-        let depth = depth(parameters)?;
-        words.add("--max-ply", depth);
-        let side = parameters
-            .choice("side", request::SIDES, request::side)?
-            .flatten();
-        if let Some(side) = side {
-            words.switch(side.fold_wb("--only-white", "--only-black"));
-        }
-        let weights =
-            parameters.choice("weights", "results, games or uniform", |name| match name {
-                "results" => Some(Weights::default()),
-                "uniform" => Some(Weights {
-                    uniform: true,
-                    ..Weights::default()
-                }),
-                "games" => Some(Weights {
-                    factors: Factors {
-                        win: 1,
-                        draw: 1,
-                        loss: 1,
-                    },
-                    ..Weights::default()
-                }),
-                _ => None,
-            })?;
-        let weights = weights.unwrap_or_default();
-        if weights != Weights::default() {
-            words.switch(&weights.option_text());
-        }
-        let mut counting = self.counting(filters, parameters, depth, &mut words, stop)?;
-        counting.run = counting
-            .run
-            .move_filter(MoveFilter {
-                min_game: min_game.into(),
-                only: side,
-                ..MoveFilter::default()
-            })
-            .weights(weights);
-        let variant = counting.variant;
-        let mut command = format!("polybook make-book {} --bin book.bin", words.joined());
-        if as_pgn {
-            command += " && polybook tree book.bin --format pgn --out book.pgn";
-            if let Some(side) = side {
-                command += side.fold_wb(" --color white", " --color black");
-            }
-            if variant != Variant::default() {
-                command += &format!(" --variant {variant}");
-            }
-        }
-        Ok(BookPlan {
-            counting,
-            side,
-            as_pgn,
-            command,
+/// Plans the book that a request asks for. The format of the book is PGN if `as_pgn` is `true`, otherwise Polyglot.
+/// Setting `stop` cancels the check whether all names in the filters occur in games.
+fn plan_book(
+    app: &AppState,
+    filters: &Filters,
+    parameters: &Parameters,
+    as_pgn: bool,
+    stop: &AtomicBool,
+) -> Result<BookPlan, Refusal> {
+    let mut words = OptionWords::default();
+    let min_game = parameters.number("minGame", 1..=MAX_MIN_GAME)?.unwrap_or(3);
+    words.add("--min-game", min_game);
+    let depth = depth(parameters)?;
+    words.add("--max-ply", depth);
+    let side = parameters
+        .choice("side", request::SIDES, request::side)?
+        .flatten();
+    if let Some(side) = side {
+        words.switch(side.fold_wb("--only-white", "--only-black"));
+    }
+    let weights = parameters.choice("weights", "results, games or uniform", |name| match name {
+        "results" => Some(Weights::default()),
+        "uniform" => Some(Weights {
+            uniform: true,
+            ..Weights::default()
+        }),
+        "games" => Some(Weights {
+            factors: Factors {
+                win: 1,
+                draw: 1,
+                loss: 1,
+            },
+            ..Weights::default()
+        }),
+        _ => None,
+    })?;
+    let weights = weights.unwrap_or_default();
+    if weights != Weights::default() {
+        words.switch(&weights.option_text());
+    }
+    let mut counting = plan_counting(app, filters, parameters, depth, &mut words, stop)?;
+    counting.run = counting
+        .run
+        .move_filter(MoveFilter {
+            min_game: min_game.into(),
+            only: side,
+            ..MoveFilter::default()
         })
-    }
-
-    /// Creates a run of `make-book` that counts the games that pass the filters, up to `depth` half-moves of each game.
-    /// `parameters` contains the requested variant. Appends the equivalent options of `make-book` to `words`, the
-    /// command that the web page shows. Setting `stop` cancels the check whether all names in the filters occur in
-    /// games.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error response if a name in the filters occurs in no game, if there are too many games, or if their
-    /// files cannot be read again. Also returns an error response if `make-book` cannot apply the filters exactly.
-    pub(super) fn counting(
-        &self,
-        filters: &Filters,
-        parameters: &Parameters,
-        depth: u32,
-        words: &mut OptionWords,
-        stop: &AtomicBool,
-    ) -> Result<Counting, Refusal> {
-        let goes_on = || !stop.load(Ordering::Relaxed);
-        if let Some(unknown) = self.explorer.unknown_name_while(filters, &goes_on)? {
-            return Err(Refusal::bad(unknown.to_string()));
-        }
-        let files = self.explorer.files(filters)?;
-        let games: u64 = files.iter().map(|file| file.games).sum();
-        if games > self.book_games {
-            let (games, most) = (counted(games, "game"), self.book_games);
-            return Err(Refusal::bad(match most {
-                0 => NO_BOOKS.to_owned(),
-                most => format!(
-                    "the files contain {games}, but this server makes books from at most {most}: use polybook \
-                     make-book, or start the server with a larger --book-games"
-                ),
-            }));
-        }
-        let states = self.checked_files(filters)?;
-        let variant = request::variant(parameters)?;
-        if variant.number().is_none() {
-            let problem =
-                format!("a book cannot contain games of {variant}: request another variant");
-            return Err(Refusal::bad(problem));
+        .weights(weights);
+    let variant = counting.variant;
+    let mut command = format!("polybook make-book {} --bin book.bin", words.joined());
+    if as_pgn {
+        command += " && polybook tree book.bin --format pgn --out book.pgn";
+        if let Some(side) = side {
+            command += side.fold_wb(" --color white", " --color black");
         }
         if variant != Variant::default() {
-            words.add("--variant", variant);
+            command += &format!(" --variant {variant}");
         }
-        let has_choice = filters.source.is_none() && self.explorer.about().sources.len() > 1;
-        let untagged = untagged_variant(&files, has_choice)?;
-        if untagged != Variant::default() {
-            words.add("--untagged-variant", untagged);
-        }
-        let game_filter = game_filter(filters, words)?;
-        if filters.fold_duplicates {
-            words.switch("--drop-duplicates");
-        }
-        let skip_unfinished = self.explorer.skips_unfinished();
-        let unfinished = match skip_unfinished {
-            true => Unfinished::Skip,
-            false => Unfinished::Draw,
-        };
-        if skip_unfinished {
-            words.add("--unfinished", "skip");
-        }
-        for file in &files {
-            let name = file.path.file_name().unwrap_or_default().to_str();
-            let name = name.ok_or_else(|| {
-                Refusal::bad("the name of a PGN file is not valid UTF-8: rename the file")
-            })?;
-            words.file(name);
-        }
-        let input = |file: SourceFile| Input::file(file.path).with_untagged_variant(untagged);
-        let run = MakeBook::new(files.into_iter().map(input))
-            .max_ply(depth as usize)
-            .variant(variant)
-            .game_filter(game_filter)
-            .opening(filters.opening.clone())
-            .drop_duplicates(filters.fold_duplicates)
-            .unfinished(unfinished)
-            .threads(1);
-        Ok(Counting {
-            run,
-            variant,
-            games,
-            files: states,
-        })
     }
+    Ok(BookPlan {
+        counting,
+        side,
+        as_pgn,
+        command,
+    })
+}
+
+/// Creates a run of `make-book` that counts the games that pass the filters, up to `depth` half-moves of each game.
+/// `parameters` contains the requested variant. Appends the equivalent options of `make-book` to `words`, the command
+/// that the web page shows. Setting `stop` cancels the check whether all names in the filters occur in games.
+///
+/// # Errors
+///
+/// Returns an error response if a name in the filters occurs in no game, if there are too many games, or if their files
+/// cannot be read again. Also returns an error response if `make-book` cannot apply the filters exactly.
+fn plan_counting(
+    app: &AppState,
+    filters: &Filters,
+    parameters: &Parameters,
+    depth: u32,
+    words: &mut OptionWords,
+    stop: &AtomicBool,
+) -> Result<Counting, Refusal> {
+    let goes_on = || !stop.load(Ordering::Relaxed);
+    if let Some(unknown) = app.explorer.unknown_name_while(filters, &goes_on)? {
+        return Err(Refusal::bad(unknown.to_string()));
+    }
+    let files = app.explorer.files(filters)?;
+    let games: u64 = files.iter().map(|file| file.games).sum();
+    if games > app.book_games {
+        let (games, most) = (counted(games, "game"), app.book_games);
+        return Err(Refusal::bad(match most {
+            0 => NO_BOOKS.to_owned(),
+            most => format!(
+                "the files contain {games}, but this server makes books from at most {most}: use polybook \
+                 make-book, or start the server with a larger --book-games"
+            ),
+        }));
+    }
+    let states = app.checked_files(filters)?;
+    let variant = request::variant(parameters)?;
+    if variant.number().is_none() {
+        let problem = format!("a book cannot contain games of {variant}: request another variant");
+        return Err(Refusal::bad(problem));
+    }
+    if variant != Variant::default() {
+        words.add("--variant", variant);
+    }
+    let has_choice = filters.source.is_none() && app.explorer.about().sources.len() > 1;
+    let untagged = untagged_variant(&files, has_choice)?;
+    if untagged != Variant::default() {
+        words.add("--untagged-variant", untagged);
+    }
+    let game_filter = game_filter(filters, words)?;
+    if filters.fold_duplicates {
+        words.switch("--drop-duplicates");
+    }
+    let skip_unfinished = app.explorer.skips_unfinished();
+    let unfinished = match skip_unfinished {
+        true => Unfinished::Skip,
+        false => Unfinished::Draw,
+    };
+    if skip_unfinished {
+        words.add("--unfinished", "skip");
+    }
+    for file in &files {
+        let name = file.path.file_name().unwrap_or_default().to_str();
+        let name = name.ok_or_else(|| {
+            Refusal::bad("the name of a PGN file is not valid UTF-8: rename the file")
+        })?;
+        words.file(name);
+    }
+    let input = |file: SourceFile| Input::file(file.path).with_untagged_variant(untagged);
+    let run = MakeBook::new(files.into_iter().map(input))
+        .max_ply(depth as usize)
+        .variant(variant)
+        .game_filter(game_filter)
+        .opening(filters.opening.clone())
+        .drop_duplicates(filters.fold_duplicates)
+        .unfinished(unfinished)
+        .threads(1);
+    Ok(Counting {
+        run,
+        variant,
+        games,
+        files: states,
+    })
 }
 
 /// Returns the variant that games without a `Variant` tag had when the files were indexed. `has_choice` says whether
@@ -715,250 +711,218 @@ const MOST_REACH: u32 = 10_000;
 /// The maximum number of gaps in a response.
 const MOST_GAPS: u32 = 10_000;
 
-impl AppState {
-    /// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters, and
-    /// returns it as a file. With the parameter `count`, stores the file for a later request instead, and returns the
-    /// size of the repertoire and an equivalent polybook command. With the parameter `repertoire`, builds nothing, but
-    /// returns one of the server's repertoires with the user's edits. Setting `stop` cancels the work.
-    pub(super) fn build(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
-        let Request {
-            query, parameters, ..
-        } = self.request(key, Route::Build)?;
-        if parameters.text("repertoire").is_some() {
-            return self.edited_pgn(&parameters, stop);
-        }
-        let only_counts = parameters.flag("count")?.unwrap_or(false);
-        let color = side(&parameters)?;
-        let by = parameters.choice("by", "score or games", |by| match by {
-            "score" => Some(OwnMoveRule::Score),
-            "games" => Some(OwnMoveRule::Games),
-            _ => None,
-        })?;
-        let by = by.unwrap_or(OwnMoveRule::Score);
-        let one_in = parameters.number("reach", 1..=MOST_REACH)?.unwrap_or(200);
-        let depth = depth(&parameters)?;
-        let of = self.content_identity(key, &query.filters, &parameters)?;
-        if !only_counts && let Some(content) = self.take_content(&of) {
-            return Ok(content);
-        }
-        let mut words = OptionWords::default();
-        words.add("--max-ply", depth);
-        let counting = self.counting(&query.filters, &parameters, depth, &mut words, stop)?;
-        let variant = counting.variant;
+/// Answers `/repertoire.pgn` and `/repertoire.bin`: builds a repertoire from the games that pass the filters, and
+/// returns it as a file. With the parameter `count`, stores the file for a later request instead, and returns the size
+/// of the repertoire and an equivalent polybook command. With the parameter `repertoire`, builds nothing, but returns
+/// one of the server's repertoires with the user's edits. Setting `stop` cancels the work.
+fn build_repertoire(
+    app: &AppState,
+    key: &CacheKey,
+    stop: &Arc<AtomicBool>,
+) -> Result<Content, Refusal> {
+    let Request {
+        query, parameters, ..
+    } = app.request(key, Route::Build)?;
+    if parameters.text("repertoire").is_some() {
+        return edited_pgn(app, &parameters, stop);
+    }
+    let only_counts = parameters.flag("count")?.unwrap_or(false);
+    let color = side(&parameters)?;
+    let by = parameters.choice("by", "score or games", |by| match by {
+        "score" => Some(OwnMoveRule::Score),
+        "games" => Some(OwnMoveRule::Games),
+        _ => None,
+    })?;
+    let by = by.unwrap_or(OwnMoveRule::Score);
+    let one_in = parameters.number("reach", 1..=MOST_REACH)?.unwrap_or(200);
+    let depth = depth(&parameters)?;
+    let of = app.content_identity(key, &query.filters, &parameters)?;
+    if !only_counts && let Some(content) = app.take_content(&of) {
+        return Ok(content);
+    }
+    let mut words = OptionWords::default();
+    words.add("--max-ply", depth);
+    let counting = plan_counting(app, &query.filters, &parameters, depth, &mut words, stop)?;
+    let variant = counting.variant;
 
-        let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
-        let (source, games) = count_games(counting, "repertoire", directory.path(), stop)?;
-        let (start, meter) = (variant.start(), Meter::stopped_by(stop));
-        let built = build(&Build {
-            start: &start,
-            color,
-            source: &source,
-            keep: None,
-            by,
-            one_in: one_in.into(),
-            min_game: None,
-            max_ply: Some(depth as usize),
-            memory: MEMORY_BUDGET,
-            meter: &meter,
-        })?;
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted.into());
-        }
-        let name = key.path.trim_start_matches('/');
-        let path = directory.path().join(name);
-        let writing = Writing {
-            moves: &built,
-            starts: std::slice::from_ref(&start),
-            variant,
-            color,
-            title: &format!("Repertoire for {color}"),
-            memory: &memory(directory.path()),
-            meter: &meter,
+    let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
+    let (source, games) = count_games(counting, "repertoire", directory.path(), stop)?;
+    let (start, meter) = (variant.start(), Meter::stopped_by(stop));
+    let built = build(&Build {
+        start: &start,
+        color,
+        source: &source,
+        keep: None,
+        by,
+        one_in: one_in.into(),
+        min_game: None,
+        max_ply: Some(depth as usize),
+        memory: MEMORY_BUDGET,
+        meter: &meter,
+    })?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted.into());
+    }
+    let name = key.path.trim_start_matches('/');
+    let path = directory.path().join(name);
+    let writing = Writing {
+        moves: &built,
+        starts: std::slice::from_ref(&start),
+        variant,
+        color,
+        title: &format!("Repertoire for {color}"),
+        memory: &memory(directory.path()),
+        meter: &meter,
+    };
+    let out = RepertoireFile::create(&path, true)?;
+    writing.write(
+        out,
+        Some(&|branch| built.comment(branch, CommentDetail::Full)),
+    )?;
+    let bytes = read_limited(&path, "repertoire", "lower depth")?;
+    let size = bytes.len();
+    let content = match name.ends_with(".pgn") {
+        true => Content::pgn(bytes),
+        false => Content::book(bytes),
+    };
+    if only_counts {
+        app.keep_content(of, content);
+        let by = if by == OwnMoveRule::Games {
+            " --by games"
+        } else {
+            ""
         };
-        let out = RepertoireFile::create(&path, true)?;
-        writing.write(
-            out,
-            Some(&|branch| built.comment(branch, CommentDetail::Full)),
-        )?;
-        let bytes = read_limited(&path, "repertoire", "lower depth")?;
-        let size = bytes.len();
-        let content = match name.ends_with(".pgn") {
-            true => Content::pgn(bytes),
-            false => Content::book(bytes),
+        let command = format!(
+            "polybook make-book {} --counts counts && polybook repertoire build counts --color {color} \
+             --reach {one_in} --max-ply {depth}{by} --out {name}",
+            words.joined(),
+        );
+        return Content::json(&json!({
+            "games": games,
+            "answers": built.summary.answers,
+            "bytes": size,
+            "command": command,
+        }));
+    }
+    Ok(content)
+}
+
+/// Answers `/gaps`: returns the gaps of one of the server's repertoires. A gap is an opponent's move that the
+/// repertoire does not answer. The games that pass the filters determine how frequent each gap is. Setting `stop`
+/// cancels the work.
+fn list_gaps(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+    let Request {
+        query, parameters, ..
+    } = app.request(key, Route::Gaps)?;
+    let (color, depth) = (side(&parameters)?, depth(&parameters)?);
+    let limit = parameters.number("limit", 0..=MOST_GAPS)?.unwrap_or(20);
+    let served = app.served_repertoire(&parameters, color)?;
+    let edited = served.edited(&parameters, stop)?;
+    let (name, variant) = (&served.name, query.line.variant());
+    if !served.known.is_for(variant) {
+        let problem = format!(
+            "the repertoire {name} contains no games of {variant}: request another variant"
+        );
+        return Err(Refusal::bad(problem));
+    }
+    let start = edited.known.start(variant, color)?;
+    if start.turn() == color && edited.known.moves(&Keyed::new(start.clone()))?.is_empty() {
+        let problem = format!("the repertoire {name} contains no move in the first position");
+        return Err(Refusal::bad(problem));
+    }
+    let mut found = gaps(&FindGaps {
+        repertoire: &edited.known,
+        color,
+        source: &MoveSource::filtered(&app.explorer, variant, &query.filters),
+        start: &start,
+        max_ply: Some(depth as usize),
+        min_game: 0,
+        add: (0, OwnMoveRule::Games),
+        memory: MEMORY_BUDGET,
+        meter: &Meter::stopped_by(stop),
+    })?;
+    let total = found.gaps.len();
+    found.gaps.truncate(limit as usize);
+    found.several_moves.truncate(limit as usize);
+    // Each gap was played in games.
+    let filters = (&query.filters, total > 0);
+    app.with_unknown_name(filters, &FoundGaps { total, found }, stop)
+}
+
+/// Answers `/repertoire`: returns a report on a position for each of the server's repertoires. The reports are based on
+/// the games that pass the filters. With the parameter `repertoire`, returns only the report of the named repertoire,
+/// to which the user's edits are applied. Setting `stop` cancels the work.
+pub(super) fn report_repertoires(
+    app: &AppState,
+    key: &CacheKey,
+    stop: &Arc<AtomicBool>,
+) -> Result<Content, Refusal> {
+    let Request {
+        query, parameters, ..
+    } = app.request(key, Route::Repertoire)?;
+    let wanted = match parameters.text("repertoire") {
+        None => None,
+        Some(_) => Some(app.served_repertoire(&parameters, side(&parameters)?)?),
+    };
+    let mut reports = Vec::new();
+    for served in &app.repertoires {
+        let is_wanted = wanted.is_none_or(|wanted| std::ptr::eq(wanted, served));
+        if !is_wanted || !served.known.is_for(query.line.variant()) {
+            continue;
+        }
+        let edited = match wanted {
+            None => Arc::clone(&served.unedited),
+            Some(served) => served.edited(&parameters, stop)?,
         };
-        if only_counts {
-            self.keep_content(of, content);
-            let by = if by == OwnMoveRule::Games {
-                " --by games"
-            } else {
-                ""
-            };
-            let command = format!(
-                "polybook make-book {} --counts counts && polybook repertoire build counts --color {color} \
-                 --reach {one_in} --max-ply {depth}{by} --out {name}",
-                words.joined(),
-            );
-            return Content::json(&json!({
-                "games": games,
-                "answers": built.summary.answers,
-                "bytes": size,
-                "command": command,
-            }));
-        }
-        Ok(content)
+        reports.push(RepertoireReport {
+            served,
+            report: line_report(
+                &query.line,
+                &edited.known,
+                &edited.predecessors,
+                &app.explorer,
+                &query.filters,
+            )?,
+        });
     }
+    let games = played(
+        &app.explorer,
+        query.line.variant(),
+        query.line.position(),
+        &query.filters,
+    )?;
+    let document = BTreeMap::from([("repertoires", reports)]);
+    app.answered(key, (&query.filters, !games.is_empty()), &document, stop)
+}
 
-    /// Answers `/gaps`: returns the gaps of one of the server's repertoires. A gap is an opponent's move that the
-    /// repertoire does not answer. The games that pass the filters determine how frequent each gap is. Setting `stop`
-    /// cancels the work.
-    pub(super) fn gaps(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
-        let Request {
-            query, parameters, ..
-        } = self.request(key, Route::Gaps)?;
-        let (color, depth) = (side(&parameters)?, depth(&parameters)?);
-        let limit = parameters.number("limit", 0..=MOST_GAPS)?.unwrap_or(20);
-        let served = self.served_repertoire(&parameters, color)?;
-        let edited = served.edited(&parameters, stop)?;
-        let (name, variant) = (&served.name, query.line.variant());
-        if !served.known.is_for(variant) {
-            let problem = format!(
-                "the repertoire {name} contains no games of {variant}: request another variant"
-            );
-            return Err(Refusal::bad(problem));
-        }
-        let start = edited.known.start(variant, color)?;
-        if start.turn() == color && edited.known.moves(&Keyed::new(start.clone()))?.is_empty() {
-            let problem = format!("the repertoire {name} contains no move in the first position");
-            return Err(Refusal::bad(problem));
-        }
-        let mut found = gaps(&FindGaps {
-            repertoire: &edited.known,
-            color,
-            source: &MoveSource::filtered(&self.explorer, variant, &query.filters),
-            start: &start,
-            max_ply: Some(depth as usize),
-            min_game: 0,
-            add: (0, OwnMoveRule::Games),
-            memory: MEMORY_BUDGET,
-            meter: &Meter::stopped_by(stop),
-        })?;
-        let total = found.gaps.len();
-        found.gaps.truncate(limit as usize);
-        found.several_moves.truncate(limit as usize);
-        // Each gap was played in games.
-        let filters = (&query.filters, total > 0);
-        self.with_unknown_name(filters, &FoundGaps { total, found }, stop)
+/// Returns one of the server's repertoires as PGN, with the user's edits from the request. Moves that the user removed
+/// are missing, and lines that the user added are the first games. Setting `stop` cancels the work.
+fn edited_pgn(
+    app: &AppState,
+    parameters: &Parameters,
+    stop: &Arc<AtomicBool>,
+) -> Result<Content, Refusal> {
+    let color = side(parameters)?;
+    let served = app.served_repertoire(parameters, color)?;
+    let edited = served.edited(parameters, stop)?;
+    let pgn = served.pgn_file()?;
+    let (start, edits) = (served.known.variant().start(), &edited.edits);
+    let mut lines: Vec<&[Move]> = edits.added().collect();
+    if lines.is_empty() && edited.predecessors.is_empty() {
+        // A game without moves, because a file without games cannot be opened.
+        lines.push(&[]);
     }
-
-    /// Answers `/repertoire`: returns a report on a position for each of the server's repertoires. The reports are
-    /// based on the games that pass the filters. With the parameter `repertoire`, returns only the report of the named
-    /// repertoire, to which the user's edits are applied. Setting `stop` cancels the work.
-    pub(super) fn repertoires(
-        &self,
-        key: &CacheKey,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Content, Refusal> {
-        let Request {
-            query, parameters, ..
-        } = self.request(key, Route::Repertoire)?;
-        let wanted = match parameters.text("repertoire") {
-            None => None,
-            Some(_) => Some(self.served_repertoire(&parameters, side(&parameters)?)?),
-        };
-        let mut reports = Vec::new();
-        for served in &self.repertoires {
-            let is_wanted = wanted.is_none_or(|wanted| std::ptr::eq(wanted, served));
-            if !is_wanted || !served.known.is_for(query.line.variant()) {
-                continue;
-            }
-            let edited = match wanted {
-                None => Arc::clone(&served.unedited),
-                Some(served) => served.edited(&parameters, stop)?,
-            };
-            reports.push(RepertoireReport {
-                served,
-                report: line_report(
-                    &query.line,
-                    &edited.known,
-                    &edited.predecessors,
-                    &self.explorer,
-                    &query.filters,
-                )?,
-            });
-        }
-        let games = played(
-            &self.explorer,
-            query.line.variant(),
-            query.line.position(),
-            &query.filters,
-        )?;
-        let document = BTreeMap::from([("repertoires", reports)]);
-        self.answered(key, (&query.filters, !games.is_empty()), &document, stop)
-    }
-
-    /// Returns one of the server's repertoires as PGN, with the user's edits from the request. Moves that the user
-    /// removed are missing, and lines that the user added are the first games. Setting `stop` cancels the work.
-    fn edited_pgn(
-        &self,
-        parameters: &Parameters,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Content, Refusal> {
-        let color = side(parameters)?;
-        let served = self.served_repertoire(parameters, color)?;
-        let edited = served.edited(parameters, stop)?;
-        let pgn = served.pgn_file()?;
-        let (start, edits) = (served.known.variant().start(), &edited.edits);
-        let mut lines: Vec<&[Move]> = edits.added().collect();
-        if lines.is_empty() && edited.predecessors.is_empty() {
-            // A game without moves, because a file without games cannot be opened.
-            lines.push(&[]);
-        }
-        let added = Additions::from_lines(&start, lines);
-        let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
-        let path = directory.path().join("repertoire.pgn");
-        let out = RepertoireFile::create(&path, true)?;
-        let reading = StreamOptions {
-            stop: Arc::clone(stop),
-            memory: MEMORY_BUDGET,
-        };
-        add_to_pgn(pgn, &added, edits.removed(), &start, out, &reading)?;
-        let bytes = read_limited(&path, "repertoire", "edit the file in another program")?;
-        Ok(Content::pgn(bytes))
-    }
-
-    /// Returns the server's repertoire for the side `color` that the parameter `repertoire` names.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error response if no repertoire for this color has this name. The response lists the names of all
-    /// repertoires for this color.
-    pub(super) fn served_repertoire(
-        &self,
-        parameters: &Parameters,
-        color: Color,
-    ) -> Result<&ServedRepertoire, Refusal> {
-        let of_side = self.repertoires.iter();
-        let mut of_side = of_side.filter(|served| served.color == color);
-        let known: Vec<&str> = of_side.clone().map(|served| &*served.name).collect();
-        let wanted = parameters.text("repertoire");
-        let served = of_side.find(|served| wanted == Some(&served.name));
-        served.ok_or_else(|| {
-            let problem = match (wanted, known.is_empty()) {
-                (_, true) => format!(
-                    "this server has no repertoire for {color}: start the server with a repertoire"
-                ),
-                (None, _) => format!(
-                    "the parameter repertoire is missing: for {color}, use one of {}",
-                    known.join(", ")
-                ),
-                (Some(name), _) => format!(
-                    "no repertoire for {color} is called \"{name}\": use one of {}",
-                    known.join(", ")
-                ),
-            };
-            Refusal::bad(problem)
-        })
-    }
+    let added = Additions::from_lines(&start, lines);
+    let directory = TemporaryDir::new_in(&std::env::temp_dir())?;
+    let path = directory.path().join("repertoire.pgn");
+    let out = RepertoireFile::create(&path, true)?;
+    let reading = StreamOptions {
+        stop: Arc::clone(stop),
+        memory: MEMORY_BUDGET,
+    };
+    add_to_pgn(pgn, &added, edits.removed(), &start, out, &reading)?;
+    let bytes = read_limited(&path, "repertoire", "edit the file in another program")?;
+    Ok(Content::pgn(bytes))
 }
 
 /// The response to a request for the gaps of a repertoire. A gap is an opponent's move that the repertoire does not

@@ -8,12 +8,11 @@ use std::{
     },
 };
 
-use shakmaty::{Color, variant::VariantPosition};
+use shakmaty::variant::VariantPosition;
 
 use super::{
     Refusal, Request,
     content::{CacheKey, Content, JSON, PGN},
-    request::{Route, names},
     state::AppState,
 };
 use crate::{
@@ -28,94 +27,69 @@ const MAX_LINES: u32 = 50;
 /// The number of lines to prepare in a response in PGN if the request does not contain the parameter `lines`.
 const DEFAULT_PGN_LINES: u32 = 7;
 
-impl AppState {
-    /// Answers `/prepare`, which helps a player to prepare for an opponent. Returns the opponent's moves in a position
-    /// and, for each of them, the player's results after the move and the player's answer to it. The parameter `player`
-    /// names the opponent, `color` is the opponent's color, and `me` names the player. If the client prefers PGN,
-    /// returns only the lines to prepare, as games. Setting `stop` cancels the work.
-    pub(super) fn prepare(
-        &self,
-        key: &CacheKey,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Content, Refusal> {
-        let (request, color, me) = self.preparation(key)?;
-        let Request {
-            query, parameters, ..
-        } = request;
-        let repertoire = match parameters.text("repertoire") {
-            None => None,
-            Some(name) => {
-                let served = self.served_repertoire(&parameters, color)?;
-                let variant = query.line.variant();
-                if !served.known.is_for(variant) {
-                    let problem = format!(
-                        "the repertoire {name} contains no games of {variant}: request another variant"
-                    );
-                    return Err(Refusal::bad(problem));
-                }
-                Some(served.edited(&parameters, stop)?)
-            }
-        };
-        let moves = |pos: &VariantPosition| match &repertoire {
-            Some(edited) => edited.known.moves_by_weight(&Keyed::new(pos.clone())),
-            None => Ok(Vec::new()),
-        };
-        let filters = Filters {
-            players: me,
-            opponents: query.filters.players,
-            ..query.filters
-        };
-        let is_pgn = key.prefers(PGN, JSON);
-        let default_lines = if is_pgn { DEFAULT_PGN_LINES } else { 0 };
-        let lines = parameters.number("lines", 0..=MAX_LINES)?;
-        let query = PrepareQuery {
-            line: query.line,
-            filters: filters.clone(),
-            color,
-            repertoire: repertoire.as_ref().map(|_| &moves as _),
-            lines: lines.unwrap_or(default_lines) as usize,
-            should_continue: &|| !stop.load(Ordering::Relaxed),
-        };
-        let prepared = self.explorer.prepare(&query)?;
-        if is_pgn {
-            let lines = prepared.lines.as_deref().unwrap_or_default();
-            if lines.is_empty() {
-                let should_continue = || !stop.load(Ordering::Relaxed);
-                let unknown = self
-                    .explorer
-                    .unknown_name_while(&filters, &should_continue)?;
-                let no_lines = || "there are no lines to look at first".to_owned();
-                let problem = unknown.map_or_else(no_lines, |unknown| unknown.to_string());
+/// Answers `/prepare`, which helps a player to prepare for an opponent. Returns the opponent's moves in a position and,
+/// for each of them, the player's results after the move and the player's answer to it. The parameter `player` names
+/// the opponent, `color` is the opponent's color, and `me` names the player. If the client prefers PGN, returns only
+/// the lines to prepare, as games. Setting `stop` cancels the work.
+pub(super) fn prepare(
+    app: &AppState,
+    key: &CacheKey,
+    stop: &Arc<AtomicBool>,
+) -> Result<Content, Refusal> {
+    let (request, color, me) = app.preparation(key)?;
+    let Request {
+        query, parameters, ..
+    } = request;
+    let repertoire = match parameters.text("repertoire") {
+        None => None,
+        Some(name) => {
+            let served = app.served_repertoire(&parameters, color)?;
+            let variant = query.line.variant();
+            if !served.known.is_for(variant) {
+                let problem = format!(
+                    "the repertoire {name} contains no games of {variant}: request another variant"
+                );
                 return Err(Refusal::bad(problem));
             }
-            let mut games = Vec::new();
-            write_prepared(&query, lines, &mut games, Path::new("prepare"))?;
-            return self.cached(key, Content::pgn(games));
+            Some(served.edited(&parameters, stop)?)
         }
-        let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
-        self.answered(key, (&filters, has_games), &prepared, stop)
-    }
-
-    /// Parses a request for a preparation. Also returns the color and the names of the player who prepares.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error response if the request is invalid.
-    pub(super) fn preparation(
-        &self,
-        key: &CacheKey,
-    ) -> Result<(Request, Color, Vec<String>), Refusal> {
-        let request = self.request(key, Route::Prepare)?;
-        let both = || {
-            Refusal::bad("the parameter color must be white or black, the color of the opponent")
-        };
-        let color = !request.query.filters.color.ok_or_else(both)?;
-        let me = names(&request.parameters, "me")?;
-        if me.is_empty() {
-            return Err(Refusal::bad(
-                "the parameter me is missing: give the name of the player who prepares",
-            ));
+    };
+    let moves = |pos: &VariantPosition| match &repertoire {
+        Some(edited) => edited.known.moves_by_weight(&Keyed::new(pos.clone())),
+        None => Ok(Vec::new()),
+    };
+    let filters = Filters {
+        players: me,
+        opponents: query.filters.players,
+        ..query.filters
+    };
+    let is_pgn = key.prefers(PGN, JSON);
+    let default_lines = if is_pgn { DEFAULT_PGN_LINES } else { 0 };
+    let lines = parameters.number("lines", 0..=MAX_LINES)?;
+    let query = PrepareQuery {
+        line: query.line,
+        filters: filters.clone(),
+        color,
+        repertoire: repertoire.as_ref().map(|_| &moves as _),
+        lines: lines.unwrap_or(default_lines) as usize,
+        should_continue: &|| !stop.load(Ordering::Relaxed),
+    };
+    let prepared = app.explorer.prepare(&query)?;
+    if is_pgn {
+        let lines = prepared.lines.as_deref().unwrap_or_default();
+        if lines.is_empty() {
+            let should_continue = || !stop.load(Ordering::Relaxed);
+            let unknown = app
+                .explorer
+                .unknown_name_while(&filters, &should_continue)?;
+            let no_lines = || "there are no lines to look at first".to_owned();
+            let problem = unknown.map_or_else(no_lines, |unknown| unknown.to_string());
+            return Err(Refusal::bad(problem));
         }
-        Ok((request, color, me))
+        let mut games = Vec::new();
+        write_prepared(&query, lines, &mut games, Path::new("prepare"))?;
+        return app.cached(key, Content::pgn(games));
     }
+    let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
+    app.answered(key, (&filters, has_games), &prepared, stop)
 }

@@ -33,12 +33,12 @@ use super::{
     client::{Client, StopAtEnd, in_time, while_connected, while_wanted},
     content::{CacheKey, Content, JSON, PGN, not_modified},
     guard::Origin,
-    make, page,
+    make, page, prepare,
     refusal::Refusal,
-    request::{WholeQuery, folds_duplicates, names, query_of},
-    state::{AppState, ShouldContinue, Thread, catch_panics},
+    request::{WholeQuery, query_of},
+    state::{AppState, ShouldContinue, SuggestRequest, Thread, catch_panics},
 };
-use crate::explorer::{Filters, SuggestField, Suggestion};
+use crate::explorer::{Filters, Suggestion};
 
 /// The maximum time that one request may spend on reading the PGN text of games.
 const READING: Duration = Duration::from_secs(10);
@@ -86,11 +86,11 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/repertoire.bin", make::route(make::REPERTOIRE))
         .route("/repertoire.pgn", or_posted(make::route(make::REPERTOIRE)))
         .route("/gaps", or_posted(make::route(make::GAPS)))
-        .route("/facets", index(AppState::facets))
-        .route("/scores", index(AppState::scores))
-        .route("/openings", index(AppState::openings))
-        .route("/prepare", or_posted(index(AppState::prepare)))
-        .route("/repertoire", or_posted(index(AppState::repertoires)))
+        .route("/facets", index(facets))
+        .route("/scores", index(scores))
+        .route("/openings", index(openings))
+        .route("/prepare", or_posted(index(prepare::prepare)))
+        .route("/repertoire", or_posted(index(make::report_repertoires)))
         .method_not_allowed_fallback(async || Refusal::method())
         // Unknown addresses need CORS headers too, so that a page can read the error.
         .fallback(async || {
@@ -172,7 +172,7 @@ async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<
     let mut names = state.names.clone();
     // An error means that reading the names has ended, with or without success. The response says which.
     let _ = in_time(async { Ok(names.changed().await) }).await?;
-    of_index(state, client, request, |app, key, _| app.suggest(key)).await
+    of_index(state, client, request, |app, key, _| suggestions(app, key)).await
 }
 
 /// Answers with the results of the moves in a position. If the request asks for the mean thinking times of players,
@@ -318,25 +318,6 @@ async fn of_texts(
     Ok(content.answer_from_files(request.headers()))
 }
 
-/// The maximum number of names in a response of `/suggest`.
-const MOST_SUGGESTED: u32 = 50;
-
-/// The default number of names in a response of `/suggest`.
-const SUGGESTED: u32 = 8;
-
-/// A checked request for `/suggest`.
-pub(super) struct SuggestRequest {
-    field: SuggestField,
-    text: String,
-    /// The maximum number of names in the response.
-    limit: usize,
-    source: Option<String>,
-    /// Whether duplicates of a game count as one game.
-    pub(super) fold_duplicates: bool,
-    /// The names of opponents. If it is not empty, the response contains the number of games against them.
-    with: Vec<String>,
-}
-
 /// A suggested player. The field `met` is the number of the player's games against the players whom the parameter
 /// `with` names.
 #[derive(Serialize)]
@@ -348,153 +329,96 @@ struct CountedSuggestion {
     met: Option<u64>,
 }
 
-impl AppState {
-    /// Answers `/suggest`: returns the names of players, events or openings that best match the text that the user has
-    /// typed. `key` contains the query string with the parameters `field`, `text`, `limit`, `source`, `duplicates` and
-    /// `with`.
-    pub(super) fn suggest(&self, key: &CacheKey) -> Result<Content, Refusal> {
-        let SuggestRequest {
-            field,
-            text,
-            limit,
-            source,
-            fold_duplicates,
-            with,
-        } = self.suggest_request(key)?;
-        let source = source.as_deref();
-        let found = self.explorer.suggest(field, &text, limit, source)?;
-        if !fold_duplicates && with.is_empty() {
-            return self.cached(key, Content::json(&found)?);
+/// Answers `/suggest`: returns the names of players, events or openings that best match the text that the user has
+/// typed. `key` contains the query string with the parameters `field`, `text`, `limit`, `source`, `duplicates` and
+/// `with`.
+fn suggestions(app: &AppState, key: &CacheKey) -> Result<Content, Refusal> {
+    let SuggestRequest {
+        field,
+        text,
+        limit,
+        source,
+        fold_duplicates,
+        with,
+    } = app.suggest_request(key)?;
+    let source = source.as_deref();
+    let found = app.explorer.suggest(field, &text, limit, source)?;
+    if !fold_duplicates && with.is_empty() {
+        return app.cached(key, Content::json(&found)?);
+    }
+    let filters = Filters {
+        players: found.iter().map(|found| found.name.clone()).collect(),
+        source: source.map(str::to_owned),
+        fold_duplicates,
+        ..Filters::default()
+    };
+    let games = match fold_duplicates {
+        true => app.explorer.count_games_of_players(&filters)?,
+        false => found.iter().map(|found| found.games).collect(),
+    };
+    let met = match with.is_empty() {
+        true => vec![None; found.len()],
+        false => {
+            let filters = Filters {
+                opponents: with,
+                ..filters
+            };
+            let met = app.explorer.count_games_of_players(&filters)?;
+            met.into_iter().map(Some).collect()
         }
-        let filters = Filters {
-            players: found.iter().map(|found| found.name.clone()).collect(),
-            source: source.map(str::to_owned),
-            fold_duplicates,
-            ..Filters::default()
-        };
-        let games = match fold_duplicates {
-            true => self.explorer.count_games_of_players(&filters)?,
-            false => found.iter().map(|found| found.games).collect(),
-        };
-        let met = match with.is_empty() {
-            true => vec![None; found.len()],
-            false => {
-                let filters = Filters {
-                    opponents: with,
-                    ..filters
-                };
-                let met = self.explorer.count_games_of_players(&filters)?;
-                met.into_iter().map(Some).collect()
-            }
-        };
-        let numbers = games.into_iter().zip(met);
-        let counted = found.into_iter().zip(numbers);
-        let counted = counted.map(|(suggestion, (games, met))| CountedSuggestion {
-            suggestion: Suggestion {
-                games,
-                ..suggestion
-            },
-            met,
-        });
-        self.cached(key, Content::json(&counted.collect::<Vec<_>>())?)
-    }
+    };
+    let numbers = games.into_iter().zip(met);
+    let counted = found.into_iter().zip(numbers);
+    let counted = counted.map(|(suggestion, (games, met))| CountedSuggestion {
+        suggestion: Suggestion {
+            games,
+            ..suggestion
+        },
+        met,
+    });
+    app.cached(key, Content::json(&counted.collect::<Vec<_>>())?)
+}
 
-    /// Parses a request for `/suggest`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error response if the request is invalid, or if the selected sources have no names.
-    pub(super) fn suggest_request(&self, key: &CacheKey) -> Result<SuggestRequest, Refusal> {
-        let own = ["field", "text", "limit", "source", "duplicates", "with"];
-        let parameters = Parameters::parse_only(&key.query, &own)?;
-        let field = parameters.choice("field", "player, event or opening", |name| match name {
-            "player" => Some(SuggestField::Player),
-            "event" => Some(SuggestField::Event),
-            "opening" => Some(SuggestField::Opening),
-            _ => None,
-        })?;
-        let missing =
-            || Refusal::bad("the parameter field is missing: use player, event or opening");
-        let limit = parameters.number("limit", 0..=MOST_SUGGESTED)?;
-        let source = parameters.filled("source")?;
-        self.check_source(source)?;
-        if let Some(needs) = self.explorer.lacks_games(source, "names")
-            && field != Some(SuggestField::Opening)
-        {
-            return Err(Refusal::bad(needs.to_string()));
-        }
-        let request = SuggestRequest {
-            field: field.ok_or_else(missing)?,
-            text: parameters.text("text").unwrap_or_default().to_owned(),
-            limit: limit.unwrap_or(SUGGESTED) as usize,
-            source: source.map(str::to_owned),
-            fold_duplicates: folds_duplicates(&parameters)?.unwrap_or(false),
-            with: names(&parameters, "with")?,
-        };
-        if (request.fold_duplicates || !request.with.is_empty())
-            && request.field != SuggestField::Player
-        {
-            let problem =
-                "the parameters duplicates and with apply only to players: use field=player";
-            return Err(Refusal::bad(problem));
-        }
-        Ok(request)
-    }
+/// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that would
+/// pass if the filter had only this value and all other filters were unchanged. `key` contains the path and the query
+/// string of the request. If no game passes the filters, and one of the names in the filters occurs in no game, the
+/// response also contains this name. Setting `stop` cancels the search for such a name.
+fn facets(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+    let query = app.request(key, Route::Facets)?.query;
+    let facets = app.explorer.facets(&query.line, &query.filters)?;
+    let has_games = facets.games > 0;
+    app.answered(key, (&query.filters, has_games), &facets, stop)
+}
 
-    /// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that
-    /// would pass if the filter had only this value and all other filters were unchanged. `key` contains the path and
-    /// the query string of the request. If no game passes the filters, and one of the names in the filters occurs in
-    /// no game, the response also contains this name. Setting `stop` cancels the search for such a name.
-    pub(super) fn facets(
-        &self,
-        key: &CacheKey,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Content, Refusal> {
-        let query = self.request(key, Route::Facets)?.query;
-        let facets = self.explorer.facets(&query.line, &query.filters)?;
-        let has_games = facets.games > 0;
-        self.answered(key, (&query.filters, has_games), &facets, stop)
-    }
+/// Answers `/scores`: returns the results of the games that reach a position, separately for each rating group. `key`
+/// contains the path and the query string of the request. If no game passes the filters, and one of the names in the
+/// filters occurs in no game, the response also contains this name. Setting `stop` cancels the search for such a name.
+fn scores(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+    let query = app.request(key, Route::Scores)?.query;
+    let scores = app.explorer.scores(&query.line, &query.filters)?;
+    let has_games = !scores.is_empty();
+    let scores = BTreeMap::from([("scores", scores)]);
+    app.answered(key, (&query.filters, has_games), &scores, stop)
+}
 
-    /// Answers `/scores`: returns the results of the games that reach a position, separately for each rating group.
-    /// `key` contains the path and the query string of the request. If no game passes the filters, and one of the names
-    /// in the filters occurs in no game, the response also contains this name. Setting `stop` cancels the search for
-    /// such a name.
-    pub(super) fn scores(
-        &self,
-        key: &CacheKey,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Content, Refusal> {
-        let query = self.request(key, Route::Scores)?.query;
-        let scores = self.explorer.scores(&query.line, &query.filters)?;
-        let has_games = !scores.is_empty();
-        let scores = BTreeMap::from([("scores", scores)]);
-        self.answered(key, (&query.filters, has_games), &scores, stop)
-    }
-
-    /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path
-    /// and the query string of the request. If no game passes the filters, and one of the names in the filters
-    /// occurs in no game, the response also contains this name. Setting `stop` cancels the search for such a name.
-    pub(super) fn openings(
-        &self,
-        key: &CacheKey,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Content, Refusal> {
-        let ParsedRequest {
-            query, parameters, ..
-        } = self.request(key, Route::Openings)?;
-        let fold = parameters.choice("fold", "variation", |name| {
-            (name == "variation").then_some(())
-        })?;
-        let openings = match fold {
-            None => self.explorer.openings(&query.line, &query.filters)?,
-            Some(()) => self
-                .explorer
-                .openings_by_variation(&query.line, &query.filters)?,
-        };
-        let has_games = openings.results.games > 0;
-        self.answered(key, (&query.filters, has_games), &openings, stop)
-    }
+/// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path and
+/// the query string of the request. If no game passes the filters, and one of the names in the filters occurs in no
+/// game, the response also contains this name. Setting `stop` cancels the search for such a name.
+fn openings(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+    let ParsedRequest {
+        query, parameters, ..
+    } = app.request(key, Route::Openings)?;
+    let fold = parameters.choice("fold", "variation", |name| {
+        (name == "variation").then_some(())
+    })?;
+    let openings = match fold {
+        None => app.explorer.openings(&query.line, &query.filters)?,
+        Some(()) => app
+            .explorer
+            .openings_by_variation(&query.line, &query.filters)?,
+    };
+    let has_games = openings.results.games > 0;
+    app.answered(key, (&query.filters, has_games), &openings, stop)
 }
 
 /// The paths of the routes that accept a form. Other routes refuse the method `POST`, so their forms are not received.

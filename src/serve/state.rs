@@ -16,6 +16,7 @@ use std::{
 use axum::http::HeaderValue;
 use serde::Serialize;
 use serde_json::json;
+use shakmaty::Color;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use super::{
@@ -29,7 +30,8 @@ use crate::{
     error::{At, Error, Result},
     evals::Evals,
     explorer::{
-        Answer, Explorer, Filters, GameInfo, Opening, Overview, Query, UnknownName, last_departure,
+        Answer, Explorer, Filters, GameInfo, Opening, Overview, Query, SuggestField, UnknownName,
+        last_departure,
     },
     storage::output::{FileState, canonical},
     task,
@@ -54,6 +56,12 @@ const MAX_INLINE_YEARS: u16 = 100;
 /// The maximum number of requests that wait for the duplicate games. Waiting requests hold permits of the server, and
 /// the limit leaves enough of these permits for other requests.
 const MAX_DUPLICATE_WAITERS: usize = 64;
+
+/// The maximum number of names in a response of `/suggest`.
+const MOST_SUGGESTED: u32 = 50;
+
+/// The default number of names in a response of `/suggest`.
+const SUGGESTED: u32 = 8;
 
 /// A function that returns `false` if reading the PGN text of games should be cancelled. Code that reads games calls
 /// the function repeatedly, because reading can take a long time.
@@ -151,6 +159,19 @@ pub(super) struct AppState {
     pub(super) book_games: u64,
     /// A channel that is closed as soon as the names for suggestions have been read.
     pub(super) names: watch::Receiver<()>,
+}
+
+/// A checked request for `/suggest`.
+pub(super) struct SuggestRequest {
+    pub(super) field: SuggestField,
+    pub(super) text: String,
+    /// The maximum number of names in the response.
+    pub(super) limit: usize,
+    pub(super) source: Option<String>,
+    /// Whether duplicates of a game count as one game.
+    pub(super) fold_duplicates: bool,
+    /// The names of opponents. If it is not empty, the response contains the number of games against them.
+    pub(super) with: Vec<String>,
 }
 
 /// The explorer's answer about the moves of a position. The additional field `polybook` contains data for polybook's
@@ -596,6 +617,71 @@ impl AppState {
         }
     }
 
+    /// Parses a request for `/suggest`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error response if the request is invalid, or if the selected sources have no names.
+    pub(super) fn suggest_request(&self, key: &CacheKey) -> Result<SuggestRequest, Refusal> {
+        let own = ["field", "text", "limit", "source", "duplicates", "with"];
+        let parameters = Parameters::parse_only(&key.query, &own)?;
+        let field = parameters.choice("field", "player, event or opening", |name| match name {
+            "player" => Some(SuggestField::Player),
+            "event" => Some(SuggestField::Event),
+            "opening" => Some(SuggestField::Opening),
+            _ => None,
+        })?;
+        let missing =
+            || Refusal::bad("the parameter field is missing: use player, event or opening");
+        let limit = parameters.number("limit", 0..=MOST_SUGGESTED)?;
+        let source = parameters.filled("source")?;
+        self.check_source(source)?;
+        if let Some(needs) = self.explorer.lacks_games(source, "names")
+            && field != Some(SuggestField::Opening)
+        {
+            return Err(Refusal::bad(needs.to_string()));
+        }
+        let request = SuggestRequest {
+            field: field.ok_or_else(missing)?,
+            text: parameters.text("text").unwrap_or_default().to_owned(),
+            limit: limit.unwrap_or(SUGGESTED) as usize,
+            source: source.map(str::to_owned),
+            fold_duplicates: request::folds_duplicates(&parameters)?.unwrap_or(false),
+            with: request::names(&parameters, "with")?,
+        };
+        if (request.fold_duplicates || !request.with.is_empty())
+            && request.field != SuggestField::Player
+        {
+            let problem =
+                "the parameters duplicates and with apply only to players: use field=player";
+            return Err(Refusal::bad(problem));
+        }
+        Ok(request)
+    }
+
+    /// Parses a request for a preparation. Also returns the color and the names of the player who prepares.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error response if the request is invalid.
+    pub(super) fn preparation(
+        &self,
+        key: &CacheKey,
+    ) -> Result<(Request, Color, Vec<String>), Refusal> {
+        let request = self.request(key, Route::Prepare)?;
+        let both = || {
+            Refusal::bad("the parameter color must be white or black, the color of the opponent")
+        };
+        let color = !request.query.filters.color.ok_or_else(both)?;
+        let me = request::names(&request.parameters, "me")?;
+        if me.is_empty() {
+            return Err(Refusal::bad(
+                "the parameter me is missing: give the name of the player who prepares",
+            ));
+        }
+        Ok((request, color, me))
+    }
+
     /// Checks that the name `source` belongs to a source, which is an index of the explorer. `None` means all sources
     /// and is always accepted.
     ///
@@ -613,6 +699,40 @@ impl AppState {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns the server's repertoire for the side `color` that the parameter `repertoire` names.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error response if no repertoire for this color has this name. The response lists the names of all
+    /// repertoires for this color.
+    pub(super) fn served_repertoire(
+        &self,
+        parameters: &Parameters,
+        color: Color,
+    ) -> Result<&ServedRepertoire, Refusal> {
+        let of_side = self.repertoires.iter();
+        let mut of_side = of_side.filter(|served| served.color == color);
+        let known: Vec<&str> = of_side.clone().map(|served| &*served.name).collect();
+        let wanted = parameters.text("repertoire");
+        let served = of_side.find(|served| wanted == Some(&served.name));
+        served.ok_or_else(|| {
+            let problem = match (wanted, known.is_empty()) {
+                (_, true) => format!(
+                    "this server has no repertoire for {color}: start the server with a repertoire"
+                ),
+                (None, _) => format!(
+                    "the parameter repertoire is missing: for {color}, use one of {}",
+                    known.join(", ")
+                ),
+                (Some(name), _) => format!(
+                    "no repertoire for {color} is called \"{name}\": use one of {}",
+                    known.join(", ")
+                ),
+            };
+            Refusal::bad(problem)
+        })
     }
 
     /// Returns the identity of the book or repertoire that a request asks for. Requests with equal identities receive

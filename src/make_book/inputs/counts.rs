@@ -233,8 +233,8 @@ impl OrderedInput for OrderedParts {
     }
 }
 
-/// Adds `plies`, the number of half-moves that were just read from the file `path`, to the total number of
-/// half-moves in the input counts of `run`.
+/// Adds `plies`, the number of half-moves that were just read from the file `path`, to the total number of half-moves
+/// in the input counts of `run`.
 ///
 /// # Errors
 ///
@@ -247,8 +247,7 @@ fn add_plies(run: &Run<'_>, plies: u64, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Adds rows of the Parquet file `path` to the counts of `run`. A row contains the results of one move in one
-/// position.
+/// Adds rows of the Parquet file `path` to the counts of `run`. A row contains the results of one move in one position.
 fn add_rows(run: &Run<'_>, rows: &[Row], path: &Path) -> Result<()> {
     add_plies(run, rows.iter().map(|row| row.stats.games()).sum(), path)?;
     if let Some(tally) = &run.tally {

@@ -43,11 +43,11 @@ pub(super) fn send_packed(
     sender.send_text(chunks, reader, true)
 }
 
-/// Sends the contents of the PGN files in a zip archive to `chunks`. `start` contains the bytes that have already
-/// been read from `source`. `file` is the file from which `source` reads, or `None` for standard input.
+/// Sends the contents of the PGN files in a zip archive to `chunks`. `start` contains the bytes that have already been
+/// read from `source`. `file` is the file from which `source` reads, or `None` for standard input.
 ///
-/// The table of contents of a zip archive is at its end. A source that cannot seek, such as a pipe, is therefore
-/// first copied to a temporary file.
+/// The table of contents of a zip archive is at its end. A source that cannot seek, such as a pipe, is therefore first
+/// copied to a temporary file.
 fn send_zip(
     sender: &Sender,
     chunks: &Chunks,
@@ -73,8 +73,8 @@ fn send_zip(
     send_members(sender, chunks, path, spool)
 }
 
-/// Sends the contents of the PGN files in a zip archive to `chunks`, in the order of the archive. Sends a line
-/// break between two files.
+/// Sends the contents of the PGN files in a zip archive to `chunks`, in the order of the archive. Sends a line break
+/// between two files.
 fn send_members(
     sender: &Sender,
     chunks: &Chunks,
