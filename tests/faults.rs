@@ -108,7 +108,7 @@ pub fn is_temporary(path: &Path) -> bool {
 
 /// Returns how many times each command that writes is killed.
 fn kills() -> u64 {
-    if is_slow() { 200 } else { 5 }
+    if is_slow() { 200 } else { 3 }
 }
 
 /// Returns the entries of `files` whose path is `top` or inside `top`.

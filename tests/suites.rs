@@ -690,23 +690,22 @@ fn python_chess_counts_the_same_suites() {
         &format!("make-book -q {games} --min-game 1 --obs games.obs.db3"),
     );
     for (plies, min_game) in [(2, 3), (7, 2), (12, 1)] {
-        let options = format!("--plies {plies} --min-game {min_game}");
-        let numbers = [plies, min_game].map(|number: i32| number.to_string());
-        for kind in ["games", "database"] {
-            for format in ["pgn", "epd"] {
-                let line = match kind {
-                    "games" => format!("make-book -q {games} {options} --force --suite s.{format}"),
-                    _ => format!("convert -q games.obs.db3 s.{format} {options} --force"),
-                };
-                ok(dir, &line);
-            }
-            let [pgn, epd] = ["s.pgn", "s.epd"].map(|name| dir.join(name));
-            let [plies, min_game] = numbers.each_ref().map(Path::new);
-            let mut arguments = vec![Path::new(kind), &pgn, &epd, plies, min_game];
-            arguments.extend(samples.iter().map(|path| path.as_path()));
-            run_python(&python, "suites.py", &arguments);
+        let options = format!("--plies {plies} --min-game {min_game} --force");
+        for format in ["pgn", "epd"] {
+            let name = format!("{plies}-{min_game}.{format}");
+            ok(
+                dir,
+                &format!("make-book -q {games} {options} --suite games-{name}"),
+            );
+            ok(
+                dir,
+                &format!("convert -q games.obs.db3 database-{name} {options}"),
+            );
         }
     }
+    let mut arguments = vec![dir];
+    arguments.extend(samples.iter().map(|path| path.as_path()));
+    run_python(&python, "suites.py", &arguments);
 }
 
 #[test]

@@ -39,7 +39,7 @@ def chosen(key, said):
 chance = random.Random(31)
 said = collections.defaultdict(list)
 with open(f"{directory}/games.pgn", "w") as out:
-    for _ in range(300):
+    for _ in range(100):
         node = game = chess.pgn.Game()
         while not node.board().is_game_over() and node.ply() < 80:
             if chance.random() < 0.7:
