@@ -180,8 +180,7 @@ impl MakeBook {
     }
 
     /// Sets the properties of games by which the [counts](MakeBook::counts) are grouped. Default: the grouping of the
-    /// input counts, which must be the same for all of them. If there are no input counts, the default is no
-    /// grouping.
+    /// input counts, which must be the same for all of them. If there are no input counts, the default is no grouping.
     #[cfg(feature = "parquet")]
     pub fn by(mut self, by: Grouping) -> MakeBook {
         self.by = Some(by);
@@ -229,7 +228,7 @@ impl MakeBook {
     }
 
     /// Sets whether to write outputs even if no game is counted or no move is kept. Default: no. The run then fails
-    /// with [`Error::Empty`](crate::Error::Empty), which names the filters that rejected the games or moves.
+    /// with [`Error::Empty`], which names the filters that rejected the games or moves.
     pub fn allow_empty(mut self, allow: bool) -> MakeBook {
         self.allow_empty = allow;
         self
@@ -286,8 +285,7 @@ impl MakeBook {
 
     /// Sets whether to count the moves of variations in addition to the main lines. Each variation counts as one game
     /// that ended in a draw. The counted moves of a variation begin with its first move; the moves of the main line
-    /// before it are not counted again. Indexes contain only main lines, whatever this setting
-    /// is. Default: no.
+    /// before it are not counted again. Indexes contain only main lines, whatever this setting is. Default: no.
     pub fn variations(mut self, wanted: bool) -> MakeBook {
         self.variations = wanted;
         self
@@ -366,7 +364,7 @@ impl MakeBook {
     }
 
     /// Sets a flag with which another thread can cancel the run. When that thread sets the flag to `true`, the run
-    /// fails with [`Error::Interrupted`](crate::Error::Interrupted).
+    /// fails with [`Error::Interrupted`].
     pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> MakeBook {
         self.stop = stop;
         self
