@@ -98,6 +98,37 @@ const tests = {
     await phone.context.close();
   },
 
+  async "the last click on an opening counts, however late the answers arrive"() {
+    const held = [];
+    const routes = { "**/lichess?*legal=0*": (route) => held.push(route) };
+    const { page, context, faults } = await open(browser, url, "/?view=openings", { routes });
+    await followed(page);
+    const { families } = await api("/openings?fold=variation");
+    const ways = families.filter((one) => games(one) >= 5 && Math.abs(one.lineGames - games(one)) <= 0.25 * games(one));
+    const press = ({ name }) => Promise.all([page.waitForRequest(/legal=0/), page.locator("#openings .name button", { hasText: name }).first().click()]);
+    const answer = () => Promise.all(held.splice(0).map((route) => route.continue().catch(() => undefined)));
+    await press(ways[0]);
+    assert.equal(await page.getAttribute("body", "aria-busy"), "true");
+    await press(ways[1]);
+    // Sorting the table does not end the request.
+    await page.locator("#openings .head button", { hasText: "Score" }).click();
+    await answer();
+    await reaches(page, ways[1].line.join(","));
+    await page.goBack();
+    await addressed(page, "view=openings");
+    await followed(page);
+    // Going elsewhere ends it.
+    await press(ways[0]);
+    await page.keyboard.press("ArrowRight");
+    await page.waitForFunction(() => location.search.includes("play="));
+    await answer();
+    await followed(page);
+    assert.doesNotMatch(page.url(), /opening=/);
+    assert.ok(!page.url().includes(`play=${ways[0].line.join(",")}&`));
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "a player's weaker openings come first, and chance is not marked"() {
     const routes = { "**/openings?*": (route) => route.fulfill({ json: own }) };
     const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&view=openings", { routes });

@@ -33,20 +33,17 @@ const games = new GamesList(
   listResult,
 );
 export const openings = new OpeningsTable(byId("openings"), {
-  open: async (line, opening, count) => {
-    const { view } = session;
-    const filters = { ...view.filters, opening };
-    const parameters = put(question({ ...view, filters, play: line }), { moves: 0, topGames: 0, recentGames: 0, legal: 0 });
-    // If the request fails, the position reports the error.
-    const reaching = await ask("lichess", parameters).then(sum, () => count);
-    if (session.view !== view) return;
-    if (!areSimilar(reaching, count)) {
-      jump({ filters, tab: "" });
-      return;
-    }
-    session.known = [];
-    jump({ play: line, tab: "" });
-  },
+  open: (line, opening, count) =>
+    jump({}, async (signal) => {
+      const { view } = session;
+      const filters = { ...view.filters, opening };
+      const parameters = put(question({ ...view, filters, play: line }), { moves: 0, topGames: 0, recentGames: 0, legal: 0 });
+      // If the request fails, the position reports the error.
+      const reaching = await ask("lichess", parameters, signal).then(sum, () => count);
+      if (!areSimilar(reaching, count)) return { filters, tab: "" };
+      if (!signal.aborted) session.known = [];
+      return { play: line, tab: "" };
+    }),
   filter: (opening) => jump({ filters: { ...session.view.filters, opening }, tab: "" }),
   list: listOpening,
   sorted: (order) => changeShown({ order }),

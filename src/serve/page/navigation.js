@@ -18,6 +18,7 @@ import { commonPlies, readView, sourceOnly, ucis, withoutFilters } from "./state
  * @property {boolean} [push] Whether the view becomes a new entry of the browser's history.
  * @property {boolean} [opens] Whether a game is opened so that the page continues to show the same position.
  * @property {boolean} [keeps] Whether the message at the top of the page stays.
+ * @property {(signal: AbortSignal) => Promise<Partial<View>>} [choose] Requests what decides about the view, and returns the change to it.
  */
 
 /** The height in pixels of the first games of the list, with its heading. */
@@ -75,9 +76,10 @@ export function goHome() {
 /**
  * Goes to a position that the user chose in a list, and scrolls to its heading, because the list may be long.
  * @param {Partial<View>} change
+ * @param {How["choose"]} [choose]
  */
-export function jump(change) {
-  void go(change, { push: true }).then(scrollToHeading);
+export function jump(change, choose) {
+  void go(change, { push: true, choose }).then(scrollToHeading);
 }
 
 export function scrollToHeading() {

@@ -168,9 +168,9 @@ export function nextGaps({ start, total, gaps }, go) {
   if (!gaps.length) return [];
   const from = start ? `[FEN "${start}"]\n` : "";
   const items = gaps.slice(0, NEXT).map((gap) => {
-    const before = gap.moves.slice(0, -lastMove(gap).length).trim().split(/(?<!\.) /).filter(Boolean);
-    const text = before.length ? [span("quiet", ...unbroken(`${before.length > 3 ? "… " : ""}${before.slice(-3).join(" ")}`), " ")] : [];
-    return make("li", "", button({ title: `${gap.moves}, ${counted(gap.games)} with ${gap.move}`, "data-focus": `gap ${gap.moves}` }, [span("", ...text, b(...unbroken(lastMove(gap)))), span("often", `1 game in ${often(gap.oneIn)}`), icon("forward")], () => go(from + gap.moves)));
+    const all = gap.moves.split(/(?<!\.) /);
+    const text = `${all.length > 4 ? "… " : ""}${all.slice(-4).join(" ")}`;
+    return make("li", "", button({ title: `${gap.moves}, ${counted(gap.games)} with ${gap.move}`, "data-focus": `gap ${gap.moves}` }, [span("", ...unbroken(text.slice(0, -gap.move.length), gap.move)), span("often", `1 game in ${often(gap.oneIn)}`), icon("forward")], () => go(from + gap.moves)));
   });
   return [make("h3", "", "Gaps ", span("tag gap", number(total))), make("ul", "card gaps", ...items)];
 }

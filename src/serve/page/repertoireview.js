@@ -108,10 +108,9 @@ function gapsQuestion(repertoire) {
 export async function showGaps(signal) {
   const { report } = session;
   const next = byId("next-gaps");
-  if (!report) {
-    fill(next);
-    return;
-  }
+  // The gaps of another repertoire or of other filters would lead to positions in which this repertoire has no gaps.
+  if (!latestGaps()) fill(next);
+  if (!report) return;
   const question = gapsQuestion(report);
   const key = question.toString();
   const place = byId("gaps");
@@ -127,7 +126,9 @@ export async function showGaps(signal) {
     fill(place, ...gapLists(found.gaps, goToGap));
     fill(next, ...nextGaps(found.gaps, goToGap));
   } catch (error) {
-    if (!signal.aborted) fill(place, p("problem", words(error)));
+    if (signal.aborted) return;
+    fill(next);
+    fill(place, p("problem", words(error)));
   }
 }
 

@@ -28,7 +28,7 @@ const asking = new Asking();
  * Shows the requested view. Stops if another view is requested before the data of this one arrive.
  * @param {import("./navigation.js").How} [how]
  */
-export async function show({ push = false, opens = false, keeps = false } = {}) {
+export async function show({ push = false, opens = false, keeps = false, choose } = {}) {
   if (push) pushNext();
   const signal = asking.next();
   document.body.setAttribute("aria-busy", "true");
@@ -37,6 +37,9 @@ export async function show({ push = false, opens = false, keeps = false } = {}) 
   let details;
   const stale = setTimeout(() => byId("panel").classList.add("stale"), STALE);
   try {
+    const change = await choose?.(signal);
+    if (signal.aborted) return;
+    session.view = { ...session.view, ...change };
     const { fen, filters, game: id } = session.view;
     const wrong = fen && fenProblem(fen);
     if (wrong) throw new Refused(wrong, 400);
