@@ -498,6 +498,21 @@ fn json_keys_have_the_documented_order() {
         dir.path(),
         "make-book -q rated.pgn --explorer rated.idx --leveldb rated.db --bin rated.bin --min-game 1",
     );
+    // Castling is written as in the answers of `moves`.
+    let castled = "1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5 4. O-O *\n";
+    std::fs::write(dir.path().join("castled.pgn"), castled).unwrap();
+    ok(
+        dir.path(),
+        "make-book -q castled.pgn --explorer castled.idx",
+    );
+    for command in ["games", "moves"] {
+        let line = "--moves=e4 e5 Nf3 Nc6 Bc4 Bc5";
+        let answer = ok_json(
+            dir.path(),
+            &[command, "--index", "castled.idx", line, "--json"][..],
+        );
+        assert_eq!(answer[command][0]["uci"], "e1g1", "{answer}");
+    }
     for index in ["rated.idx", "rated.db"] {
         let games = ok_json(dir.path(), &format!("games --index {index} --json"));
         let game = &games["games"][0];

@@ -57,8 +57,8 @@ pub struct Args {
     #[arg(long, conflicts_with = "json")]
     pgn: bool,
 
-    /// List the games by their numbers (id), newest first (recent), or with the highest ratings first (rating). An
-    /// index made with --leveldb lists games only by their numbers
+    /// List the games by their numbers (id), newest first (recent), or with the highest ratings first and
+    /// games with an unrated player last (rating). An index made with --leveldb lists games only by their numbers
     #[arg(long, value_name = "id|recent|rating", default_value_t = Sort::Id)]
     sort: Sort,
 
@@ -125,7 +125,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index, context).map_err(|err| better_reason(args, err))?;
     let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
     let key = position::key(&pos);
-    let mut query = Query::new(Line::at(variant, pos), View::Lichess);
+    let mut query = Query::new(Line::at(variant, pos.clone()), View::Lichess);
     query.filters = args.filters.filters()?;
     let page = Page {
         skip: args.skip,
@@ -147,7 +147,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
             file: explorer.path_of_game(number)?,
             explored: Some(json!({
                 "opening": explorer.opening_of_game(number)?,
-                "uci": (mv != BookMove::NONE).then(|| mv.to_string()),
+                "uci": (mv != BookMove::NONE).then(|| mv.uci(&pos)),
                 "plies": explorer.plies_of_game(number)?,
             })),
         })
