@@ -172,6 +172,36 @@ fn values_are_those_of_another_program() {
     check(&sample("selfplay.pgn"), "20", "3");
 }
 
+/// The report about a book ignores moves that the book does not contain.
+#[test]
+fn only_moves_of_the_book_are_reported() {
+    let dir = temp();
+    let dir = dir.path();
+    // Black's second move was played often enough, but is reached only by moves that were not.
+    let lines = [
+        ("1. Nf3 d5 2. d4 e6", [1, 0, 1]),
+        ("1. d4 d5 2. Nf3 e6", [1, 0, 1]),
+        ("1. e4", [3, 0, 0]),
+    ];
+    fs::write(dir.join("games.pgn"), games(&lines)).unwrap();
+    for (options, expected) in [
+        ("", [100, 1]),
+        ("--min-score 90", [100, 0]),
+        ("--only-black", [100, 1]),
+        ("--only-white", [100, 0]),
+    ] {
+        let line = format!("make-book -q games.pgn --min-game 3 --minimax {options} --json --bin");
+        let report = ok_json(dir, &format!("{line} book{}.bin", options.len()));
+        let minimax = &report["book"]["minimax"];
+        let found = [&minimax["first_percent"], &minimax["unreached"]];
+        assert_eq!(
+            found,
+            [&json!(expected[0]), &json!(expected[1])],
+            "{options}"
+        );
+    }
+}
+
 /// Tests a large book with a small memory budget.
 #[test]
 fn memory_is_bounded() {

@@ -182,8 +182,8 @@ pub struct MinimaxSummary {
     pub lowered: u64,
     /// The number of moves whose weight became 0, so that the book does not contain them.
     pub left_out: u64,
-    /// The number of moves that keep their weight because their position cannot be reached by moves with enough
-    /// games.
+    /// The number of moves of the book that keep their weight because their position cannot be reached by moves with
+    /// enough games.
     pub unreached: u64,
     /// The share of the total weight of the starting position's moves that remains, in percent.
     pub first_percent: u8,
@@ -228,7 +228,7 @@ impl MinimaxFactors {
         memory: &Memory,
         path: &Path,
     ) -> Result<MinimaxFactors> {
-        let graph = Graph::of(counts, filter, starts, memory, path)?;
+        let graph = Graph::of(counts, filter, weights, starts, memory, path)?;
         let values = graph.values();
         let mut shares = Vec::new();
         for (number, node) in graph.nodes.iter().enumerate() {
@@ -253,7 +253,7 @@ impl MinimaxFactors {
     /// book contains, and the weights before the factors are applied.
     fn summary(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> MinimaxSummary {
         let mut summary = MinimaxSummary {
-            unreached: graph.unreached,
+            unreached: graph.selected,
             first_percent: self.first_percent(graph, filter, weights),
             ..MinimaxSummary::default()
         };
@@ -264,6 +264,7 @@ impl MinimaxFactors {
                     let lowered = self.lowered(node.key, edge.mv, weight);
                     summary.lowered += u64::from(0 < lowered && lowered < weight);
                     summary.left_out += u64::from(lowered == 0);
+                    summary.unreached = summary.unreached.saturating_sub(1);
                 }
             }
         }
@@ -271,8 +272,8 @@ impl MinimaxFactors {
     }
 
     /// Returns the total weight of all moves in the starting position after the factors are applied, in percent of
-    /// their total weight before. The starting position is the first node of `graph`. `filter` and `weights` determine
-    /// the weights before the factors are applied.
+    /// their total weight before, or 100 if the book contains none of these moves. The starting position is the first
+    /// node of `graph`. `filter` and `weights` determine the weights before the factors are applied.
     fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
@@ -285,7 +286,10 @@ impl MinimaxFactors {
                 left += self.lowered(node.key, edge.mv, weight);
             }
         }
-        (100.0 * left as f64 / all.max(1) as f64) as u8
+        match all {
+            0 => 100,
+            all => (100.0 * left as f64 / all as f64) as u8,
+        }
     }
 
     /// Returns `weight`, multiplied by the factor of the move `mv` in the position with the key `key`. The result is at
@@ -312,8 +316,9 @@ impl MinimaxFactors {
 struct Graph {
     nodes: Vec<MinimaxNode>,
     edges: Vec<MinimaxEdge>,
-    /// The number of moves in positions that the walk did not reach.
-    unreached: u64,
+    /// The number of all moves that the book contains before the factors are applied, including those in positions
+    /// that are no nodes.
+    selected: u64,
 }
 
 struct MinimaxNode {
@@ -352,6 +357,7 @@ impl Graph {
     fn of(
         counts: &Counts,
         filter: &MoveFilter,
+        weights: &Weights,
         starts: impl Iterator<Item = Result<VariantPosition>>,
         memory: &Memory,
         path: &Path,
@@ -361,7 +367,8 @@ impl Graph {
             min_game: filter.min_game,
             scratch: RefCell::default(),
         };
-        let (positions, moves) = source.sizes(counts)?;
+        let selects = |turn, stats| weights.weight(stats) > 0 && filter.selects(turn, stats);
+        let (positions, moves, selected) = source.sizes(counts, selects)?;
         // Twice the memory of the graph is needed, because each position also has an entry in the map of numbers, and
         // each move may get an entry in `shares`.
         let bytes = 2 * (positions * size_of::<MinimaxNode>() + moves * size_of::<MinimaxEdge>());
@@ -377,7 +384,7 @@ impl Graph {
         let mut graph = Graph {
             nodes: Vec::new(),
             edges: Vec::new(),
-            unreached: 0,
+            selected,
         };
         let mut numbers: FxHashMap<u64, u64> = FxHashMap::default();
         let (memory, meter) = (memory.share(4), Meter::default());
@@ -393,7 +400,6 @@ impl Graph {
                 .copied()
                 .unwrap_or(MinimaxEdge::NOWHERE);
         }
-        graph.unreached = (moves - graph.edges.len()) as u64;
         Ok(graph)
     }
 
@@ -461,22 +467,25 @@ impl KeptMoves<'_> {
     }
 
     /// Returns an upper bound on the size of the graph of `counts`: the number of positions with a move that was played
-    /// in at least `min_game` games, and the number of such moves.
-    fn sizes(&self, counts: &Counts) -> Result<(usize, usize)> {
-        let (mut positions, mut moves) = (0, 0);
+    /// in at least `min_game` games, and the number of such moves. Also returns for how many of them `selects` returns
+    /// `true`.
+    fn sizes(
+        &self,
+        counts: &Counts,
+        selects: impl Fn(Color, Wdl) -> bool,
+    ) -> Result<(usize, usize, u64)> {
+        let (mut positions, mut moves, mut selected) = (0, 0, 0);
         for shard in 0..counts.shard_count() {
-            counts.for_each_position(shard, |key, _, counts| {
-                let kept = counts
-                    .iter()
-                    .filter(|count| self.keeps(count.stats))
-                    .count();
-                if key != 0 && kept > 0 {
+            counts.for_each_position(shard, |key, turn, counts| {
+                let kept = || counts.iter().filter(|count| self.keeps(count.stats));
+                if key != 0 && kept().count() > 0 {
                     positions += 1;
-                    moves += kept;
+                    moves += kept().count();
+                    selected += kept().filter(|count| selects(turn, count.stats)).count() as u64;
                 }
             })?;
         }
-        Ok((positions, moves))
+        Ok((positions, moves, selected))
     }
 
     fn kept(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<(MoveCount, Move)>> {
