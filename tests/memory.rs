@@ -402,6 +402,17 @@ fn parts_of_a_book_larger_than_memory() {
 }
 
 #[test]
+fn a_repertoire_of_nested_variations() {
+    let dir = temp();
+    let text = format!("1. e4 e5 {}{}", "(".repeat(500_000), ")".repeat(500_000));
+    fs::write(dir.path().join("deep.pgn"), text).unwrap();
+    let text = format!("1. e4 {}{}", "e5(".repeat(250_000), ")".repeat(250_000));
+    fs::write(dir.path().join("moves.pgn"), text).unwrap();
+    stays_within(dir.path(), "tree deep.pgn --memory 16MiB", 16);
+    stays_within(dir.path(), "tree moves.pgn --memory 16MiB", 16);
+}
+
+#[test]
 fn a_suite_of_very_many_lines() {
     let dir = temp();
     // The first moves of each position, to a depth of six half-moves.

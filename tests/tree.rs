@@ -417,6 +417,21 @@ fn a_repertoire_is_written_in_the_order_of_its_file() {
     let pgn = pgn.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = "1... c5 (1... e5 2. Nf3 {weight 2, 100.0%}) (1... a6 2. d4 {weight 1, 100.0%})";
     assert!(pgn.contains(line), "{pgn}");
+    // A variation begins before the move that precedes it. A variation without that move is left out.
+    let nested = "1. e4 e5 ((1... c5) 1... a6 (1... b6) ((1... d5))) (()) 2. Nf3 *\n";
+    fs::write(dir.join("nested.pgn"), nested).unwrap();
+    let text = ok(dir, "tree nested.pgn --max-ply 2");
+    let moves: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .collect();
+    assert_eq!(moves, ["e4", "e5", "a6", "b6"], "{text}");
+    // A file that is too large for the order of its moves is written by weight.
+    let large = format!("{lines}{{{}}}\n", "x".repeat(1 << 20));
+    fs::write(dir.join("large.pgn"), large).unwrap();
+    let output = run(dir, "tree large.pgn --max-ply 2 --memory 16MiB");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("so the moves are sorted by weight"), "{said}");
     // If --color is missing, all moves have weights.
     let text = ok(dir, "tree white.pgn --max-ply 2");
     assert!(text.contains("  1... a6  weight 1, "), "{text}");

@@ -224,13 +224,26 @@ fn repertoire(args: &Args, path: &Path, context: Context) -> anyhow::Result<Open
         context.say(&format!("{warning}\n"));
     }
     let variant = asked.unwrap_or(repertoire.variant());
-    // If the file is compressed or too long for the memory budget, its moves stay sorted by weight.
-    let text = input::read_text(path, &args.memory.memory(), MEMORY_PER_BYTE);
-    let numbers = numbers_of_moves(&text.unwrap_or_default());
+    let text = match input::read_text(path, &args.memory.memory(), MEMORY_PER_BYTE) {
+        Err(err) if is_too_large(&err) => {
+            context.say(&format!(
+                "{}: this file is too large for --memory, so the moves are sorted by weight; for the order of \
+                 the file, use a larger --memory\n",
+                path.display()
+            ));
+            String::new()
+        }
+        text => text?,
+    };
+    let numbers = numbers_of_moves(&text);
     Ok(Opened {
         numbers: Some(numbers),
         ..Opened::new(repertoire, variant, None)
     })
+}
+
+fn is_too_large(err: &anyhow::Error) -> bool {
+    err.downcast_ref().map(polybook::Error::kind) == Some(ErrorKind::TooLarge)
 }
 
 /// The maximum memory, in bytes, that [`numbers_of_moves`] needs for each byte of a PGN text, including the text.
@@ -261,6 +274,29 @@ impl Source for InFileOrder {
     }
 }
 
+/// The maximum number of nested lines whose moves [`numbers_of_moves`] numbers.
+const MAX_OPEN_LINES: usize = 1000;
+
+/// A main line or a variation that has not ended.
+struct OpenLine {
+    /// The position before the last move, or `None` after a move that cannot be played.
+    before: Option<Box<Keyed<VariantPosition>>>,
+    /// The position after the last move, or `None` after a move that cannot be played.
+    now: Option<Box<Keyed<VariantPosition>>>,
+    /// The number of nested variations that have begun after the last move, and that have no moves so far.
+    empty_variations: usize,
+}
+
+impl OpenLine {
+    fn new(start: Option<Box<Keyed<VariantPosition>>>) -> OpenLine {
+        OpenLine {
+            before: None,
+            now: start,
+            empty_variations: 0,
+        }
+    }
+}
+
 /// Numbers the moves of all games and variations in `pgn` by their first occurrence. The moves of each position are
 /// identified by the position's identity. Leaves out the moves of a line after a move that cannot be played.
 fn numbers_of_moves(pgn: &str) -> HashMap<(u64, BookMove), usize> {
@@ -272,30 +308,40 @@ fn numbers_of_moves(pgn: &str) -> HashMap<(u64, BookMove), usize> {
             Some(fen) => variant.parse_position(&String::from_utf8_lossy(fen)).ok(),
             None => Some(variant.start()),
         };
-        // The positions before and after the last move of each line that has not ended. Both are `None` after a move
-        // that cannot be played.
-        let start = start.map(Keyed::new);
-        let mut lines = vec![(start.clone(), start)];
-        while let Some((before, now)) = lines.last_mut() {
-            match reader.next_token() {
-                Token::BeginVariation => {
-                    let branch = before.clone();
-                    lines.push((branch.clone(), branch));
-                }
+        let start = start.map(|start| Box::new(Keyed::new(start)));
+        let mut lines = vec![OpenLine::new(start)];
+        while let Some(line) = lines.last_mut() {
+            let token = reader.next_token();
+            if line.empty_variations > 0
+                && matches!(
+                    token,
+                    Token::Move { .. } | Token::Unreadable { .. } | Token::NullMove { .. }
+                )
+            {
+                line.empty_variations -= 1;
+                let start = line.before.clone();
+                // Deeper variations need too much memory.
+                let is_too_deep = lines.len() >= MAX_OPEN_LINES;
+                lines.push(OpenLine::new(start.filter(|_| !is_too_deep)));
+            }
+            let Some(line) = lines.last_mut() else { break };
+            match token {
+                Token::BeginVariation => line.empty_variations += 1,
+                Token::EndVariation if line.empty_variations > 0 => line.empty_variations -= 1,
                 Token::EndVariation => drop(lines.pop()),
                 Token::Move { text, .. } | Token::Unreadable { text, .. } => {
-                    *before = now.take();
-                    if let Some(pos) = before
+                    line.before = line.now.take();
+                    if let Some(pos) = &line.before
                         && let Ok(mv) = read_move(pos.position(), text)
                     {
                         let number = numbers.len();
                         numbers.entry((pos.identity(), mv.into())).or_insert(number);
                         let mut after = pos.clone();
                         after.play(mv);
-                        *now = Some(after);
+                        line.now = Some(after);
                     }
                 }
-                Token::NullMove { .. } => (*before, *now) = (None, None),
+                Token::NullMove { .. } => (line.before, line.now) = (None, None),
                 Token::End(_) => break,
             }
         }
