@@ -8,7 +8,7 @@ use std::{
 };
 
 use parquet::{file::reader::SerializedFileReader, record::Field};
-use polybook::position::from_text;
+use polybook::{position::from_text, suite::SuiteFormat};
 
 use crate::common::{fails, ok, ok_json, python, records, refused, run, run_python, sample, temp};
 
@@ -1311,6 +1311,34 @@ fn damaged_suites_are_recognized() {
         "{error}"
     );
 
+    // A carriage return ends a line, too.
+    fs::write(
+        dir.join("mac.epd"),
+        format!("{e4}\r{start} c0 \"x\";\r\nstartpos\n"),
+    )
+    .unwrap();
+    let error = fails(dir, "verify mac.epd", 1);
+    assert!(error.contains("faults: line 3 repeats line 2; "), "{error}");
+
+    // The format of a suite depends on no comment and no URL.
+    let pgn = [
+        "{ from\nr/n/b/q/k/b/n/r }\n1. e4 e5 *\n\n1. d4 d5 *\n",
+        "; see\nhttps://x.org/a/b/c/d/e\n1. e4 e5 *\n\n1. d4 d5 *\n",
+        "#r/n/b/q/k/b/n/r\n[Event \"x\"]\n\n1. e4 e5 *\n",
+        "1. e4 e5 {\nr/n/b/q/k/b/n/r} *\n",
+    ];
+    for text in pgn {
+        assert_eq!(SuiteFormat::of_text(text), SuiteFormat::Pgn, "{text}");
+    }
+    for text in [
+        "startpos\n",
+        &format!("#x\n; y\n8/8\n{start}"),
+        &start.replace("NR w", "NR[Qn] w"),
+        &start.replace(' ', "_"),
+    ] {
+        assert_eq!(SuiteFormat::of_text(text), SuiteFormat::Epd, "{text}");
+    }
+
     // A suite in PGN by polybook has a checksum, and other defects are found without it.
     fs::write(dir.join("games.pgn"), "1. e4 e5 1-0\n\n1. d4 d5 1-0\n").unwrap();
     ok(
@@ -1324,6 +1352,9 @@ fn damaged_suites_are_recognized() {
             .ends_with("; the checksum matches\n")
     );
     let lines = fs::read_to_string(dir.join("lines.pgn")).unwrap();
+    // Line breaks may be converted.
+    fs::write(dir.join("crlf.pgn"), lines.replace('\n', "\r\n")).unwrap();
+    ok(dir, "verify -q crlf.pgn");
     let unmarked = lines.replace("polybook checksum", "checksum");
     let changed = "the checksum does not match, so the file is incomplete or was changed after polybook wrote it; make";
     let cases = [
@@ -1350,6 +1381,13 @@ fn damaged_suites_are_recognized() {
                 .to_owned(),
             "game 2: ",
         ),
+        (
+            unmarked
+                .replacen("*\n\n[", "*\n\nstray\n[", 1)
+                .replacen("\"1\"]", "\"1", 1)
+                + "stray\n",
+            "game 1: a tag is damaged; game 2: there is text outside of tags, moves and comments; game 3: there is text",
+        ),
         (unmarked + "[Whit", "a tag is damaged"),
     ];
     for (text, fault) in cases {
@@ -1358,6 +1396,14 @@ fn damaged_suites_are_recognized() {
         assert!(error.contains(fault), "{error}");
     }
     ok(dir, "verify -q lines.pgn");
+    // Users may edit other files.
+    let other = lines.replace("[Event \"Opening suite\"]", "[Event \"Preparation\"]");
+    fs::write(dir.join("other.pgn"), other).unwrap();
+    let said = String::from_utf8(run(dir, "verify other.pgn").stderr).unwrap();
+    assert!(
+        said.ends_with("; the file was changed after polybook wrote it\n"),
+        "{said}"
+    );
 }
 
 /// A suite made from a database of variant games contains the positions of these games, because the identities of

@@ -16,7 +16,7 @@ use polybook::{
     pgn::{GameReader, Token},
     position::Variant,
     storage::output::{is_directory, seal_matches},
-    suite::{SuiteFile, SuiteFormat},
+    suite::{SUITE_EVENT, SuiteFile, SuiteFormat},
 };
 use serde_json::json;
 
@@ -242,13 +242,18 @@ fn verify_repertoire(
         "{name}: a repertoire of {} without faults, {with_variations} with variations; all moves were checked, but not \
          whether lines are repeated{}\n",
         counted(games, "game"),
-        match checksum_matches {
-            Some(true) => "; the checksum matches",
-            Some(false) => "; the file was changed after polybook wrote it",
-            None => "",
-        }
+        suffix_of_checksum(checksum_matches)
     ));
     Ok(())
+}
+
+/// Returns the end of a report about a PGN file, which says whether the checksum of the file matches.
+fn suffix_of_checksum(checksum_matches: Option<bool>) -> &'static str {
+    match checksum_matches {
+        Some(true) => "; the checksum matches",
+        Some(false) => "; the file was changed after polybook wrote it",
+        None => "",
+    }
 }
 
 /// Returns an error that lists the first faults of an input, or `Ok` if `faults` is empty. `count` is the number of all
@@ -296,9 +301,11 @@ fn verify_suite(
     if is_pgn && let Some(games) = games_of_repertoire(&text) {
         return verify_repertoire(args, file, (&name, games), checksum_matches, context);
     }
+    // Users edit other files by polybook, such as those of `prepare`.
+    let is_suite = text.contains(&format!("[Event \"{SUITE_EVENT}\"]"));
+    let is_changed = is_suite && checksum_matches == Some(false);
     let found = SuiteFile::check(name.as_ref(), text, args.variant)?;
     let mut faults = texts(&found.faults);
-    let is_changed = checksum_matches == Some(false);
     if is_changed {
         let problem = "the checksum does not match, so the file is incomplete or was changed after polybook wrote it";
         faults.insert(0, problem.to_owned());
@@ -356,7 +363,7 @@ fn verify_suite(
         "{name}: a suite of {}{lengths} without faults; White is to move in {}{transpositions}{evaluations}{}\n",
         counted(found.entries, thing),
         found.white_to_move,
-        checksum_matches.map_or("", |_| "; the checksum matches"),
+        suffix_of_checksum(checksum_matches),
     ));
     Ok(())
 }

@@ -131,6 +131,11 @@ impl<'a> GameReader<'a> {
         self.bad_tag
     }
 
+    /// Forgets the [`stray_text`](GameReader::stray_text) and the [`bad_tag`](GameReader::bad_tag) found so far.
+    pub(crate) fn forget_skipped(&mut self) {
+        (self.stray_text, self.bad_tag) = (None, None);
+    }
+
     /// Returns the offset in the text of the next byte to read.
     pub fn offset(&self) -> usize {
         self.at

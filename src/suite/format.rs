@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use shakmaty::{Color, variant::VariantPosition};
+use shakmaty::{Color, Role, variant::VariantPosition};
 
 use super::{
     Suite,
@@ -20,8 +20,8 @@ use crate::{
     tree::{GameWriter, UNKNOWN_PLAYERS},
 };
 
-/// The `Event` tag of each line in a suite that is written as PGN.
-const EVENT: &str = "Opening suite";
+/// The `Event` tag of each line in a suite that polybook writes as PGN.
+pub const SUITE_EVENT: &str = "Opening suite";
 
 /// The format of an opening suite.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -33,20 +33,34 @@ pub enum SuiteFormat {
 }
 
 impl SuiteFormat {
-    /// Detects the format of a suite from its text. If the first word of any line is the board of a FEN, the suite
-    /// consists of positions, unless the text begins with a tag of a game. Otherwise, it consists of lines of moves in
-    /// PGN. Lines that begin with `#` are skipped.
+    /// Detects the format of a suite from its text. The suite consists of positions if the first word of a line is the
+    /// board of a FEN or `startpos`, and consists of lines of moves in PGN otherwise. The search ends at the first line
+    /// that begins with a tag, a comment in braces or a move number. Lines that begin with `#` or `;` are skipped.
     pub fn of_text(text: &str) -> SuiteFormat {
-        let text = text.trim_start_matches('\u{feff}').trim_start();
-        let mut words = text
-            .lines()
-            .filter_map(|line| line.split_whitespace().next());
-        // A board has seven slashes; a tag, a move and a comment in an EPD file have none.
-        match !text.starts_with('[') && words.any(|word| word.matches('/').count() == 7) {
-            true => SuiteFormat::Epd,
-            false => SuiteFormat::Pgn,
+        let lines = text.trim_start_matches('\u{feff}').split(['\n', '\r']);
+        for word in lines.filter_map(|line| line.split_whitespace().next()) {
+            let number = word.trim_start_matches(|c: char| c.is_ascii_digit());
+            if is_board(word) || word.eq_ignore_ascii_case("startpos") {
+                return SuiteFormat::Epd;
+            }
+            if word.starts_with(['[', '{'])
+                || (number != word && matches!(number.get(..1), None | Some(".")))
+            {
+                break;
+            }
         }
+        SuiteFormat::Pgn
     }
+}
+
+/// Returns `true` if `word` begins with the board of a FEN, which has eight ranks. Pieces in hand, or the other fields
+/// of a FEN in a URL, may follow the board.
+fn is_board(word: &str) -> bool {
+    let board = word.split(['_', '[']).next().unwrap_or_default();
+    matches!(board.matches('/').count(), 7 | 8)
+        && board
+            .chars()
+            .all(|c| c.is_ascii_digit() || "/~".contains(c) || Role::from_char(c).is_some())
 }
 
 /// Creates the output file of a suite. An existing file may be replaced if it is empty. A suite of lines may also be
@@ -89,7 +103,7 @@ pub(super) fn write_ranked(
         let written = match format {
             SuiteFormat::Pgn => games
                 .begin(
-                    EVENT,
+                    SUITE_EVENT,
                     count,
                     UNKNOWN_PLAYERS,
                     &start_of(&start),

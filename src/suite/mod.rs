@@ -31,7 +31,7 @@ pub(crate) use self::{
 };
 
 pub use self::{
-    format::{SuiteCheck, SuiteFault, SuiteFormat, begin_suite},
+    format::{SUITE_EVENT, SuiteCheck, SuiteFault, SuiteFormat, begin_suite},
     report::{Encounter, ExitResults, MatchReport, Pentanomial, ReportOptions, SuiteFile},
 };
 

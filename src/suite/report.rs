@@ -1,7 +1,10 @@
 //! Suites that are read from a file, and reports about matches that were played from them. The results of a match
 //! are grouped by exit, which is the position in which an entry of the suite ends.
 
-use std::{collections::VecDeque, hash::Hash, io::Write, num::NonZeroU64, ops::Range, path::Path};
+use std::{
+    borrow::Cow, collections::VecDeque, hash::Hash, io::Write, num::NonZeroU64, ops::Range,
+    path::Path,
+};
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -83,7 +86,7 @@ struct SuiteEntry {
     first: usize,
     is_over: bool,
     /// A description of a defect that did not prevent parsing the entry, or `None`.
-    defect: Option<String>,
+    defect: Option<Cow<'static, str>>,
     turn: Color,
 }
 
@@ -119,7 +122,7 @@ struct ParsedEntry {
     /// Whether the game is over after the entry.
     is_over: bool,
     /// A description of a defect that did not prevent parsing the entry, such as impossible castling rights, or `None`.
-    defect: Option<String>,
+    defect: Option<Cow<'static, str>>,
 }
 
 impl SuiteFile {
@@ -294,7 +297,7 @@ impl SuiteFile {
         let place = format!("{noun} {}", entry.place);
         let invalid = entry.defect.clone().map(|problem| SuiteFault::Invalid {
             place: place.clone(),
-            problem,
+            problem: problem.into_owned(),
         });
         let over = entry.is_over.then(|| SuiteFault::Over {
             place: place.clone(),
@@ -514,13 +517,14 @@ type ReadEntry = Result<ParsedEntry, (String, String)>;
 
 /// Parses a suite of positions, which are EPDs or FENs, one in each line of `text`.
 fn positions(text: &str, variant: Variant) -> impl Iterator<Item = ReadEntry> {
-    let mut at = 0;
-    let lines = (1..).zip(text.split_inclusive('\n'));
-    lines.filter_map(move |(number, line)| {
+    let (mut at, mut number) = (0, 0);
+    text.split_inclusive(['\n', '\r']).filter_map(move |line| {
         let begin = at;
         at += line.len();
         let end = at;
-        let is_cut = !line.ends_with('\n');
+        // A line feed after a carriage return belongs to the same line break.
+        number += usize::from(line != "\n" || !text[..begin].ends_with('\r'));
+        let is_cut = !line.ends_with(['\n', '\r']);
         let line = line.trim_start_matches('\u{feff}').trim();
         if line.is_empty() || line.starts_with('#') {
             return None;
@@ -553,7 +557,7 @@ fn defect_of_position(
     pos: &VariantPosition,
     has_dropped_rights: bool,
     is_cut: bool,
-) -> Option<String> {
+) -> Option<Cow<'static, str>> {
     // The fields of a FEN in a URL are separated by underscores.
     let blank = |c: char| c.is_whitespace() || c == '_';
     let fields = Vec::from_iter(line.split(blank).filter(|field| !field.is_empty()));
@@ -565,19 +569,21 @@ fn defect_of_position(
         operations.is_some_and(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()))
     };
     let problem = match fields.len() {
-        count @ ..4 => format!("the line has {count} of the 4 fields of an EPD"),
-        _ if line.matches('"').count() % 2 == 1 => "a quotation mark is not closed".to_owned(),
+        1 if line.eq_ignore_ascii_case("startpos") => return None,
+        count @ ..4 => format!("the line has {count} of the 4 fields of an EPD").into(),
+        _ if line.matches('"').count() % 2 == 1 => "a quotation mark is not closed".into(),
         _ if has_dropped_rights => format!(
             "the castling rights {} are impossible, because the king or a rook is on another square",
             fields[2]
-        ),
+        )
+        .into(),
         _ if let Some(square) = en_passant
             && pos.ep_square(EnPassantMode::Always).is_none() =>
         {
-            format!("the en passant square {square} is impossible")
+            format!("the en passant square {square} is impossible").into()
         }
         _ if is_cut && has_operations() && !line.ends_with(';') => {
-            "the file ends within this line".to_owned()
+            "the file ends within this line".into()
         }
         _ => return None,
     };
@@ -587,20 +593,18 @@ fn defect_of_position(
 /// Parses a suite of lines, which are games in PGN.
 fn lines_of(text: &str) -> impl Iterator<Item = ReadEntry> {
     let mut reader = GameReader::new(text.as_bytes());
-    let mut skipped = None;
     (1..).map_while(move |number: usize| {
+        reader.forget_skipped();
         let has_game = reader.next_game();
         let line = has_game.then(|| line_of(&mut reader, text, number));
-        // The reader remembers only the first line of each kind that it has skipped.
-        let now = (reader.bad_tag(), reader.stray_text());
-        let is_new = skipped.replace(now).unwrap_or_default() != now;
-        let problem = is_new.then_some(match now {
-            (Some(_), _) => DAMAGED_TAG,
-            _ => "there is text outside of tags, moves and comments",
-        });
+        let problem = match (reader.bad_tag(), reader.stray_text()) {
+            (Some(_), _) => Some(DAMAGED_TAG),
+            (None, Some(_)) => Some("there is text outside of tags, moves and comments"),
+            (None, None) => None,
+        };
         let line = match (line, problem) {
             (Some(Ok(line)), Some(problem)) => Ok(ParsedEntry {
-                defect: Some(problem.to_owned()),
+                defect: Some(problem.into()),
                 ..line
             }),
             (Some(line), _) => line,
@@ -661,7 +665,7 @@ fn line_of(reader: &mut GameReader<'_>, text: &str, place: usize) -> Result<Pars
     };
     Ok(ParsedEntry {
         place,
-        defect: defect.map(str::to_owned),
+        defect: defect.map(Cow::Borrowed),
         text: begin..reader.offset(),
         line: Some(((plies, start, pos.identity()), line)),
         is_over: is_over(&identities, pos.position()),
@@ -1003,5 +1007,18 @@ impl MatchCounts {
             encounters,
             warnings: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text can consist of very many tiny games.
+    #[test]
+    fn defects_of_tiny_games_are_not_copied() {
+        let suite = SuiteFile::parse("x".as_ref(), "*\n*\n".into(), Variant::Standard).unwrap();
+        let is_borrowed = |entry: &SuiteEntry| matches!(entry.defect, Some(Cow::Borrowed(_)));
+        assert!(suite.entries.len() == 2 && suite.entries.iter().all(is_borrowed));
     }
 }

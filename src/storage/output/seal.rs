@@ -2,7 +2,8 @@
 //! may overwrite such files.
 //!
 //! A text contains a seal near its start if its format permits comments there. The seal is [`UNSEALED`] with a
-//! checksum in place of the zeros. The checksum is computed over the whole file with the zeros in place.
+//! checksum in place of the zeros. The checksum is computed over the whole file with the zeros in place. It
+//! leaves out carriage returns, because editors and version control systems convert line breaks.
 
 use std::{fs::File, hash::Hasher, io, path::Path};
 
@@ -98,8 +99,8 @@ fn find_digits(file: &File) -> io::Result<Option<u64>> {
     Ok(at.map(|at| (at + mark.len()) as u64))
 }
 
-/// Computes the checksum of a file, as hexadecimal digits. The [`SEAL_DIGITS`] bytes at `offset`, where the checksum
-/// itself is stored, are treated as zeros.
+/// Computes the checksum of a file without its carriage returns, as hexadecimal digits. The [`SEAL_DIGITS`] bytes at
+/// `offset`, where the checksum itself is stored, are treated as zeros.
 fn checksum(file: &File, offset: u64) -> io::Result<[u8; SEAL_DIGITS]> {
     let mut hasher = SipHasher13::new();
     let mut at = 0;
@@ -113,7 +114,9 @@ fn checksum(file: &File, offset: u64) -> io::Result<[u8; SEAL_DIGITS]> {
                 *byte = b'0';
             }
         }
-        hasher.write(part);
+        for line in part.split(|byte| *byte == b'\r') {
+            hasher.write(line);
+        }
         at += part.len() as u64;
     }
     let digits = format!("{:016x}", hasher.finish());
