@@ -296,6 +296,16 @@ fn lines_to_look_at_are_written_as_games() {
     let text_with = ok(dir.path(), &*with_repertoire);
     assert!(!text_with.contains("usual"), "{text_with}");
     assert!(text_with.contains("gap)\n"), "{text_with}");
+    // A move after which all games of the player end is a gap in the table and in the lines.
+    let ended = "[White \"them\"]\n[Black \"me\"]\n[Result \"1-0\"]\n\n1. d4 1-0\n\n".repeat(2);
+    fs::write(dir.path().join("ended.pgn"), ended).unwrap();
+    ok(dir.path(), "make-book -q --explorer ended ended.pgn");
+    let ended = ok(
+        dir.path(),
+        "prepare -q --index ended --opponent them --player me --color black --duplicates all",
+    );
+    assert!(!ended.contains("no usual answer"), "{ended}");
+    assert!(ended.contains(", gap)\n"), "{ended}");
     let own = ok(
         dir.path(),
         "prepare --exact --index idx --opponent them --player me --color white",

@@ -218,7 +218,7 @@ struct ShownPlayers {
     has_repertoire: bool,
 }
 
-/// The text for a move or a line without a usual answer, although the user has games after it.
+/// The text for a move or a line without a usual answer, although the user has played moves after it.
 const NO_USUAL_ANSWER: &str = "no usual answer";
 
 /// Formats a score from 0 to 1 as a percentage. Returns a hyphen if `score` is `None`.
@@ -357,7 +357,7 @@ fn opening(mv: &PreparedMove) -> &'static str {
 /// Formats a line to prepare as a row of the table of such lines. `start` is the first position of the line.
 fn line_row(line: &PreparedLine, start: &VariantPosition, names: &ShownPlayers) -> String {
     let opening = line.opening.map(|opening| opening.name);
-    let gap = match line.yours.games > 0 && !names.has_repertoire {
+    let gap = match line.is_tried && !names.has_repertoire {
         true => NO_USUAL_ANSWER,
         false => "gap",
     };

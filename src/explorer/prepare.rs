@@ -235,6 +235,9 @@ pub struct PreparedLine {
     pub answer: Option<PreparedAnswer>,
     /// Whether the player has no answer at the end of the line.
     pub gap: bool,
+    /// Whether a game of the player contains a move at the end of the line.
+    #[serde(skip)]
+    pub is_tried: bool,
 }
 
 impl PreparedLine {
@@ -753,6 +756,7 @@ impl Preparing<'_> {
             san.push(named.san(&pos).unwrap_or_default());
             pos.play_unchecked(*mv);
         }
+        let is_tried = !yours.moves.is_empty();
         let yours = GameResults::of(yours.all.results);
         let score = yours.score(self.query.color);
         let has_score = yours.games >= MIN_SCORED_GAMES;
@@ -768,6 +772,7 @@ impl Preparing<'_> {
             loss: loss.map(|(score, average)| rounded(node.chance * (average - score))),
             answer,
             gap,
+            is_tried,
         })
     }
 }
