@@ -393,8 +393,8 @@ impl Source for CountedMoves<'_> {
 /// The maximum number of database rows in a batch, which limits the memory that a batch takes. The calling thread reads
 /// a batch, and then all threads of the pool count its moves together.
 const ROWS_PER_BATCH: usize = 1 << 16;
-/// The total size in bytes of the rows at which a batch is complete, even if it contains fewer than [`ROWS_PER_BATCH`]
-/// rows. This limits the memory even if the rows are long.
+/// The size of a full batch in bytes. A batch is full as soon as its rows have at least this total size, even if it
+/// contains fewer than [`ROWS_PER_BATCH`] rows. This limits the memory that long rows take.
 const BYTES_PER_BATCH: usize = 1 << 24;
 
 /// The result of reading an OOBS database: the counts of its moves, its starting positions, and a summary of the rows

@@ -196,11 +196,11 @@ pub(super) fn write_table(
     Ok(table.converted)
 }
 
-/// Returns the scaling that makes all weights of a table fit into 16 bits. To find the largest weight, reads all rows
-/// of the database, and considers the moves that `filter` selects.
+/// Returns the scaling that makes all weights of a table fit into 16 bits. Reads all rows of the database, and finds
+/// the largest weight of a move that `filter` selects.
 ///
-/// If each position is scaled separately, there is no common scaling: reads no rows, and returns a scaling that leaves
-/// weights unchanged.
+/// If each position is scaled separately, this function reads no rows, and returns a scaling that leaves weights
+/// unchanged.
 fn global_scaling(convert: &Convert, filter: &MoveFilter) -> Result<Scaling> {
     let mut largest = 0;
     if convert.weights.scale == Scale::Global {

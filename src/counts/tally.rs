@@ -573,9 +573,12 @@ impl Finder<'_> {
         self.to_records(self.bucket_range(key))
     }
 
-    /// Returns the number of the bucket that contains all records with the position key `key`, if there are any. The
-    /// number is returned as a range of one bucket. [`to_records`](Finder::to_records) converts this range to the range
-    /// of the records in the bucket. A bucket contains the records of a shard whose keys have the same leading bits.
+    /// Returns a range of bucket numbers, not of records. The range contains only the number of the bucket for the key
+    /// `key`. If the position with this key was counted, the bucket contains all records of the position.
+    /// [`to_records`](Finder::to_records) converts the range to the range of the records in the bucket.
+    ///
+    /// Each shard is divided into buckets. Two records of a shard are in the same bucket if the leading bits of their
+    /// keys are equal.
     #[inline]
     pub(super) fn bucket_range(&self, key: u64) -> RecordRange {
         let lowest = u128::from(key) << 64;

@@ -607,9 +607,12 @@ impl Explorer {
         self.sources.knows_duplicates()
     }
 
-    /// Looks for a reason why no game passes the filters: a filter by player, opponent or event that matches no game.
-    /// Such a filter may contain several names. If none of them occurs in a game, returns the first name of the filter,
-    /// with similar names that occur in games. Otherwise, returns `None`.
+    /// Returns an unknown name in the filters, with similar names that occur in games. Call this function if no game
+    /// passes the filters, to tell the user the reason.
+    ///
+    /// Checks the filters by player, opponent and event. Each of these filters may contain several names. If none of
+    /// the names in a filter occurs in a game, returns the first name in this filter. If each filter contains a name
+    /// that occurs in a game, returns `None`.
     ///
     /// # Errors
     ///
@@ -618,8 +621,8 @@ impl Explorer {
         self.unknown_name_while(filters, &|| true)
     }
 
-    /// Looks for a reason why no game passes the filters, like [`unknown_name`](Explorer::unknown_name), but can be
-    /// cancelled. `should_continue` is called repeatedly while names are compared, and must return `true` to continue.
+    /// Returns an unknown name in the filters, like [`unknown_name`](Explorer::unknown_name), but can be cancelled.
+    /// `should_continue` is called repeatedly while names are compared, and must return `true` to continue.
     ///
     /// # Errors
     ///

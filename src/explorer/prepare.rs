@@ -517,10 +517,13 @@ impl Preparing<'_> {
         Ok(games)
     }
 
-    /// Returns the player's answers in the position `pos`. If the repertoire has moves in the position, these are the
-    /// answers. Otherwise, the answer is the move that the player played most often, if at least [`MIN_ANSWER_GAMES`]
-    /// games contain it; in a tie, the first in alphabetical order of UCI. Returns `None` if there is no answer.
-    /// `games` contains the player's games that reached the position.
+    /// Returns the player's answers in the position `pos`. `games` contains the player's games that reached the
+    /// position.
+    ///
+    /// If the repertoire has moves in the position, these moves are the answers. Otherwise, the only answer is the move
+    /// that the player played most often. If several moves were played equally often, the function chooses the move
+    /// whose UCI notation comes first in alphabetical order. Returns `None` if every move was played in fewer than
+    /// [`MIN_ANSWER_GAMES`] games.
     fn answers(&self, pos: &VariantPosition, games: &PositionGames) -> Result<Option<Answers>> {
         if let Some(repertoire) = self.query.repertoire {
             let moves = repertoire(pos)?;

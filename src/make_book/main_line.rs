@@ -249,9 +249,11 @@ impl MainLine {
         end
     }
 
-    /// Creates the [`MainLineEnd`] of a game whose counted moves have been played. `end` says how the text of the game
-    /// ended. The caller must add what `end` does not say: uncounted moves, a null move, or a move that cannot be
-    /// played.
+    /// Creates the [`MainLineEnd`] of a game from the half-moves in `self.plies` and from `end`. `end` says how the
+    /// text of the game ended. Must be called after the last counted half-move was played.
+    ///
+    /// The caller must add to `plies` the number of half-moves that were read but not counted. The caller must also set
+    /// `null_move` or `problem` if a null move or a move that cannot be played ended the counted half-moves.
     fn end_of_game(&self, end: GameEnd) -> MainLineEnd {
         let (marker, problem) = match end {
             GameEnd::Complete(marker) => (marker, None),

@@ -335,8 +335,9 @@ pub(super) fn renewed(text: &str, records: Checksum) -> String {
     }
 }
 
-/// Returns the checksum that the records of a book must have to match the checksum in `text`, the text of the book's
-/// header. The checksum in the header is the sum of the checksums of the text and of the records.
+/// Returns the expected checksum of the records of a book. `text` is the text of the book's header. The checksum in
+/// this text is the sum of two checksums: the checksum of the text before its line, and the checksum of the records.
+/// This function subtracts the checksum of the text.
 ///
 /// Returns `None` if the header has no checksum, and `Some` with an error if the digits of the checksum are malformed.
 pub(super) fn of_records(text: &str) -> Option<Result<Checksum, InvalidChecksum>> {

@@ -144,8 +144,8 @@ pub(crate) trait Fold: Default {
     /// as soon as no later record can change it. Never passes more records to `out` than it has taken.
     fn take(&mut self, record: Self::Record, out: &mut impl FnMut(Self::Record));
 
-    /// Passes the folded records that [`take`](Fold::take) has not passed yet to `out`. Must be called after the last
-    /// record.
+    /// Passes the remaining folded records to `out`: those that [`take`](Fold::take) has kept. Must be called after
+    /// `take` has taken the last record.
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 
