@@ -48,8 +48,8 @@ pub struct Args {
     families: bool,
 
     /// Choose what the openings are sorted by. With "points", the openings in which the player scored most below the
-    /// player's average come first; with "score" and "performance", those with the highest value, as in moves; with
-    /// "games" and "last", those with the most games and the latest game [default: points with --player and without
+    /// player's average come first; with "score" and "performance", those with the highest value (see --min-games);
+    /// with "games" and "last", those with the most games and the latest game [default: points with --player and without
     /// --result, else games]
     #[arg(long, value_enum)]
     sort: Option<OpeningOrder>,
