@@ -334,7 +334,10 @@ fn the_python_example_finds_the_opera_game() {
     crate::common::ok(dir.path(), &line);
     let document = read("docs/data-person.md");
     let blocks = blocks(&document, "python");
-    let example = blocks.iter().find(|block| block.contains("plyvel")).unwrap();
+    let example = blocks
+        .iter()
+        .find(|block| block.contains("plyvel"))
+        .unwrap();
     let output = Command::new(python)
         .args(["-c", example])
         .current_dir(dir.path())
