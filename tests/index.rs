@@ -401,12 +401,15 @@ fn unknown_details_of_a_game_are_null() {
         "id=0",
         "offset=1",
         "opening={\"eco\":\"B00\",\"name\":\"King's Pawn Game\"}",
+        "plies=1",
         "result=\"*\"",
+        "uci=\"e2e4\"",
         "white_rating=2500",
     ];
     assert_eq!(found, expected);
     let opening = "opening={\"eco\":\"A40\",\"name\":\"Queen's Pawn Game\"}";
-    assert_eq!(known(second), ["id=1", "result=\"1-0\"", opening]);
+    let expected = ["id=1", "result=\"1-0\"", opening, "uci=\"d2d4\"", "plies=1"];
+    assert_eq!(known(second), expected);
 }
 
 #[test]
