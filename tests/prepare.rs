@@ -338,7 +338,9 @@ fn lines_to_look_at_are_written_as_games() {
         "{games}"
     );
     assert!(
-        games.contains("1. e4 {1 in 1.5, 2 games of theirs, 1 game of yours, 0.0%, no answer} *"),
+        games.contains(
+            "1. e4 {1 in 1.5, 2 games of theirs, 1 game of yours, 0.0%, no usual answer} *"
+        ),
         "{games}"
     );
     assert!(

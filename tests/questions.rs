@@ -85,6 +85,12 @@ fn an_empty_file_is_called_one() {
         said,
         b"empty.bin: the file is empty, so it is a book without moves\n"
     );
+    std::fs::write(dir.path().join("empty.epd"), []).unwrap();
+    let error = fails(dir.path(), "verify empty.epd", 1);
+    assert_eq!(
+        error,
+        "polybook: empty.epd: the file is empty, so it is not a suite\n"
+    );
 }
 
 #[test]

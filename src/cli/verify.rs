@@ -2,6 +2,7 @@
 //! faults.
 
 use std::{
+    ffi::OsStr,
     io,
     path::{Path, PathBuf},
 };
@@ -450,6 +451,9 @@ fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
     let metadata = file.metadata();
     let metadata = metadata.with_context(|| format!("cannot open {name}"))?;
     if metadata.is_file() && metadata.len() == 0 {
+        let extension = file.extension().and_then(OsStr::to_str);
+        let is_text = matches!(extension, Some("epd" | "pgn"));
+        anyhow::ensure!(!is_text, "{name}: the file is empty, so it is not a suite");
         context.say(&format!(
             "{name}: the file is empty, so it is a book without moves\n"
         ));

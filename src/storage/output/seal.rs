@@ -86,10 +86,15 @@ fn matches(file: &File) -> io::Result<Option<bool>> {
 }
 
 /// Returns the offset at which the digits of the first checksum in a file begin. Returns `None` if the first
-/// [`SEARCHED_BYTES`] bytes contain no checksum.
+/// [`SEARCHED_BYTES`] bytes contain no checksum before a blank line. A checksum after a blank line belongs to a game that
+/// was copied from another file.
 fn find_digits(file: &File) -> io::Result<Option<u64>> {
     let mut head = vec![0; file.metadata()?.len().min(SEARCHED_BYTES) as usize];
     read_exact_at(file, &mut head, 0)?;
+    let is_blank =
+        |at: &usize| matches!(head[*at..], [b'\n', b'\n', ..] | [b'\n', b'\r', b'\n', ..]);
+    let end = (0..head.len()).find(is_blank).unwrap_or(head.len());
+    head.truncate(end);
     let mark = UNSEALED.trim_end_matches('0').as_bytes();
     let mut seals = head.windows(UNSEALED.len());
     let at = seals.position(|text| {
@@ -161,7 +166,11 @@ mod tests {
             assert!(matches!(err, Error::Exists { .. }), "{at}: {err}");
             assert_eq!(fs::read(&path).unwrap(), changed);
         }
+        let copied = [b"[Event \"?\"]\n\n*\n\n", &text[..]].concat();
+        fs::write(&path, &copied).unwrap();
+        assert_eq!(seal_matches(&path).unwrap(), None);
         for other in [
+            &copied[..],
             &text[..text.len() - 1],
             &[&text[..], b"more"].concat(),
             b"my notes",
