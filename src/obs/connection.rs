@@ -261,7 +261,8 @@ fn uri_without_locks(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-/// A connection taken from a pool. Dropping it returns the connection to the pool.
+/// A connection taken from a pool. Dropping it returns the connection to the pool, or closes a connection that is in a
+/// transaction.
 #[derive(Debug)]
 pub(super) struct PooledConnection {
     db: Option<Connection>,
@@ -305,6 +306,8 @@ impl Deref for PooledConnection {
 
 impl Drop for PooledConnection {
     fn drop(&mut self) {
-        task::lock(&self.idle).extend(self.db.take());
+        // An interrupt that comes late can interrupt the end of a transaction, too.
+        let db = self.db.take().filter(Connection::is_autocommit);
+        task::lock(&self.idle).extend(db);
     }
 }

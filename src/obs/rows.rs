@@ -578,6 +578,23 @@ mod tests {
         assert_eq!(connections.idle(), 2);
     }
 
+    #[test]
+    fn a_connection_in_a_transaction_is_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db3");
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.execute_batch("CREATE TABLE Book (x)").unwrap();
+        let connections = Connections::open(&path).unwrap();
+        let idle = connections.idle();
+        let lent = connections.lend().unwrap();
+        // An interrupted end of a transaction leaves the transaction open.
+        lent.execute_batch("BEGIN").unwrap();
+        drop(lent);
+        assert_eq!(connections.idle(), idle - 1);
+        let lent = connections.lend().unwrap();
+        assert!(lent.is_autocommit());
+    }
+
     /// The test ignores the lock of the transaction and changes the file, as another program can if the lock was lost.
     #[test]
     fn a_change_during_the_reading_is_an_error() {
