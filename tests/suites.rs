@@ -1287,6 +1287,10 @@ fn damaged_suites_are_recognized() {
         ),
         (format!("{e4} c0 \"x;\n"), "a quotation mark is not closed"),
         (
+            start.replace("pppppppp/8", "pppppppp/q7") + "\n",
+            "a side has more than eight pawns and promoted pieces",
+        ),
+        (
             start.replace(" KQkq -", "\n"),
             "the line has 2 of the 4 fields of an EPD",
         ),

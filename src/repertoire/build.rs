@@ -143,9 +143,10 @@ pub struct Built {
 pub struct BuildSummary {
     /// The minimum number of games that a chosen move needed.
     pub min_game: u64,
-    /// The number of positions in which the player has a move.
+    /// The number of positions in which the player has a move. Does not count positions of `Build::keep` that the games
+    /// do not reach.
     pub answers: u64,
-    /// The number of the player's moves that were kept from another repertoire.
+    /// The number of the player's moves in these positions that were kept from another repertoire.
     pub kept: u64,
     /// The number of the player's moves that no game of the source played in their position. These moves lead to
     /// positions with games of the source.

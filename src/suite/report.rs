@@ -8,7 +8,10 @@ use std::{
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use shakmaty::{Color, EnPassantMode, Position, Square, variant::VariantPosition};
+use shakmaty::{
+    Color, EnPassantMode, Position, Square,
+    variant::{Variant as VariantName, VariantPosition},
+};
 
 use super::{
     SuiteCheck, SuiteFault, SuiteFormat,
@@ -582,12 +585,35 @@ fn defect_of_position(
         {
             format!("the en passant square {square} is impossible").into()
         }
+        _ if has_too_many_pieces(pos) => {
+            "a side has more than eight pawns and promoted pieces".into()
+        }
         _ if is_cut && has_operations() && !line.ends_with(';') => {
             "the file ends within this line".into()
         }
         _ => return None,
     };
     Some(problem)
+}
+
+/// Returns `true` if a side has more than eight pawns and promoted pieces. Returns `false` in variants in which this is
+/// possible.
+fn has_too_many_pieces(pos: &VariantPosition) -> bool {
+    if matches!(pos.variant(), VariantName::Crazyhouse | VariantName::Horde) {
+        return false;
+    }
+    Color::ALL.into_iter().any(|color| {
+        let pieces = pos.board().material_side(color);
+        // The numbers of pieces at the start of a game.
+        let start = [
+            (pieces.queen, 1),
+            (pieces.rook, 2),
+            (pieces.bishop, 2),
+            (pieces.knight, 2),
+        ];
+        let promoted = start.map(|(pieces, start)| pieces.saturating_sub(start));
+        pieces.pawn + promoted.iter().sum::<u8>() > 8
+    })
 }
 
 /// Parses a suite of lines, which are games in PGN.

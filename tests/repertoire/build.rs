@@ -180,6 +180,10 @@ fn the_best_moves_are_chosen_and_kept_moves_stay() {
         text.starts_with("1. d4 {2 games, 100.0%} 1... d5 {2 games, 0.0%, 1 in 1.0} 2. Bf4"),
         "{text}"
     );
+    let line = "repertoire build games.pgn --color white --out built.pgn --keep keep.pgn";
+    let said = String::from_utf8(run(dir, line).stderr).unwrap();
+    let answers = " in positions that the games reach, and all lines of keep.pgn";
+    assert!(said.contains(answers), "{said}");
     ok(dir, "make-book -q games.pgn --min-game 1 --bin games.bin");
     let line = "repertoire build games.bin --color white --by score --out x.pgn";
     assert!(fails(dir, line, 1).contains("--by weight"));

@@ -19,7 +19,7 @@ use super::{BYTES_PER_READ, LineArgs, Opener, one_in, title_of};
 use crate::cli::{
     Context, counted,
     filters::GameFilterArgs,
-    input::{check_output, output_name, refuse_twice},
+    input::{check_output, name, output_name, refuse_twice},
     position,
     resources::ResourceArgs,
     weighting::one_of,
@@ -231,6 +231,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let path = output_name(&args.out);
     let summary = built.summary;
     let mut text = format!("{path}: {}", counted(summary.answers, "answer"));
+    if let Some(path) = &args.keep {
+        let kept = name(path);
+        text += &format!(" in positions that the games reach, and all lines of {kept}");
+    }
     if args.min_game.is_none() && summary.min_game > 0 {
         let least = summary.min_game;
         text += &format!(", each played in at least {least} games (--min-game)");
