@@ -211,8 +211,8 @@ struct BookPlan {
 }
 
 /// Answers `/book.bin` and `/book.pgn`: makes a book from the games that pass the filters, and returns it as a file.
-/// With the parameter `count`, stores the file for a later request instead, and returns the size of the book and an
-/// equivalent polybook command. Setting `stop` cancels the work.
+/// If the request has the parameter `count`, stores the file for a later request instead, and returns the size of the
+/// book and an equivalent polybook command. Setting `stop` cancels the work.
 fn make_book(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
     let Request {
         query, parameters, ..
