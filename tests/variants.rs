@@ -6,8 +6,9 @@ use crate::common::{fails, ok, ok_json, python, records, run, run_python, temp};
 use rusqlite::Connection;
 
 /// A position of each variant, with the key that `tests/python/polyglot_key.py` calculates from the document's table.
-/// The positions include an outermost Chess960 rook with another rook behind the king, and two equal pieces in hand,
-/// which XOR would cancel. Promoted pieces and given checks do not affect keys.
+/// In one position of Chess960, the outermost rook on one side of the king may castle, and another rook is on the other
+/// side of the king. In one position of Crazyhouse, a side has two equal pieces in hand, whose keys XOR would cancel.
+/// Promoted pieces and given checks do not affect keys.
 const KEYS: [(&str, &str, &str); 14] = [
     (
         "normal",

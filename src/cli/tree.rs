@@ -277,8 +277,8 @@ impl Source for InFileOrder {
 /// The maximum number of nested lines whose moves [`numbers_of_moves`] numbers.
 const MAX_OPEN_LINES: usize = 1000;
 
-/// A main line or a variation that has not ended.
-struct OpenLine {
+/// A main line or a variation whose end the reader has not reached.
+struct UnfinishedLine {
     /// The position before the last move, or `None` after a move that cannot be played.
     before: Option<Box<Keyed<VariantPosition>>>,
     /// The position after the last move, or `None` after a move that cannot be played.
@@ -287,9 +287,9 @@ struct OpenLine {
     empty_variations: usize,
 }
 
-impl OpenLine {
-    fn new(start: Option<Box<Keyed<VariantPosition>>>) -> OpenLine {
-        OpenLine {
+impl UnfinishedLine {
+    fn new(start: Option<Box<Keyed<VariantPosition>>>) -> UnfinishedLine {
+        UnfinishedLine {
             before: None,
             now: start,
             empty_variations: 0,
@@ -309,7 +309,7 @@ fn numbers_of_moves(pgn: &str) -> HashMap<(u64, BookMove), usize> {
             None => Some(variant.start()),
         };
         let start = start.map(|start| Box::new(Keyed::new(start)));
-        let mut lines = vec![OpenLine::new(start)];
+        let mut lines = vec![UnfinishedLine::new(start)];
         while let Some(line) = lines.last_mut() {
             let token = reader.next_token();
             if line.empty_variations > 0
@@ -322,7 +322,7 @@ fn numbers_of_moves(pgn: &str) -> HashMap<(u64, BookMove), usize> {
                 let start = line.before.clone();
                 // Deeper variations need too much memory.
                 let is_too_deep = lines.len() >= MAX_OPEN_LINES;
-                lines.push(OpenLine::new(start.filter(|_| !is_too_deep)));
+                lines.push(UnfinishedLine::new(start.filter(|_| !is_too_deep)));
             }
             let Some(line) = lines.last_mut() else { break };
             match token {

@@ -859,7 +859,7 @@ impl TablesCursor<'_> {
 pub(crate) struct DatabaseCursor<'d> {
     /// The cursors: one for each table of the first level, and one for each further level.
     levels: Vec<TablesCursor<'d>>,
-    /// The entries of the logs that the cursor has not passed yet.
+    /// The entries of the logs that follow the current position of the cursor.
     logged: Peekable<btree_map::Iter<'d, Vec<u8>, Logged>>,
     /// The index in `levels` of the cursor with the current entry, or `levels.len()` if the entry comes from a log.
     present: Option<usize>,

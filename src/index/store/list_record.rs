@@ -108,7 +108,7 @@ pub struct Paging {
 /// processed separately, so a page must not extend over several shards.
 const MIN_PAGE_BITS: u32 = 8;
 /// The maximum number of leading bits of a key by which lists are grouped in pages. A page is an entry that contains
-/// several lists. No index has so many items that it needs more than 2^40 pages.
+/// several lists. An index needs at most 2^40 pages.
 const MAX_PAGE_BITS: u32 = 40;
 
 /// The number of items that a page should contain on average. A page is an entry with several lists, and an item is a

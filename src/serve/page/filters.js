@@ -372,7 +372,7 @@ function pair(...fields) {
   return div("two", ...fields);
 }
 
-/** A range of months. An empty text means that there is no limit. */
+/** A range of months. The text of a missing limit is empty. */
 /** @typedef {{ since: string, until: string }} Range */
 
 class Years {

@@ -29,8 +29,8 @@
 //! 4. Flush the directories, and remove the old files.
 //!
 //! On other systems, a file first gets a second name by a hard link, if the file system has hard links, and then the
-//! new file is renamed over it. A directory is first renamed to `.NAME.XXXXXXXX.old`. If polybook is killed at this
-//! moment, the target is missing, and the next run with this target first renames the old directory back.
+//! new file is renamed over it. A directory is first renamed to `.NAME.XXXXXXXX.old`. If polybook is killed
+//! between these two renames, the target is missing. The next run with this target then renames the old directory back.
 
 mod identity;
 mod in_use;
