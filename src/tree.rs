@@ -1,6 +1,6 @@
 //! Trees of moves: all positions that can be reached from a position by the moves of a book, a database or an index.
 //!
-//! A [`Source`] returns the moves of a position. Books, databases and indexes are sources. A [`Tree`] walks from
+//! A [`MoveSource`] returns the moves of a position. Books, databases and indexes are sources. A [`Tree`] walks from
 //! position to position, and continues from each position only once. It is written as PGN with variations, as
 //! indented text or as JSON lines during the walk, so it can be larger than memory. `GameWriter` writes PGN games.
 //!
@@ -34,8 +34,8 @@ use shakmaty::{
 };
 
 pub use crate::walk::{
-    Branch, EvaluatedSource, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove,
-    Union,
+    Branch, EvaluatedSource, Limits, LinesOf, MoveSource, Order, Replies, SourceWrapper, Tree,
+    TreeEvent, TreeMove, Union,
 };
 use crate::{
     book::{Book, each_move_once},
@@ -66,7 +66,7 @@ pub enum TreeFormat {
 }
 
 /// Returns the legal moves of the book, including moves of weight 0, sorted by weight in descending order.
-impl Source for Book {
+impl MoveSource for Book {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let entries = Book::moves(self, pos.key())?;
         let entries = each_move_once(pos.position(), entries).into_iter();
@@ -88,7 +88,7 @@ impl Source for Book {
 
 /// Returns the legal moves of the active rows of the database, sorted by number of games in descending order.
 #[cfg(feature = "obs")]
-impl Source for crate::obs::Obs {
+impl MoveSource for crate::obs::Obs {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let rows = crate::obs::Obs::moves(self, pos.position())?;
         let active = rows.into_iter().filter(crate::obs::ObsRow::is_active);
@@ -108,7 +108,7 @@ impl Source for crate::obs::Obs {
 /// Returns the moves that were played in the position, sorted by number of games in descending order. The results of a
 /// move are the results of all games that reached the position after this move, by any order of moves. The index must
 /// contain statistics. It must not be an index of an explorer, for which [`Explored`] is the source of moves.
-impl Source for crate::index::Index {
+impl MoveSource for crate::index::Index {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         if self.kind().is_of_explorer() {
             let problem = "is an explorer's index: open it with Explorer::open, and use tree::Explored as the source of moves";
@@ -174,7 +174,7 @@ pub struct Explored(pub Explorer, pub Variant);
 
 /// Returns the moves that were played in the position, with the results of the games, sorted by number of games in
 /// descending order.
-impl Source for Explored {
+impl MoveSource for Explored {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let Explored(explorer, variant) = self;
         played(explorer, *variant, pos.position(), &Filters::default())
@@ -297,7 +297,7 @@ impl Wanted {
     /// Returns an error if the source fails, or if a temporary file cannot be written.
     pub fn look(
         &mut self,
-        source: &impl Source,
+        source: &impl MoveSource,
         start: &VariantPosition,
         meter: &Meter,
     ) -> Result<()> {
@@ -365,7 +365,7 @@ pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec
     let mut reached = SpillingSet::new(memory.share(4));
     let start = [Ok(Variant::Standard.start())];
     each_position(book, start, memory.share(4), meter, &mut |pos| {
-        let moves = Source::moves(book, pos)?;
+        let moves = MoveSource::moves(book, pos)?;
         // The walk does not visit positions for which the book contains no move.
         let after = moves.iter().map(|mv| {
             let mut after = pos.clone();
@@ -400,7 +400,7 @@ pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
     *text += &san(pos, mv).to_string();
 }
 
-impl<S: Source> Tree<'_, S> {
+impl<S: MoveSource> Tree<'_, S> {
     /// Writes the tree to `out` as text with one move per line, and returns the number of moves. `path` is the path of
     /// the output, which error messages name.
     ///
@@ -534,7 +534,7 @@ impl TextMove {
     }
 }
 
-impl<S: Source> Tree<'_, S> {
+impl<S: MoveSource> Tree<'_, S> {
     /// Writes the tree to `out` as JSON lines, one for each position that has moves. Returns the number of moves.
     /// `path` is the path of the output, which error messages name.
     ///
@@ -579,7 +579,7 @@ const MAX_MOVES_PER_GAME: u64 = 2000;
 /// The value of the `Event` tag in each game that is written for a tree.
 const EVENT: &str = "Opening tree";
 
-impl<S: Source> Tree<'_, S> {
+impl<S: MoveSource> Tree<'_, S> {
     /// Writes the tree to `out` as PGN games with variations, and returns the number of moves. `path` is the path of
     /// the output, which error messages name.
     ///
@@ -876,7 +876,7 @@ mod tests {
         pgn::Input,
         position::{BookMove, Keyed, Variant},
         progress::Meter,
-        walk::Source,
+        walk::MoveSource,
     };
 
     /// Returns a book of the moves that `choices` select, in lines from the start, and the keys and moves of its

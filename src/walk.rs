@@ -1,6 +1,6 @@
 //! Walks from a position through the moves of a source.
 //!
-//! A [`Source`] returns the moves of a position. A [`Tree`] visits all positions that these moves reach, in one
+//! A [`MoveSource`] returns the moves of a position. A [`Tree`] visits all positions that these moves reach, in one
 //! of several [orders](Order). If several moves lead to the same position, the tree continues after only one of
 //! them. [`Limits`] bound how far a walk goes. Wrappers such as
 //! [`Replies`] and [`LinesOf`] add the opponent's moves to a source that contains the moves of only one side.
@@ -25,7 +25,7 @@ use crate::{
     task,
 };
 
-/// A move of a [`Source`], such as a book or a database, with its weight and its results.
+/// A move of a [`MoveSource`], such as a book or a database, with its weight and its results.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TreeMove {
     /// The move.
@@ -68,7 +68,7 @@ impl TreeMove {
 }
 
 /// A source of opening moves, such as a book, a database or an index. It returns the moves of a given position.
-pub trait Source {
+pub trait MoveSource {
     /// Returns the legal moves that the source contains for the position `pos`. The best moves come first, and no
     /// move occurs twice.
     ///
@@ -107,28 +107,76 @@ pub trait Source {
     }
 }
 
+/// A source that changes the moves of one other source. It implements only this trait; [`MoveSource`] follows from it,
+/// so every question about a position that the wrapper does not change reaches the inner source.
+pub trait SourceWrapper {
+    /// The inner source.
+    type Inner: MoveSource + ?Sized;
+
+    /// Whether the wrapper may return moves for a position in which the inner source contains none. If `false`,
+    /// [`changed`](SourceWrapper::changed) is not called for such positions.
+    const ADDS_MOVES: bool = false;
+
+    /// Returns the inner source.
+    fn inner(&self) -> &Self::Inner;
+
+    /// Returns the moves of this source for the position `pos`. `moves` contains those of the inner source. By default,
+    /// returns these.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file cannot be read.
+    fn changed(
+        &self,
+        _pos: &Keyed<VariantPosition>,
+        moves: Vec<TreeMove>,
+    ) -> Result<Vec<TreeMove>> {
+        Ok(moves)
+    }
+}
+
+impl<W: SourceWrapper> MoveSource for W {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let moves = self.inner().moves(pos)?;
+        if moves.is_empty() && !W::ADDS_MOVES {
+            return Ok(moves);
+        }
+        self.changed(pos, moves)
+    }
+
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.inner().position_id(pos)
+    }
+
+    fn lacks(&self, key: u64) -> bool {
+        !W::ADDS_MOVES && self.inner().lacks(key)
+    }
+
+    fn refuse_changed(&self) -> Result<()> {
+        self.inner().refuse_changed()
+    }
+}
+
 /// A source that adds replies to the inner source `S`. If `S` contains no moves for a position, this source returns
 /// every legal move after which `S` contains moves. In all other positions, it returns the moves of `S`. A walk through
 /// a book for one side can thus continue after any reply of the opponent to which the book has an answer.
 #[derive(Debug)]
 pub struct Replies<S>(pub S);
 
-impl<S: Source> Source for Replies<S> {
-    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let known = self.0.moves(pos)?;
+impl<S: MoveSource> SourceWrapper for Replies<S> {
+    type Inner = S;
+    const ADDS_MOVES: bool = true;
+
+    fn inner(&self) -> &S {
+        &self.0
+    }
+
+    fn changed(&self, pos: &Keyed<VariantPosition>, known: Vec<TreeMove>) -> Result<Vec<TreeMove>> {
         if known.is_empty() {
             replies_with_answers(&self.0, pos, &[])
         } else {
             Ok(known)
         }
-    }
-
-    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.0.position_id(pos)
-    }
-
-    fn refuse_changed(&self) -> Result<()> {
-        self.0.refuse_changed()
     }
 }
 
@@ -138,29 +186,29 @@ impl<S: Source> Source for Replies<S> {
 #[derive(Debug)]
 pub struct LinesOf<S>(pub S, pub Color);
 
-impl<S: Source> Source for LinesOf<S> {
-    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let LinesOf(source, side) = self;
-        let known = source.moves(pos)?;
-        if pos.position().turn() == *side {
-            return Ok(known);
+impl<S: MoveSource> SourceWrapper for LinesOf<S> {
+    type Inner = S;
+    const ADDS_MOVES: bool = true;
+
+    fn inner(&self) -> &S {
+        &self.0
+    }
+
+    fn changed(&self, pos: &Keyed<VariantPosition>, known: Vec<TreeMove>) -> Result<Vec<TreeMove>> {
+        if pos.position().turn() == self.1 {
+            Ok(known)
+        } else {
+            replies_with_answers(&self.0, pos, &known)
         }
-        replies_with_answers(source, pos, &known)
-    }
-
-    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.0.position_id(pos)
-    }
-
-    fn refuse_changed(&self) -> Result<()> {
-        self.0.refuse_changed()
     }
 }
 
 /// Creates three sources from `source`: [`Replies`], and [`LinesOf`] for White and for Black. A book for one side
 /// contains no moves of the opponent, and these sources add them in different ways. Together, walks through the three
 /// sources reach every position that the lines of `source` can reach.
-pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Source + 'a>; 3] {
+pub(crate) fn sources_of_all_lines<'a>(
+    source: &'a impl MoveSource,
+) -> [Box<dyn MoveSource + 'a>; 3] {
     [
         Box::new(Replies(source)),
         Box::new(LinesOf(source, Color::White)),
@@ -174,7 +222,7 @@ pub(crate) fn sources_of_all_lines<'a>(source: &'a impl Source) -> [Box<dyn Sour
 ///
 /// A position may be visited several times. `memory` is the memory budget, and `meter` receives the progress.
 pub(crate) fn each_position(
-    source: &impl Source,
+    source: &impl MoveSource,
     starts: impl IntoIterator<Item = Result<VariantPosition>>,
     memory: Memory,
     meter: &Meter,
@@ -217,7 +265,7 @@ pub(crate) fn each_position(
 ///
 /// Returns an error if the source fails, or if a temporary file cannot be written.
 pub(crate) fn shortest_lines(
-    source: &impl Source,
+    source: &impl MoveSource,
     start: &VariantPosition,
     keys: &FxHashSet<u64>,
     memory: &Memory,
@@ -278,7 +326,7 @@ struct UntilDone<'a, S> {
     is_done: &'a Cell<bool>,
 }
 
-impl<S: Source> Source for UntilDone<'_, S> {
+impl<S: MoveSource> MoveSource for UntilDone<'_, S> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         match self.is_done.get() {
             true => Ok(Vec::new()),
@@ -307,7 +355,7 @@ impl<S: Source> Source for UntilDone<'_, S> {
 /// of their numbers of games. The other moves follow, in descending order of the total number of games of their
 /// answers.
 fn replies_with_answers(
-    source: &impl Source,
+    source: &impl MoveSource,
     pos: &Keyed<VariantPosition>,
     known: &[TreeMove],
 ) -> Result<Vec<TreeMove>> {
@@ -346,26 +394,22 @@ fn replies_with_answers(
 #[derive(Debug)]
 pub struct EvaluatedSource<S>(pub S, pub Evals);
 
-impl<S: Source> Source for EvaluatedSource<S> {
-    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let EvaluatedSource(source, evals) = self;
-        let mut moves = source.moves(pos)?;
+impl<S: MoveSource> SourceWrapper for EvaluatedSource<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.0
+    }
+
+    fn changed(
+        &self,
+        pos: &Keyed<VariantPosition>,
+        mut moves: Vec<TreeMove>,
+    ) -> Result<Vec<TreeMove>> {
         for mv in &mut moves {
-            mv.eval = evals.after(pos.position(), mv.mv)?;
+            mv.eval = self.1.after(pos.position(), mv.mv)?;
         }
         Ok(moves)
-    }
-
-    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.0.position_id(pos)
-    }
-
-    fn lacks(&self, key: u64) -> bool {
-        self.0.lacks(key)
-    }
-
-    fn refuse_changed(&self) -> Result<()> {
-        self.0.refuse_changed()
     }
 }
 
@@ -374,7 +418,7 @@ impl<S: Source> Source for EvaluatedSource<S> {
 #[derive(Debug)]
 pub struct Union<A, B>(pub A, pub B);
 
-impl<A: Source, B: Source> Source for Union<A, B> {
+impl<A: MoveSource, B: MoveSource> MoveSource for Union<A, B> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let mut moves = self.0.moves(pos)?;
         for mv in self.1.moves(pos)? {
@@ -407,39 +451,19 @@ impl<A: Source, B: Source> Source for Union<A, B> {
     }
 }
 
-impl<S: Source + ?Sized> Source for &S {
-    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        (**self).moves(pos)
-    }
+impl<S: MoveSource + ?Sized> SourceWrapper for &S {
+    type Inner = S;
 
-    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        (**self).position_id(pos)
-    }
-
-    fn lacks(&self, key: u64) -> bool {
-        (**self).lacks(key)
-    }
-
-    fn refuse_changed(&self) -> Result<()> {
-        (**self).refuse_changed()
+    fn inner(&self) -> &S {
+        self
     }
 }
 
-impl<S: Source + ?Sized> Source for Box<S> {
-    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        (**self).moves(pos)
-    }
+impl<S: MoveSource + ?Sized> SourceWrapper for Box<S> {
+    type Inner = S;
 
-    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        (**self).position_id(pos)
-    }
-
-    fn lacks(&self, key: u64) -> bool {
-        (**self).lacks(key)
-    }
-
-    fn refuse_changed(&self) -> Result<()> {
-        (**self).refuse_changed()
+    fn inner(&self) -> &S {
+        self
     }
 }
 
@@ -490,7 +514,7 @@ impl Limits {
     /// progress.
     fn choices(
         &self,
-        source: &impl Source,
+        source: &impl MoveSource,
         pos: &Keyed<VariantPosition>,
         portion: f64,
     ) -> Result<Vec<KeptMove>> {
@@ -577,7 +601,7 @@ pub enum TreeEvent<'a> {
     Close,
 }
 
-/// A tree of opening moves: all lines from a starting position that consist of moves of a [`Source`] and are within
+/// A tree of opening moves: all lines from a starting position that consist of moves of a [`MoveSource`] and are within
 /// [`Limits`]. The tree is not stored. A walk through it reads the moves from the source.
 #[derive(Clone, Debug)]
 pub struct Tree<'a, S> {
@@ -589,7 +613,7 @@ pub struct Tree<'a, S> {
     pub(crate) unweighted: Option<Color>,
 }
 
-impl<'a, S: Source> Tree<'a, S> {
+impl<'a, S: MoveSource> Tree<'a, S> {
     /// Creates a tree of the moves of `source` from the position `start`. Reads no moves yet. A walk through the tree
     /// estimates its progress from the weights of the moves and reports it to `meter`.
     pub fn new(source: S, start: VariantPosition, limits: Limits, meter: &'a Meter) -> Tree<'a, S> {
@@ -715,7 +739,7 @@ struct TreeWalk<'a, S> {
     f: &'a mut dyn FnMut(TreeEvent<'_>) -> Result<()>,
 }
 
-impl<S: Source> TreeWalk<'_, S> {
+impl<S: MoveSource> TreeWalk<'_, S> {
     /// Performs `task` and all tasks that result from it. The moves that these tasks visit are passed to the callback
     /// of the walk as the moves of one game. Tasks that exceed the limits of a game are deferred, and become separate
     /// games.
@@ -899,7 +923,7 @@ pub(crate) struct Arrival<'a> {
 ///
 /// Returns the [fingerprints](position_fingerprint) of all positions that the walk has reached.
 pub(crate) fn walk_breadth_first(
-    source: &impl Source,
+    source: &impl MoveSource,
     starts: &[VariantPosition],
     limits: &Limits,
     progress: &mut FractionalProgress<'_>,
@@ -982,7 +1006,7 @@ enum Expansion {
 
 impl Expansion {
     fn new(
-        source: &impl Source,
+        source: &impl MoveSource,
         start: &VariantPosition,
         limits: &Limits,
         meter: &Meter,
@@ -1011,7 +1035,7 @@ impl Expansion {
     /// start of the tree to `after`.
     fn after(
         &mut self,
-        source: &impl Source,
+        source: &impl MoveSource,
         before: &Keyed<VariantPosition>,
         mv: Move,
         after: &Keyed<VariantPosition>,
@@ -1043,13 +1067,13 @@ impl Expansion {
 
 /// Returns a number that identifies the position `pos`. The low 64 bits of the number are 0, so that
 /// [`move_fingerprint`] can store a move in them.
-fn position_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>) -> u128 {
+fn position_fingerprint(source: &impl MoveSource, pos: &Keyed<VariantPosition>) -> u128 {
     u128::from(source.position_id(pos)) << 64
 }
 
 /// Returns a number that identifies the move `mv` in the position `pos`. It is the fingerprint of the position, with
 /// the Polyglot number of the move in the low 16 bits.
-fn move_fingerprint(source: &impl Source, pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
+fn move_fingerprint(source: &impl MoveSource, pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
     position_fingerprint(source, pos) | u128::from(BookMove::from(mv).0)
 }
 
@@ -1106,7 +1130,7 @@ mod tests {
         }
     }
 
-    impl Source for OneSide {
+    impl MoveSource for OneSide {
         fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
             self.requests.set(self.requests.get() + 1);
             let mv = self.moves.get(&pos.key());
@@ -1123,7 +1147,7 @@ mod tests {
     /// A source without moves. It distinguishes positions by their exact identity if the field is `true`.
     struct Empty(bool);
 
-    impl Source for Empty {
+    impl MoveSource for Empty {
         fn moves(&self, _: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
             Ok(Vec::new())
         }
@@ -1158,7 +1182,7 @@ mod tests {
     /// A source whose file was changed after it was opened.
     struct Changed;
 
-    impl Source for Changed {
+    impl MoveSource for Changed {
         fn moves(&self, _: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
             Ok(Vec::new())
         }

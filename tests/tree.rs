@@ -496,7 +496,7 @@ fn a_source_that_is_changed_while_its_tree_is_written_is_an_error() {
         obs::Obs,
         position::Variant,
         progress::Meter,
-        tree::{Limits, Source, Tree},
+        tree::{Limits, MoveSource, Tree},
     };
 
     let dir = temp();
@@ -535,7 +535,7 @@ fn a_source_that_is_changed_while_its_tree_is_written_is_an_error() {
             &format!("make-book -q {pgn} --min-game 1 --bin a.bin --obs a.obs.db3 --force"),
         );
         let written = [0, 1].map(|number| {
-            let source: Box<dyn Source> = match number {
+            let source: Box<dyn MoveSource> = match number {
                 0 => Box::new(Book::open(at("a.bin")).unwrap()),
                 _ => Box::new(Obs::open(at("a.obs.db3")).unwrap()),
             };

@@ -17,7 +17,7 @@ use polybook::{
     openings,
     pgn::GameResult,
     position::{Keyed, Variant},
-    repertoire::{MoveSource, OpenOptions},
+    repertoire::{OpenedSource, OpenOptions},
     storage::output::TemporaryDir,
 };
 use pyo3::{
@@ -252,7 +252,7 @@ impl Explorer {
         let open = |path: &Path| {
             let memory = Memory::default();
             let directory = TemporaryDir::new_in(&memory.temp_dir)?;
-            let opened = MoveSource::repertoire(
+            let opened = OpenedSource::repertoire(
                 path,
                 &OpenOptions {
                     variant: None,
@@ -274,7 +274,7 @@ impl Explorer {
             }
             Ok((known, directory))
         };
-        let repertoire: Option<(MoveSource, TemporaryDir)> = repertoire.map(open).transpose()?;
+        let repertoire: Option<(OpenedSource, TemporaryDir)> = repertoire.map(open).transpose()?;
         let mut warnings = Vec::new();
         if let Some((known, _)) = &repertoire {
             warnings.extend_from_slice(known.warnings());

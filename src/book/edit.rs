@@ -21,7 +21,7 @@ use crate::{
     progress::{FractionalProgress, Meter},
     storage::output::AtomicFile,
     storage::sort::{Memory, SpillingSet},
-    walk::{Replies, Source, TreeMove, shortest_lines, sources_of_all_lines},
+    walk::{MoveSource, Replies, SourceWrapper, TreeMove, shortest_lines, sources_of_all_lines},
 };
 
 /// A position of a book, and the changes that an edit makes to the moves of the position.
@@ -241,16 +241,16 @@ struct HidingSource<'a, S> {
     closed: &'a FxHashSet<u64>,
 }
 
-impl<S: Source> Source for HidingSource<'_, S> {
-    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        match self.closed.contains(&pos.key()) {
-            true => Ok(Vec::new()),
-            false => self.source.moves(pos),
-        }
+impl<S: MoveSource> SourceWrapper for HidingSource<'_, S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.source
     }
 
-    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.source.position_id(pos)
+    fn changed(&self, pos: &Keyed<VariantPosition>, moves: Vec<TreeMove>) -> Result<Vec<TreeMove>> {
+        let is_hidden = self.closed.contains(&pos.key());
+        Ok(if is_hidden { Vec::new() } else { moves })
     }
 }
 

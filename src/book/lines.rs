@@ -37,7 +37,7 @@ use crate::{
     position::{BookMove, Keyed, Variant, key, uci},
     progress::{FractionalProgress, Meter},
     storage::sort::{Memory, SpillingSet},
-    walk::{Limits, LinesOf, Source, TreeMove, walk_breadth_first},
+    walk::{Limits, LinesOf, MoveSource, TreeMove, walk_breadth_first},
 };
 
 /// The number of lines in a book, and the number of positions on them, for each side. On a line, the side plays moves
@@ -122,7 +122,7 @@ fn count_lines(
 /// If `side` is given, returns only positions in which this side is to move. Keys that exceed `memory` are written to
 /// temporary files. `progress` advances while the search runs.
 pub(super) fn reached_keys(
-    source: &impl Source,
+    source: &impl MoveSource,
     starts: &[VariantPosition],
     side: Option<Color>,
     plies: u16,
@@ -228,7 +228,7 @@ impl<'a> PlayableMoves<'a> {
     }
 }
 
-impl Source for PlayableMoves<'_> {
+impl MoveSource for PlayableMoves<'_> {
     /// Returns the playable moves in the order of the book. A move with several records is returned several times.
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let entries = self.records(pos.key())?;

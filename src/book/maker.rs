@@ -32,7 +32,7 @@ use crate::{
     storage::output::AtomicFile,
     storage::sort::{Memory, SpillingSet},
     task,
-    walk::{Source, TreeMove, each_position, shortest_lines},
+    walk::{MoveSource, TreeMove, each_position, shortest_lines},
 };
 
 /// A builder that makes a book from counts: the numbers of wins, draws and losses of each move in each position. It
@@ -645,12 +645,20 @@ impl LegalMoves<'_> {
     }
 }
 
-impl Source for LegalMoves<'_> {
+impl MoveSource for LegalMoves<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let moves = self.of(pos)?.into_iter();
         Ok(moves
             .map(|(entry, mv)| TreeMove::without_evaluation(mv, entry.weight.into(), None))
             .collect())
+    }
+
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.moves.position_id(pos)
+    }
+
+    fn lacks(&self, key: u64) -> bool {
+        self.moves.lacks(key)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     progress::Meter,
     provenance::{option_text, switch, valued},
     storage::sort::Memory,
-    walk::{Source, TreeMove, each_position},
+    walk::{MoveSource, TreeMove, each_position},
 };
 
 /// The numbers that a win, a draw and a loss add to the weight of a move. Wins and losses are those of the side that
@@ -500,7 +500,7 @@ impl KeptMoves<'_> {
     }
 }
 
-impl Source for KeptMoves<'_> {
+impl MoveSource for KeptMoves<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let kept = self.kept(pos)?.into_iter();
         Ok(kept

@@ -22,7 +22,7 @@ use polybook::{
     engine::{EngineSource, Fallback, Play, Settings, SourceEngine},
     explorer::{Filters, Line, Query, View},
     index::Index,
-    repertoire::MoveSource,
+    repertoire::OpenedSource,
     storage::output::is_directory,
 };
 
@@ -143,7 +143,7 @@ fn opened(
     filters: &Filters,
     context: Context,
 ) -> anyhow::Result<(EngineSource, bool)> {
-    let of_moves = |known: MoveSource| {
+    let of_moves = |known: OpenedSource| {
         let has_results = known.has_results();
         (EngineSource::Moves(Box::new(known)), has_results)
     };

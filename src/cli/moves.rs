@@ -11,7 +11,7 @@ use polybook::{
     explorer::{Answer, Line, PlayedMove, Query, Times, View},
     index::Index,
     position::{self, Keyed, read_move, uci},
-    tree::{Source as _, TreeMove},
+    tree::{MoveSource as _, TreeMove},
 };
 use serde_json::{Value, json};
 use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};

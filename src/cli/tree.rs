@@ -14,9 +14,12 @@ use polybook::{
     pgn::{GameReader, Token},
     position::{BookMove, Keyed, Variant, read_move},
     progress::Meter,
-    repertoire::{MoveSource, OpenOptions},
+    repertoire::{OpenOptions, OpenedSource},
     storage::output::{TemporaryDir, is_directory, is_standard_output},
-    tree::{EvaluatedSource, Explored, Limits, LinesOf, Source, Tree, TreeFormat, TreeMove},
+    tree::{
+        EvaluatedSource, Explored, Limits, LinesOf, MoveSource, SourceWrapper, Tree, TreeFormat,
+        TreeMove,
+    },
 };
 use serde_json::json;
 use shakmaty::{Color, variant::VariantPosition};
@@ -143,7 +146,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 
 /// A source of moves from which a tree is built.
 struct Opened {
-    source: Box<dyn Source>,
+    source: Box<dyn MoveSource>,
     /// The variant by whose rules moves are played.
     variant: Variant,
     /// The variant that the source states, for the error message for an invalid position. `None` if the source does not
@@ -154,7 +157,7 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(source: impl Source + 'static, variant: Variant, only: Option<Variant>) -> Opened {
+    fn new(source: impl MoveSource + 'static, variant: Variant, only: Option<Variant>) -> Opened {
         Opened {
             source: Box::new(source),
             variant,
@@ -207,7 +210,7 @@ fn opened(args: &Args, path: &Path, context: Context) -> anyhow::Result<Opened> 
 fn repertoire(args: &Args, path: &Path, context: Context) -> anyhow::Result<Opened> {
     let (asked, memory) = (args.position.variant, args.memory.memory());
     let directory = TemporaryDir::new_in(&memory.temp_dir)?;
-    let repertoire = MoveSource::repertoire(
+    let repertoire = OpenedSource::repertoire(
         path,
         &OpenOptions {
             variant: asked,
@@ -251,26 +254,27 @@ const MEMORY_PER_BYTE: usize = 16;
 
 /// A source of the moves of a repertoire, sorted by their first occurrence in its PGN file.
 struct InFileOrder {
-    source: Box<dyn Source>,
+    source: Box<dyn MoveSource>,
     /// The number of the first occurrence of each move, by the identity of its position.
     numbers: HashMap<(u64, BookMove), usize>,
 }
 
-impl Source for InFileOrder {
-    fn moves(&self, pos: &Keyed<VariantPosition>) -> polybook::Result<Vec<TreeMove>> {
-        let mut moves = self.source.moves(pos)?;
+impl SourceWrapper for InFileOrder {
+    type Inner = Box<dyn MoveSource>;
+
+    fn inner(&self) -> &Box<dyn MoveSource> {
+        &self.source
+    }
+
+    fn changed(
+        &self,
+        pos: &Keyed<VariantPosition>,
+        mut moves: Vec<TreeMove>,
+    ) -> polybook::Result<Vec<TreeMove>> {
         let number = |mv: &TreeMove| self.numbers.get(&(pos.identity(), mv.mv.into()));
         // Moves that the file does not contain in this position come last, in the order of the source.
         moves.sort_by_key(|mv| number(mv).copied().unwrap_or(usize::MAX));
         Ok(moves)
-    }
-
-    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.source.position_id(pos)
-    }
-
-    fn refuse_changed(&self) -> polybook::Result<()> {
-        self.source.refuse_changed()
     }
 }
 
@@ -370,16 +374,16 @@ fn write(args: &Args, opened: Opened, mut out: Output, meter: &Meter) -> anyhow:
         moves: args.limit,
         memory: args.memory.memory().share(2),
     };
-    let source: Box<dyn Source> = match args.color {
+    let source: Box<dyn MoveSource> = match args.color {
         Some(side) => Box::new(LinesOf(source, side)),
         None => source,
     };
     let opponent = args.color.map(|color| !color).filter(|_| numbers.is_some());
-    let source: Box<dyn Source> = match numbers {
+    let source: Box<dyn MoveSource> = match numbers {
         Some(numbers) => Box::new(InFileOrder { source, numbers }),
         None => source,
     };
-    let source: Box<dyn Source> = match args.evals.open()? {
+    let source: Box<dyn MoveSource> = match args.evals.open()? {
         Some(evals) => Box::new(EvaluatedSource(source, evals)),
         None => source,
     };

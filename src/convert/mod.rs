@@ -56,7 +56,7 @@ use crate::{
     },
     suite::{SourceAdvice, SourceSuite, SuiteSummary, is_chess960_start},
     task,
-    walk::{Source, TreeMove, each_position},
+    walk::{MoveSource, SourceWrapper, TreeMove, each_position},
 };
 
 /// A conversion of an OOBS database to a Polyglot book, an opening suite or a table. The default options are those of
@@ -373,7 +373,7 @@ impl CountedMoves<'_> {
     }
 }
 
-impl Source for CountedMoves<'_> {
+impl MoveSource for CountedMoves<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let moves = self.finder.moves(pos, &mut self.scratch.borrow_mut())?;
         let turn = pos.position().turn();
@@ -806,14 +806,19 @@ impl<'a> ConvertBook<'a> {
 /// A source that contains only the moves of a book with a weight greater than 0. Moves with weight 0 are never played.
 struct PlayedMoves<'a>(&'a Book);
 
-impl Source for PlayedMoves<'_> {
-    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        let mut moves = Source::moves(self.0, pos)?;
-        moves.retain(|mv| mv.weight > 0);
-        Ok(moves)
+impl SourceWrapper for PlayedMoves<'_> {
+    type Inner = Book;
+
+    fn inner(&self) -> &Book {
+        self.0
     }
 
-    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
-        self.0.position_id(pos)
+    fn changed(
+        &self,
+        _: &Keyed<VariantPosition>,
+        mut moves: Vec<TreeMove>,
+    ) -> Result<Vec<TreeMove>> {
+        moves.retain(|mv| mv.weight > 0);
+        Ok(moves)
     }
 }

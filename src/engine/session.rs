@@ -22,7 +22,7 @@ use crate::{
     task::Feed,
     tree::played,
     uci::is_answer,
-    walk::{Source, TreeMove},
+    walk::{MoveSource, TreeMove},
 };
 
 /// Returns a line of the second engine's answer to the command `uci` in the form in which polybook passes it on to the
@@ -58,7 +58,7 @@ struct Search {
 /// A source of moves for the engine, such as a book or an index.
 pub enum EngineSource {
     /// A source whose moves are not filtered, for example a book.
-    Moves(Box<dyn Source>),
+    Moves(Box<dyn MoveSource>),
     /// An index of games or counts. Only games that pass the [filters](Settings::filters) count.
     Games(Box<Explorer>),
 }

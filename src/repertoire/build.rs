@@ -7,7 +7,7 @@ use serde::Serialize;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
-    MoveSource,
+    OpenedSource,
     reach::{ReachGraph, ReachNode, Walk},
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result, counted},
     position::{BookMove, Keyed},
     progress::Meter,
-    tree::{Branch, Source, TreeMove},
+    tree::{Branch, MoveSource, TreeMove},
 };
 
 /// A rule by which [`build`] chooses the repertoire's move from the moves that were played in a position. If several
@@ -35,7 +35,7 @@ pub enum OwnMoveRule {
 impl OwnMoveRule {
     /// Returns the default rule for `source`: [`Score`](OwnMoveRule::Score) if the source contains results, and
     /// [`Weight`](OwnMoveRule::Weight) if it contains only weights.
-    pub fn default_of(source: &MoveSource) -> OwnMoveRule {
+    pub fn default_of(source: &OpenedSource) -> OwnMoveRule {
         match source.has_results() {
             true => OwnMoveRule::Score,
             false => OwnMoveRule::Weight,
@@ -72,7 +72,7 @@ impl OwnMoveRule {
 /// Returns an error if the source cannot be read, or if the rule `by` needs results or games but the source contains
 /// only weights.
 pub(super) fn answer_of(
-    source: &MoveSource,
+    source: &OpenedSource,
     moves: Vec<TreeMove>,
     pos: &Keyed<VariantPosition>,
     by: OwnMoveRule,
@@ -103,9 +103,9 @@ pub struct Build<'a> {
     /// The side of the repertoire.
     pub color: Color,
     /// The source of the moves that were played.
-    pub source: &'a MoveSource,
+    pub source: &'a OpenedSource,
     /// A repertoire whose moves are kept, or `None`. Where this repertoire contains a move, no move is chosen.
-    pub keep: Option<&'a MoveSource>,
+    pub keep: Option<&'a OpenedSource>,
     /// The rule that chooses the other moves of the player.
     pub by: OwnMoveRule,
     /// The rarity up to which replies are answered: a reply is answered if at least 1 in `one_in` games is expected
@@ -124,7 +124,7 @@ pub struct Build<'a> {
     pub meter: &'a Meter,
 }
 
-/// A repertoire that [`build`] has built. As a [`Source`], it returns the moves of the repertoire's side, and the
+/// A repertoire that [`build`] has built. As a [`MoveSource`], it returns the moves of the repertoire's side, and the
 /// opponent's replies that the repertoire answers.
 #[derive(Debug)]
 pub struct Built {
@@ -330,7 +330,7 @@ pub enum CommentDetail {
     Full,
 }
 
-impl Source for Built {
+impl MoveSource for Built {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let moves = self.moves.get(&pos.identity());
         Ok(moves.cloned().unwrap_or_default())

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
-use super::{MoveSource, Side, position_after, san};
+use super::{OpenedSource, Side, position_after, san};
 use crate::{
     counts::Wdl,
     error::{Error, Result},
@@ -13,13 +13,13 @@ use crate::{
         play_from_start, start_of, tag_text,
     },
     position::{BookMove, Keyed, Variant, fen_of, line_text, move_number},
-    tree::{LinesOf, Source},
+    tree::{LinesOf, MoveSource},
 };
 
 /// The options for checking games against repertoires with [`check`].
 pub struct Check<'a> {
     /// The repertoire of each side. At least one side must have one.
-    pub repertoires: ByColor<Option<&'a MoveSource>>,
+    pub repertoires: ByColor<Option<&'a OpenedSource>>,
     /// Parts of the names of the player whose games are checked, ignoring case. An empty list checks all games. If
     /// both players match, the game is checked once, as White's if White has a repertoire.
     pub players: &'a [String],
@@ -259,7 +259,7 @@ struct LastDeparture {
 /// The state of checking a game against one repertoire. It describes the moves of the game that have been checked so
 /// far.
 struct GameState<'a> {
-    known: &'a MoveSource,
+    known: &'a OpenedSource,
     color: Color,
     plies: usize,
     left: Option<LastDeparture>,

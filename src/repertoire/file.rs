@@ -10,7 +10,7 @@ use std::{
 use rustc_hash::FxHashMap;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
-use super::{MoveSource, OpenOptions, RemovedMoves, RepertoirePgn, gaps::Additions};
+use super::{OpenOptions, OpenedSource, RemovedMoves, RepertoirePgn, gaps::Additions};
 use crate::{
     book::{
         BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book_over,
@@ -28,7 +28,9 @@ use crate::{
         sort::Memory,
     },
     task,
-    tree::{Branch, GameWriter, Limits, Order, Source, Tree, TreeEvent, UNKNOWN_PLAYERS, remark},
+    tree::{
+        Branch, GameWriter, Limits, MoveSource, Order, Tree, TreeEvent, UNKNOWN_PLAYERS, remark,
+    },
 };
 
 /// The format in which a repertoire is written.
@@ -89,7 +91,7 @@ impl RepertoireFile {
 /// A repertoire to be written to a file, and the options for writing it.
 pub struct Writing<'a> {
     /// The source of the player's moves, and of the opponent's replies that the player answers.
-    pub moves: &'a dyn Source,
+    pub moves: &'a dyn MoveSource,
     /// The positions in which lines start.
     pub starts: &'a [VariantPosition],
     /// The variant of the positions.
@@ -126,7 +128,7 @@ impl Writing<'_> {
 
     /// Returns one tree for each start position of the repertoire. The tree contains the moves of the repertoire that
     /// follow this position.
-    fn trees(&self) -> impl Iterator<Item = Tree<'_, &dyn Source>> {
+    fn trees(&self) -> impl Iterator<Item = Tree<'_, &dyn MoveSource>> {
         let limits = || Limits {
             memory: self.memory.share(2),
             ..Limits::default()
@@ -216,7 +218,7 @@ impl Writing<'_> {
 /// The lines that first reached the positions of a repertoire while the repertoire is written. A comment on a
 /// transposition names the line that the transposition joins.
 struct ReachedLines<'a> {
-    moves: &'a dyn Source,
+    moves: &'a dyn MoveSource,
     start: &'a VariantPosition,
     /// The identity of the first position.
     first: u64,
@@ -347,10 +349,10 @@ pub fn add_to_pgn(
 /// Returns an error if the repertoire is not a PGN file, if the file has changed since it was opened, or if it cannot
 /// be read.
 pub fn without_moves(
-    repertoire: &MoveSource,
+    repertoire: &OpenedSource,
     removed: &RemovedMoves,
     options: &OpenOptions<'_>,
-) -> Result<MoveSource> {
+) -> Result<OpenedSource> {
     let path = options.directory.join("edited.pgn");
     let Some(pgn) = repertoire.pgn() else {
         let problem = "the repertoire is not a PGN file, but moves can be removed only from PGN";
@@ -366,7 +368,7 @@ pub fn without_moves(
     };
     add_to_pgn(pgn, &game, removed, &start, out, &reading)?;
     // The game without moves may be the last one, and a game of Chess960 from the usual position has no tag.
-    let left = MoveSource::repertoire(&path, options)?;
+    let left = OpenedSource::repertoire(&path, options)?;
     Ok(left.with_variants_of(repertoire))
 }
 
@@ -384,7 +386,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 ///
 /// Returns an error if `repertoire` is not a book, or if the output cannot be written.
 pub fn add_to_book(
-    repertoire: MoveSource,
+    repertoire: OpenedSource,
     added: &Additions,
     out: RepertoireFile,
     memory: &Memory,

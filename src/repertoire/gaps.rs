@@ -6,7 +6,7 @@ use serde::Serialize;
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
-    MoveSource, OwnMoveRule,
+    OpenedSource, OwnMoveRule,
     build::answer_of,
     reach::{Coverage, ReachGraph, Walk},
     san,
@@ -15,17 +15,17 @@ use crate::{
     error::Result,
     position::{Keyed, fen_of, line_text, uci},
     progress::Meter,
-    tree::{Limits, LinesOf, Order, Source, Tree, TreeEvent, TreeMove},
+    tree::{Limits, LinesOf, MoveSource, Order, Tree, TreeEvent, TreeMove},
 };
 
 /// The options for [`gaps`], which finds the opponent's moves that a repertoire does not answer.
 pub struct FindGaps<'a> {
     /// The repertoire.
-    pub repertoire: &'a MoveSource,
+    pub repertoire: &'a OpenedSource,
     /// The side of the repertoire.
     pub color: Color,
     /// The source of the moves that opponents play.
-    pub source: &'a MoveSource,
+    pub source: &'a OpenedSource,
     /// The position in which lines start.
     pub start: &'a VariantPosition,
     /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
@@ -131,7 +131,7 @@ impl Additions {
     }
 }
 
-impl Source for Additions {
+impl MoveSource for Additions {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let answer = self.answers.get(&pos.identity());
         Ok(answer
@@ -283,7 +283,7 @@ pub struct SeveralMoves {
 /// # Errors
 ///
 /// Returns an error if the repertoire cannot be read.
-pub fn several_moves(repertoire: &MoveSource, color: Color) -> Result<Vec<SeveralMoves>> {
+pub fn several_moves(repertoire: &OpenedSource, color: Color) -> Result<Vec<SeveralMoves>> {
     let mut found: Vec<SeveralMoves> = Vec::new();
     let mut numbers: FxHashMap<u64, usize> = FxHashMap::default();
     let meter = Meter::default();

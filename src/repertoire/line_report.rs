@@ -5,13 +5,13 @@ use rustc_hash::FxHashSet;
 use serde::Serialize;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
-use super::{MoveSource, reach::Walk, san};
+use super::{OpenedSource, reach::Walk, san};
 use crate::{
     error::Result,
     explorer::{Explorer, Filters, Line},
     position::{BookMove, Keyed, Variant},
     progress::Meter,
-    tree::{Limits, LinesOf, Order, Source, Tree, TreeEvent, TreeMove, played},
+    tree::{Limits, LinesOf, MoveSource, Order, Tree, TreeEvent, TreeMove, played},
 };
 
 /// An index that finds the predecessors of each position of a repertoire: the positions from which one move of the
@@ -30,7 +30,7 @@ impl Predecessors {
     /// # Errors
     ///
     /// Returns an error if the repertoire cannot be read, or if `meter` cancels the walk.
-    pub fn new(repertoire: &MoveSource, color: Color, meter: &Meter) -> Result<Predecessors> {
+    pub fn new(repertoire: &OpenedSource, color: Color, meter: &Meter) -> Result<Predecessors> {
         let mut before = Vec::new();
         for start in repertoire.starts() {
             let lines = LinesOf(repertoire, color);
@@ -143,7 +143,7 @@ pub struct LineGap {
 /// exist.
 pub fn line_report(
     line: &Line,
-    repertoire: &MoveSource,
+    repertoire: &OpenedSource,
     predecessors: &Predecessors,
     explorer: &Explorer,
     filters: &Filters,
@@ -226,7 +226,7 @@ impl PathsTo<'_> {
     fn reach_from(
         &self,
         start: &VariantPosition,
-        repertoire: &MoveSource,
+        repertoire: &OpenedSource,
         color: Color,
     ) -> Result<f64> {
         let walk = Walk {
@@ -254,7 +254,7 @@ impl PathsTo<'_> {
     }
 }
 
-impl Source for PathsTo<'_> {
+impl MoveSource for PathsTo<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         match self.leads_on(pos) {
             true => played(self.explorer, self.variant, pos.position(), self.filters),
@@ -264,7 +264,7 @@ impl Source for PathsTo<'_> {
 }
 
 /// Returns `true` if the side `color` played the last move of `line` and the repertoire contains this move.
-fn ends_with_own_move(line: &Line, color: Color, repertoire: &MoveSource) -> Result<bool> {
+fn ends_with_own_move(line: &Line, color: Color, repertoire: &OpenedSource) -> Result<bool> {
     let Some(mv) = line.moves().last() else {
         return Ok(false);
     };

@@ -9,12 +9,12 @@
 //! product of the shares of the opponent's moves on the path; the player's moves count as certain. The reach is
 //! the sum over all paths. A path is not followed further if it would return to one of its own positions.
 //!
-//! All of these functions read moves from a [`MoveSource`], which gives files of all kinds the same interface:
+//! All of these functions read moves from a [`OpenedSource`], which gives files of all kinds the same interface:
 //! PGN, an index, counts, a database or a book.
 //!
 //! ```
 //! use polybook::{
-//!     position::Variant, progress::Meter, repertoire::{Build, OwnMoveRule, MoveSource, OpenOptions, build}, counts::Memory,
+//!     position::Variant, progress::Meter, repertoire::{Build, OwnMoveRule, OpenedSource, OpenOptions, build}, counts::Memory,
 //! };
 //! use shakmaty::Color;
 //!
@@ -29,7 +29,7 @@
 //!     stop: Default::default(),
 //!     counting: &|_progress| Box::new(()),
 //! };
-//! let games = MoveSource::source("data/famous.pgn".as_ref(), false, &options)?;
+//! let games = OpenedSource::source("data/famous.pgn".as_ref(), false, &options)?;
 //! let built = build(&Build {
 //!     start: &Variant::Standard.start(),
 //!     color: Color::White,
@@ -69,7 +69,7 @@ pub use self::{
     },
     gaps::{Additions, FindGaps, Gap, Gaps, SeveralMoves, SourceEnd, gaps, several_moves},
     line_report::{KnownMove, LineGap, LineMove, LineReport, Predecessors, line_report},
-    move_source::{MoveSource, OpenOptions, RepertoirePgn},
+    move_source::{OpenOptions, OpenedSource, RepertoirePgn},
     novelty::{ComparedGames, NewMove, Reference, game_label, new_moves},
     reach::Coverage,
     removal::RemovedMoves,

@@ -31,10 +31,12 @@ use crate::{
     storage::output::{FileState, is_directory},
     storage::sort::Memory,
     task,
-    tree::{Explored, Limits, LinesOf, Order, Replies, Source, Tree, TreeEvent, TreeMove, played},
+    tree::{
+        Explored, Limits, LinesOf, MoveSource, Order, Replies, Tree, TreeEvent, TreeMove, played,
+    },
 };
 
-/// The options for opening a file of any kind as a [`MoveSource`].
+/// The options for opening a file of any kind as a [`OpenedSource`].
 pub struct OpenOptions<'a> {
     /// The variant of the positions that are read from the file, or `None` to take the variant from the file.
     pub variant: Option<Variant>,
@@ -46,7 +48,7 @@ pub struct OpenOptions<'a> {
     pub memory: Memory,
     /// The number of threads that count, or 0 for one per core.
     pub threads: usize,
-    /// An empty directory for the index of a PGN's games. It must exist as long as the [`MoveSource`] does.
+    /// An empty directory for the index of a PGN's games. It must exist as long as the [`OpenedSource`] does.
     pub directory: &'a Path,
     /// A flag with which another thread can cancel the reading of games: after the flag is set, opening fails with
     /// [`Error::Interrupted`].
@@ -58,7 +60,7 @@ pub struct OpenOptions<'a> {
 /// A source of moves: it returns the moves that it contains in any given position. It is usually a file or directory: a
 /// PGN, an index, a counts directory, an OOBS database or a book.
 #[derive(Debug)]
-pub struct MoveSource {
+pub struct OpenedSource {
     kind: Kind,
     variants: BTreeSet<Variant>,
     /// The PGN file, if the source is a repertoire in PGN.
@@ -138,17 +140,17 @@ enum Kind {
     /// The moves in the games of an explorer that pass filters.
     Filtered(Arc<Explorer>, Variant, Box<Filters>),
     /// Another source with additional moves, keyed by the identity of their position.
-    Extended(Arc<MoveSource>, FxHashMap<u64, Vec<TreeMove>>),
+    Extended(Arc<OpenedSource>, FxHashMap<u64, Vec<TreeMove>>),
 }
 
-impl MoveSource {
+impl OpenedSource {
     /// Opens a file as a repertoire: a PGN, a book, or an OOBS database. In a PGN, moves of variations count in the
     /// same way as moves of main lines.
     ///
     /// # Errors
     ///
     /// Returns an error if the file cannot be read, if it has a different format, or if it is a pipe or a device.
-    pub fn repertoire(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
+    pub fn repertoire(path: &Path, options: &OpenOptions<'_>) -> Result<OpenedSource> {
         if is_directory(path)? {
             let problem = "this is a directory, but a repertoire is a PGN file, a book (.bin) or an OOBS database: give a file";
             return Err(Error::file(path, problem));
@@ -157,14 +159,14 @@ impl MoveSource {
             let problem = "this is a pipe or a device, but a repertoire is read several times: save it as a file";
             return Err(Error::file(path, problem));
         }
-        match MoveSource::stored(path, options)? {
-            Some(MoveSource {
+        match OpenedSource::stored(path, options)? {
+            Some(OpenedSource {
                 kind: Kind::Obs(obs),
                 variants,
                 ..
             }) => {
                 let (moves, skipped) = options.moves_of(&obs, &variants)?;
-                Ok(MoveSource {
+                Ok(OpenedSource {
                     kind: Kind::Lines {
                         moves: Box::new(moves),
                         main_lines: None,
@@ -184,12 +186,12 @@ impl MoveSource {
                     stop: Arc::clone(&options.stop),
                     ..*options
                 };
-                let lines = MoveSource::count_moves(path, MakeBook::variations, &half)?;
+                let lines = OpenedSource::count_moves(path, MakeBook::variations, &half)?;
                 let quietly = OpenOptions {
                     counting: &|_| Box::new(()),
                     ..half
                 };
-                let main_lines = MoveSource::count_moves(path, |run, _| run, &quietly)?;
+                let main_lines = OpenedSource::count_moves(path, |run, _| run, &quietly)?;
                 let kind = match (lines.kind, main_lines.kind) {
                     (Kind::Counts(moves), Kind::Counts(main)) => Kind::Lines {
                         moves,
@@ -199,7 +201,7 @@ impl MoveSource {
                 };
                 let starts = options.starts_of(path)?;
                 pgn.check_unchanged()?;
-                Ok(MoveSource {
+                Ok(OpenedSource {
                     kind,
                     pgn: Some(pgn),
                     starts,
@@ -219,15 +221,19 @@ impl MoveSource {
     ///
     /// Returns an error if the file cannot be read or has a different format. If `options` contains a filter, also
     /// returns an error if the file is not a PGN or contains no game that passes the filter.
-    pub fn source(path: &Path, keep_prefix: bool, options: &OpenOptions<'_>) -> Result<MoveSource> {
+    pub fn source(
+        path: &Path,
+        keep_prefix: bool,
+        options: &OpenOptions<'_>,
+    ) -> Result<OpenedSource> {
         let is_filtered = options.filter.is_some();
         let stored = match FileKind::of(path)? {
             FileKind::Counts | FileKind::Directory if is_filtered => {
                 Err(Error::file(path, NO_FILTER))
             }
-            FileKind::Counts => MoveSource::count_moves(path, |run, _| run, options).map(Some),
-            FileKind::Directory => MoveSource::index(path, options).map(Some),
-            _ => MoveSource::stored(path, options),
+            FileKind::Counts => OpenedSource::count_moves(path, |run, _| run, options).map(Some),
+            FileKind::Directory => OpenedSource::index(path, options).map(Some),
+            _ => OpenedSource::stored(path, options),
         };
         if let Some(known) = stored? {
             return match options.filter {
@@ -235,7 +241,7 @@ impl MoveSource {
                 None => Ok(known),
             };
         }
-        MoveSource::indexed(
+        OpenedSource::indexed(
             options.run([options.input(path)]).keep_prefix(keep_prefix),
             path,
             options,
@@ -248,13 +254,13 @@ impl MoveSource {
     /// # Errors
     ///
     /// Returns an error if an input cannot be read, if it is not a PGN, or if no game passes the filter of `options`.
-    pub fn games(inputs: Vec<Input>, options: &OpenOptions<'_>) -> Result<MoveSource> {
+    pub fn games(inputs: Vec<Input>, options: &OpenOptions<'_>) -> Result<OpenedSource> {
         let name = inputs
             .iter()
             .map(Input::name)
             .collect::<Vec<_>>()
             .join(", ");
-        MoveSource::indexed(options.run(inputs), name.as_ref(), options)
+        OpenedSource::indexed(options.run(inputs), name.as_ref(), options)
     }
 
     /// Builds an index of games by running `run`, and opens the index as a source of moves. Error messages give `name`
@@ -263,7 +269,7 @@ impl MoveSource {
     /// # Errors
     ///
     /// Returns an error if games cannot be read, or if `options` has a filter that no game passes.
-    fn indexed(run: MakeBook, name: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
+    fn indexed(run: MakeBook, name: &Path, options: &OpenOptions<'_>) -> Result<OpenedSource> {
         let index = options.directory.join("games.idx");
         let run = run.allow_empty(true).explorer(&index);
         let run = run.game_filter(options.filter.cloned().unwrap_or_default());
@@ -275,7 +281,7 @@ impl MoveSource {
             let problem = format!("{reason}; change the filters, or choose another source");
             return Err(Error::empty(name, problem));
         }
-        let mut known = MoveSource::index(&index, options)?;
+        let mut known = OpenedSource::index(&index, options)?;
         known.variants = variants_of(&report);
         if options.variant.is_none() {
             known.read_as(known.variant());
@@ -285,9 +291,9 @@ impl MoveSource {
     }
 
     /// Opens a book or an OOBS database. Returns `None` if the file has a different format.
-    fn stored(path: &Path, options: &OpenOptions<'_>) -> Result<Option<MoveSource>> {
+    fn stored(path: &Path, options: &OpenOptions<'_>) -> Result<Option<OpenedSource>> {
         let with = |kind, own: Option<Variant>| {
-            Some(MoveSource {
+            Some(OpenedSource {
                 kind,
                 variants: BTreeSet::from([options.variant.or(own).unwrap_or_default()]),
                 pgn: None,
@@ -314,8 +320,8 @@ impl MoveSource {
 
     /// Creates a source of the moves that were played in games of the variant `variant` in `explorer`. Only games that
     /// pass `filters` count.
-    pub fn filtered(explorer: &Arc<Explorer>, variant: Variant, filters: &Filters) -> MoveSource {
-        MoveSource::without_file(
+    pub fn filtered(explorer: &Arc<Explorer>, variant: Variant, filters: &Filters) -> OpenedSource {
+        OpenedSource::without_file(
             Kind::Filtered(Arc::clone(explorer), variant, Box::new(filters.clone())),
             BTreeSet::from([variant]),
         )
@@ -324,8 +330,8 @@ impl MoveSource {
     /// Replaces the set of variants of this source by that of `other`. `self` must be a copy of `other` from which
     /// moves were removed. The copy may have no games of a variant left, but must still count as a source of this
     /// variant.
-    pub(super) fn with_variants_of(self, other: &MoveSource) -> MoveSource {
-        MoveSource {
+    pub(super) fn with_variants_of(self, other: &OpenedSource) -> OpenedSource {
+        OpenedSource {
             variants: other.variants.clone(),
             ..self
         }
@@ -333,7 +339,7 @@ impl MoveSource {
 
     /// Returns a copy of the repertoire for the side `color` that also contains the moves of this side in the lines
     /// that `edits` adds. Does not remove the moves that `edits` removes; see [`without_moves`](super::without_moves).
-    pub fn extended(repertoire: &Arc<MoveSource>, color: Color, edits: &Edits) -> MoveSource {
+    pub fn extended(repertoire: &Arc<OpenedSource>, color: Color, edits: &Edits) -> OpenedSource {
         let mut added: FxHashMap<u64, Vec<TreeMove>> = FxHashMap::default();
         for line in edits.added() {
             let mut pos = Keyed::new(repertoire.variant().start());
@@ -348,14 +354,14 @@ impl MoveSource {
             }
         }
         let extended = Kind::Extended(Arc::clone(repertoire), added);
-        MoveSource {
+        OpenedSource {
             starts: repertoire.starts.clone(),
-            ..MoveSource::without_file(extended, repertoire.variants.clone())
+            ..OpenedSource::without_file(extended, repertoire.variants.clone())
         }
     }
 
     /// Returns the moves in the position `pos` that this source contains only because
-    /// [`extended`](MoveSource::extended) added them.
+    /// [`extended`](OpenedSource::extended) added them.
     ///
     /// # Errors
     ///
@@ -371,8 +377,8 @@ impl MoveSource {
     }
 
     /// Creates a source of moves that does not belong to a file.
-    fn without_file(kind: Kind, variants: BTreeSet<Variant>) -> MoveSource {
-        MoveSource {
+    fn without_file(kind: Kind, variants: BTreeSet<Variant>) -> OpenedSource {
+        OpenedSource {
             kind,
             variants,
             pgn: None,
@@ -388,7 +394,7 @@ impl MoveSource {
     ///
     /// Returns an error if the index cannot be read, or if it does not store the games of each move because it was not
     /// made for the explorer.
-    fn index(path: &Path, options: &OpenOptions<'_>) -> Result<MoveSource> {
+    fn index(path: &Path, options: &OpenOptions<'_>) -> Result<OpenedSource> {
         let index = Index::open(path)?;
         let choice = index.variant();
         let variant = options.variant.or(choice.only()).unwrap_or_default();
@@ -400,7 +406,7 @@ impl MoveSource {
         let explorer = Explorer::open([("games".to_owned(), path.to_owned())])?;
         let pruned = explorer.min_game(&Filters::default());
         let end = explorer.max_ply(&Filters::default());
-        Ok(MoveSource {
+        Ok(OpenedSource {
             kind: Kind::Explored(Box::new(Explored(explorer, variant))),
             variants: match choice.only() {
                 Some(own) => BTreeSet::from([own]),
@@ -427,7 +433,7 @@ impl MoveSource {
         path: &Path,
         option: fn(MakeBook, bool) -> MakeBook,
         options: &OpenOptions<'_>,
-    ) -> Result<MoveSource> {
+    ) -> Result<OpenedSource> {
         // A directory of counts stores the options with which it was made, so most options apply only to PGN.
         let run = match is_directory(path)? {
             true => options
@@ -442,7 +448,7 @@ impl MoveSource {
         drop(shown);
         let mut variants = variants_of(&report);
         variants.extend(options.variant);
-        Ok(MoveSource {
+        Ok(OpenedSource {
             kind: Kind::Counts(Box::new(counts)),
             variants,
             pgn: None,
@@ -481,7 +487,7 @@ impl MoveSource {
     /// # Errors
     ///
     /// Returns an error if `self` and `repertoire` have no variant in common.
-    pub fn read_for(&mut self, repertoire: &MoveSource) -> Result<Variant> {
+    pub fn read_for(&mut self, repertoire: &OpenedSource) -> Result<Variant> {
         let mut own = repertoire.variants.iter().copied();
         let shared = own.find(|own| self.is_for(*own));
         let variant = shared.ok_or_else(|| {
@@ -592,7 +598,7 @@ impl MoveSource {
     }
 
     /// Returns `true` if the source contains the results of games. Returns `false` for a book and for a source that
-    /// was opened as a [repertoire](MoveSource::repertoire). These contain only weights.
+    /// was opened as a [repertoire](OpenedSource::repertoire). These contain only weights.
     pub fn has_results(&self) -> bool {
         !matches!(
             self.kind,
@@ -714,7 +720,7 @@ impl OpenOptions<'_> {
     }
 }
 
-/// The maximum number of moves that [`MoveSource::color_warning`] examines from each start position. It bounds how long
+/// The maximum number of moves that [`OpenedSource::color_warning`] examines from each start position. It bounds how long
 /// the check of a large repertoire takes.
 const MAX_EXAMINED_MOVES: u64 = 10_000;
 
@@ -740,15 +746,15 @@ fn warnings(report: &Report) -> Vec<String> {
 }
 
 /// Book moves with weight 0 are skipped, because they are never played.
-impl Source for MoveSource {
+impl MoveSource for OpenedSource {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         match &self.kind {
             Kind::Book(book) => {
-                let mut moves = Source::moves(book, pos)?;
+                let mut moves = MoveSource::moves(book, pos)?;
                 moves.retain(|mv| mv.weight > 0);
                 Ok(moves)
             }
-            Kind::Obs(obs) => Source::moves(obs.as_ref(), pos),
+            Kind::Obs(obs) => MoveSource::moves(obs.as_ref(), pos),
             Kind::Counts(counts) => moves_of(counts, pos, |mv, stats| {
                 TreeMove::without_evaluation(mv, stats.games(), Some(stats))
             }),
@@ -791,9 +797,14 @@ impl Source for MoveSource {
         }
     }
 
+    fn lacks(&self, key: u64) -> bool {
+        matches!(&self.kind, Kind::Book(book) if book.lacks(key))
+    }
+
     fn refuse_changed(&self) -> Result<()> {
         match &self.kind {
             Kind::Obs(obs) => obs.refuse_changed(),
+            Kind::Extended(repertoire, _) => MoveSource::refuse_changed(&**repertoire),
             _ => Ok(()),
         }
     }
@@ -854,7 +865,7 @@ mod tests {
             stop: Arc::default(),
             counting: &|_| Box::new(()),
         };
-        let open = |path: &Path| MoveSource::repertoire(path, &options).map(drop);
+        let open = |path: &Path| OpenedSource::repertoire(path, &options).map(drop);
         let error = open(Path::new("/dev/null")).unwrap_err().to_string();
         assert!(error.contains("pipe or a device"), "{error}");
         assert!(error.contains("save it as a file"), "{error}");
@@ -881,9 +892,9 @@ mod tests {
             directory: dir.path(),
             counting: &|_| Box::new(()),
         };
-        let repertoire = Arc::new(MoveSource::repertoire(&pgn, &options).unwrap());
-        let extended = MoveSource::extended(&repertoire, Color::White, &Edits::default());
-        let games = MoveSource::source(&pgn, false, &options).unwrap();
+        let repertoire = Arc::new(OpenedSource::repertoire(&pgn, &options).unwrap());
+        let extended = OpenedSource::extended(&repertoire, Color::White, &Edits::default());
+        let games = OpenedSource::source(&pgn, false, &options).unwrap();
         assert!(games.has_results());
         for source in [&*repertoire, &extended] {
             assert!(!source.has_results());

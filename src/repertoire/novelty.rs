@@ -10,7 +10,7 @@ use rayon::{ThreadPool, prelude::*};
 use serde::Serialize;
 use shakmaty::{Color, Move, variant::VariantPosition};
 
-use super::{MoveSource, check::has_name, position_after, san};
+use super::{OpenedSource, check::has_name, position_after, san};
 use crate::{
     error::{Error, Result},
     explorer::{Explorer, FirstSeen, GameInfo, Probe, Visits, first_day, last_departure},
@@ -18,7 +18,7 @@ use crate::{
     pgn::{Date, GameReader, Games, NameMatch, commented, play_from_start, tag_text},
     position::{Keyed, Variant, fen_of, move_number},
     task,
-    tree::{Source, TreeMove},
+    tree::{MoveSource, TreeMove},
 };
 
 /// The novelty (new move) of a game: the half-move that leads to a position that the reference does not contain. A
@@ -58,7 +58,7 @@ pub struct NewMove {
 /// The reference with which games are compared, such as a database of earlier games, and the options of the comparison.
 pub struct Reference<'a> {
     /// The source of the games, counts or moves.
-    pub known: &'a MoveSource,
+    pub known: &'a OpenedSource,
     /// Whether a game is compared only with games that were certainly played earlier. The reference must then contain
     /// games. A game without a year is compared with all games that have a year.
     pub earlier: bool,

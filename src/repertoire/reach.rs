@@ -21,7 +21,7 @@ use crate::{
     error::{Error, Result},
     position::{BookMove, Keyed},
     progress::{FractionalProgress, Meter},
-    tree::{Limits, Source, TreeMove},
+    tree::{Limits, MoveSource, TreeMove},
 };
 
 /// An estimate of the memory, in bytes, that one position of a [`ReachGraph`] and its moves take.
@@ -36,7 +36,7 @@ const MAX_CYCLE_SEARCH: usize = 2000;
 pub(super) struct Walk<'a> {
     pub start: &'a VariantPosition,
     pub color: Color,
-    pub source: &'a dyn Source,
+    pub source: &'a dyn MoveSource,
     /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
     pub max_ply: Option<usize>,
     /// The maximum memory for positions, in bytes.

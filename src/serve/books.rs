@@ -20,7 +20,7 @@ use crate::{
     position::BookMove,
     progress::Meter,
     repertoire::{
-        Edits, MoveSource, OpenOptions, Predecessors, RemovedMoves, RepertoirePgn, without_moves,
+        Edits, OpenOptions, OpenedSource, Predecessors, RemovedMoves, RepertoirePgn, without_moves,
     },
     storage::{
         output::{TemporaryDir, is_regular_file},
@@ -178,7 +178,7 @@ pub struct ServedRepertoire {
     #[serde(serialize_with = "named")]
     pub(super) color: Color,
     #[serde(skip)]
-    pub(super) known: Arc<MoveSource>,
+    pub(super) known: Arc<OpenedSource>,
     /// Whether the file is PGN. Only PGN can be edited.
     pgn: bool,
     /// A string that identifies the content of the file. It differs after the file has changed.
@@ -196,7 +196,7 @@ pub struct ServedRepertoire {
 /// A repertoire to which a user's edits were applied.
 #[derive(Debug)]
 pub(super) struct EditedRepertoire {
-    pub(super) known: Arc<MoveSource>,
+    pub(super) known: Arc<OpenedSource>,
     pub(super) edits: Edits,
     pub(super) predecessors: Predecessors,
     /// The directory of the temporary files of `known`. `None` if the file was not read again.
@@ -217,7 +217,7 @@ impl ServedRepertoire {
     /// # Errors
     ///
     /// Returns an error if the moves of the repertoire cannot be read.
-    pub fn new(path: &Path, color: Color, known: MoveSource) -> Result<ServedRepertoire> {
+    pub fn new(path: &Path, color: Color, known: OpenedSource) -> Result<ServedRepertoire> {
         // The size and the time only distinguish the responses of different servers, so they may be unknown, as for a
         // pipe.
         let metadata = path.metadata().ok();
@@ -272,7 +272,7 @@ impl ServedRepertoire {
                 (Arc::new(left), Some(directory))
             }
         };
-        let known = Arc::new(MoveSource::extended(&left, self.color, &edits));
+        let known = Arc::new(OpenedSource::extended(&left, self.color, &edits));
         let edited = Arc::new(EditedRepertoire {
             predecessors: Predecessors::new(&known, self.color, &Meter::stopped_by(stop))?,
             known,
@@ -294,7 +294,7 @@ impl ServedRepertoire {
         removed: &RemovedMoves,
         directory: &Path,
         stop: &Arc<AtomicBool>,
-    ) -> Result<MoveSource, Refusal> {
+    ) -> Result<OpenedSource, Refusal> {
         let pgn = self.pgn_file()?;
         let options = OpenOptions {
             variant: None,
@@ -424,7 +424,7 @@ mod tests {
         // The tree and `show` give the same move. `show` also lists moves that are not to be played.
         let obs = Obs::open(&path).unwrap();
         let pos = crate::position::Keyed::new(line.position().clone());
-        let tree = crate::tree::Source::moves(&obs, &pos).unwrap();
+        let tree = crate::tree::MoveSource::moves(&obs, &pos).unwrap();
         let tree: Vec<u64> = tree.iter().map(|mv| mv.weight).collect();
         assert_eq!(tree, [11, 8]);
         let rows = obs.moves(line.position()).unwrap();
@@ -454,7 +454,7 @@ mod tests {
         let path = dir.path().join("mine.pgn");
         fs::write(&path, "1. e4 e5 (1... c5 2. Nf3) 2. Nc3 *\n").unwrap();
         let options = options(dir.path());
-        let known = MoveSource::repertoire(&path, &options).unwrap();
+        let known = OpenedSource::repertoire(&path, &options).unwrap();
         let served = ServedRepertoire::new(&path, Color::White, known).unwrap();
         let stop = Arc::new(AtomicBool::new(true));
         for edits in ["edits=-e2e4,c7c5,g1f3", "edits=e2e4,e7e6,d2d4"] {
@@ -479,7 +479,7 @@ mod tests {
         let path = dir.path().join("mine.pgn");
         fs::write(&path, "[Variant \"Chess960\"]\n\n1. e4 e5 *\n").unwrap();
         let options = options(dir.path());
-        let known = MoveSource::repertoire(&path, &options).unwrap();
+        let known = OpenedSource::repertoire(&path, &options).unwrap();
         let variant = known.variant();
         assert_eq!(variant, Variant::Chess960);
         let served = ServedRepertoire::new(&path, Color::White, known).unwrap();

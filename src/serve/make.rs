@@ -43,11 +43,11 @@ use crate::{
     position::{Keyed, Variant},
     progress::Meter,
     repertoire::{
-        Additions, Build, CommentDetail, FindGaps, Gaps, LineReport, MoveSource, OpenOptions,
+        Additions, Build, CommentDetail, FindGaps, Gaps, LineReport, OpenOptions, OpenedSource,
         OwnMoveRule, RepertoireFile, Writing, add_to_pgn, build, gaps, line_report,
     },
     storage::{output::TemporaryDir, sort::Memory},
-    tree::{Limits, LinesOf, Source, Tree, played},
+    tree::{Limits, LinesOf, MoveSource, Tree, played},
 };
 
 /// The maximum size, in bytes, of a book or repertoire that the server makes. The server keeps the whole file in memory
@@ -674,7 +674,7 @@ fn lines(
     stop: &Arc<AtomicBool>,
 ) -> Result<PathBuf> {
     let book = Book::from_bytes(book).expect("make-book has written whole records");
-    let book: Box<dyn Source> = Box::new(book);
+    let book: Box<dyn MoveSource> = Box::new(book);
     let book = match side {
         Some(side) => Box::new(LinesOf(book, side)),
         None => book,
@@ -833,7 +833,7 @@ fn list_gaps(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<C
     let mut found = gaps(&FindGaps {
         repertoire: &edited.known,
         color,
-        source: &MoveSource::filtered(&app.explorer, variant, &query.filters),
+        source: &OpenedSource::filtered(&app.explorer, variant, &query.filters),
         start: &start,
         max_ply: Some(depth as usize),
         min_game: 0,
@@ -968,7 +968,7 @@ fn count_games(
     what: &str,
     directory: &Path,
     stop: &Arc<AtomicBool>,
-) -> Result<(MoveSource, u64), Refusal> {
+) -> Result<(OpenedSource, u64), Refusal> {
     let counts = directory.join("counts");
     counting.run = counting.run.counts(&counts).temp_dir(directory);
     let variant = counting.variant;
@@ -983,7 +983,7 @@ fn count_games(
         stop: Arc::clone(stop),
         counting: &|_| Box::new(()),
     };
-    let source = MoveSource::source(&counts, false, &options)?;
+    let source = OpenedSource::source(&counts, false, &options)?;
     Ok((source, report.totals.games.counted))
 }
 

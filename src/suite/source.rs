@@ -25,7 +25,7 @@ use crate::{
     storage::output::BufferedFile,
     storage::sort::{Memory, SpillingSet, TextSorter},
     tree::push_move,
-    walk::{Source, TreeMove},
+    walk::{MoveSource, TreeMove},
 };
 
 /// A function that receives a position, and returns White's results in all games that reached this position. It returns
@@ -57,7 +57,7 @@ pub(crate) struct SourceSuite<'a, S> {
     pub meter: &'a Meter,
 }
 
-impl<S: Source> SourceSuite<'_, S> {
+impl<S: MoveSource> SourceSuite<'_, S> {
     /// Writes the suite to `file` in the format `format`, and commits the file, which means that it is renamed to its
     /// target.
     ///
@@ -138,7 +138,7 @@ impl SuiteLine {
     }
 }
 
-impl<S: Source> SourceSuite<'_, S> {
+impl<S: MoveSource> SourceSuite<'_, S> {
     /// Searches for the lines of the suite and ranks them. Returns the ranking, and `true` if the search stopped early
     /// because it had extended [`MAX_EXTENDED_LINES`] lines. `path` is the file that error messages name.
     pub(super) fn rank_lines(&self, path: &Path) -> Result<(Ranking<'_>, bool)> {
@@ -250,7 +250,7 @@ struct LineSearch<'a, S> {
     done: FractionalProgress<'a>,
 }
 
-impl<S: Source> LineSearch<'_, S> {
+impl<S: MoveSource> LineSearch<'_, S> {
     /// Searches for the lines of the suite, and adds them to the ranking. Returns `false` if the search stopped early
     /// because it had extended [`MAX_EXTENDED_LINES`] lines, otherwise `true`.
     fn find(&mut self) -> Result<bool> {
@@ -393,7 +393,7 @@ impl<S: Source> LineSearch<'_, S> {
 /// more paths lead to the position, only their weights are added to the weight of the position.
 const MAX_PATHS: usize = 64;
 
-impl<S: Source> SourceSuite<'_, S> {
+impl<S: MoveSource> SourceSuite<'_, S> {
     /// Searches for the positions in which the lines of the suite end, and ranks them. The returned ranking is empty if
     /// no line has the length that the suite requires. `path` is the file that error messages name.
     pub(super) fn rank_positions(&self, path: &Path) -> Result<Ranking<'_>> {
@@ -661,7 +661,7 @@ mod tests {
     /// A source that contains all legal moves in the positions after fewer half-moves than this number.
     struct EveryLegalMove(u32);
 
-    impl Source for EveryLegalMove {
+    impl MoveSource for EveryLegalMove {
         fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
             let pos = pos.position();
             let ply = 2 * (pos.fullmoves().get() - 1) + pos.turn().fold_wb(0, 1);

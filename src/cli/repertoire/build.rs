@@ -11,7 +11,7 @@ use polybook::{
     pgn::{Cutter, GameReader, Input, StreamOptions},
     repertoire::{Build, CommentDetail, OwnMoveRule, RepertoireFile, Writing, build},
     storage::output::is_regular_file,
-    tree::{LinesOf, Source, Union},
+    tree::{LinesOf, MoveSource, Union},
 };
 use shakmaty::{ByColor, Color};
 
@@ -212,7 +212,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             meter,
         })
     })?;
-    let moves: Box<dyn Source> = match &keep {
+    let moves: Box<dyn MoveSource> = match &keep {
         Some(keep) => Box::new(LinesOf(Union(&built, keep), args.color)),
         None => Box::new(&built),
     };

@@ -7,11 +7,11 @@ use polybook::{
     pgn::{GameFilter, StreamOptions},
     position::{Keyed, Variant},
     repertoire::{
-        FindGaps, Gap, Gaps, MoveSource, OwnMoveRule, RemovedMoves, RepertoireFile,
+        FindGaps, Gap, Gaps, OpenedSource, OwnMoveRule, RemovedMoves, RepertoireFile,
         RepertoireFormat, Writing, add_to_book, add_to_pgn, gaps,
     },
     storage::output::is_directory,
-    tree::{LinesOf, Source, TreeMove, Union},
+    tree::{LinesOf, MoveSource, TreeMove, Union},
 };
 use shakmaty::{Color, variant::VariantPosition};
 
@@ -237,7 +237,7 @@ fn say_opponent(filter: &GameFilter, first_moves: &[TreeMove], color: Color, con
 fn write(
     args: &Args,
     out: RepertoireFile,
-    repertoire: MoveSource,
+    repertoire: OpenedSource,
     found: &Gaps,
     start: &VariantPosition,
     variant: Variant,

@@ -19,7 +19,7 @@ use polybook::{
     make_book::Progress,
     pgn::GameFilter,
     position::{LineError, Variant},
-    repertoire::{MoveSource, OpenOptions, OwnMoveRule, RepertoireFormat},
+    repertoire::{OpenOptions, OpenedSource, OwnMoveRule, RepertoireFormat},
     storage::output::{TemporaryDir, UNSEALED, is_directory, is_standard_output},
     tree::Limits,
 };
@@ -168,8 +168,8 @@ impl Opener {
 
     /// Opens the repertoire for the side `color` at the path `argument`. Prints a warning if the repertoire seems to be
     /// for the other side.
-    pub fn repertoire(&self, argument: &Path, color: Color) -> anyhow::Result<MoveSource> {
-        let known = self.open(argument, None, MoveSource::repertoire)?;
+    pub fn repertoire(&self, argument: &Path, color: Color) -> anyhow::Result<OpenedSource> {
+        let known = self.open(argument, None, OpenedSource::repertoire)?;
         if let Some(warning) = known.color_warning(color)? {
             self.context.say(&format!("warning: {warning}\n"));
         }
@@ -180,7 +180,7 @@ impl Opener {
     /// parts that could not be read. Also prints them, unless the user gave `--quiet` or the caller created the opener
     /// with a quiet [`Context`].
     pub fn faults(&self, path: &Path) -> anyhow::Result<Vec<String>> {
-        let repertoire = self.open(path, None, MoveSource::repertoire)?;
+        let repertoire = self.open(path, None, OpenedSource::repertoire)?;
         Ok(repertoire.warnings().to_vec())
     }
 
@@ -190,12 +190,12 @@ impl Opener {
         &self,
         arguments: &[PathBuf],
         filter: Option<&GameFilter>,
-    ) -> anyhow::Result<MoveSource> {
+    ) -> anyhow::Result<OpenedSource> {
         match arguments {
             [argument] => self.source(argument, filter),
             _ => {
                 let inputs = pgn_inputs(arguments, self.untagged)?;
-                self.open_as(filter, |options| MoveSource::games(inputs, options))
+                self.open_as(filter, |options| OpenedSource::games(inputs, options))
             }
         }
     }
@@ -205,9 +205,9 @@ impl Opener {
         &self,
         argument: &Path,
         filter: Option<&GameFilter>,
-    ) -> anyhow::Result<MoveSource> {
+    ) -> anyhow::Result<OpenedSource> {
         self.open(argument, filter, |path, opening| {
-            MoveSource::source(path, false, opening)
+            OpenedSource::source(path, false, opening)
         })
     }
 
@@ -217,8 +217,8 @@ impl Opener {
         &self,
         argument: &Path,
         filter: Option<&GameFilter>,
-        open_source: impl FnOnce(&Path, &OpenOptions<'_>) -> polybook::Result<MoveSource>,
-    ) -> anyhow::Result<MoveSource> {
+        open_source: impl FnOnce(&Path, &OpenOptions<'_>) -> polybook::Result<OpenedSource>,
+    ) -> anyhow::Result<OpenedSource> {
         let path = match is_directory(argument)? {
             // Directories must not be passed to `file_or_index`, because it rejects directories of counts.
             true => argument.to_owned(),
@@ -232,8 +232,8 @@ impl Opener {
     fn open_as(
         &self,
         filter: Option<&GameFilter>,
-        open_source: impl FnOnce(&OpenOptions<'_>) -> polybook::Result<MoveSource>,
-    ) -> anyhow::Result<MoveSource> {
+        open_source: impl FnOnce(&OpenOptions<'_>) -> polybook::Result<OpenedSource>,
+    ) -> anyhow::Result<OpenedSource> {
         let counting = |progress: Arc<Progress>| -> Box<dyn Any> {
             Box::new(Bar::of_make_book(progress, self.context))
         };

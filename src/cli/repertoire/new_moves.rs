@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use polybook::{
     pgn::Games,
-    repertoire::{MoveSource, NewMove, Reference, game_label, new_moves},
+    repertoire::{NewMove, OpenedSource, Reference, game_label, new_moves},
     storage::output::is_standard_output,
 };
 
@@ -133,7 +133,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     let opener = Opener::new(None, &args.untagged, &args.resources, context)?;
     let known = opener.open(&args.reference, None, |path, opening| {
         // In a game with an illegal move, the moves before it count.
-        MoveSource::source(path, true, opening)
+        OpenedSource::source(path, true, opening)
     })?;
     let inputs = pgn_inputs(&args.games, args.untagged.untagged_variant)?;
     let reference = Reference {
