@@ -142,20 +142,21 @@ pub fn has_inner_castling_rook<P: Position>(pos: &P) -> bool {
         })
 }
 
-/// Returns the state of a position on which the Polyglot key does not depend, encoded as an integer. This state
-/// consists of the promoted pieces in crazyhouse, the checks given in three-check, and the castling rooks if one of
-/// them is not the outermost rook. Returns 0 if there is no such state.
-fn hidden_state<P: Position>(pos: &P) -> u64 {
+/// Returns a hash of the state of a position on which the Polyglot key does not depend. This state consists of the
+/// promoted pieces in crazyhouse, the checks given in three-check, and the castling rooks if one of them is not the
+/// outermost rook. Returns 0 if there is no such state.
+fn hidden_state_key<P: Position>(pos: &P) -> u64 {
     let mut state = pos.promoted().0;
     if let Some(checks) = pos.remaining_checks() {
         for color in Color::ALL {
             state = state * 4 + 3 - u64::from(u32::from(*checks.get(color)).min(3));
         }
     }
-    if has_inner_castling_rook(pos) {
-        state ^= pos.castles().castling_rights().0;
+    if !has_inner_castling_rook(pos) {
+        return state_key(state);
     }
-    state
+    // Promoted pieces or checks and castling rooks use the same bits, so each is hashed in another way.
+    state_key(state) ^ state_key(pos.castles().castling_rights().0).rotate_left(32)
 }
 
 /// Computes the identity of a position: a hash by which equal positions are grouped.
@@ -176,17 +177,8 @@ pub fn identity<P: Rules>(pos: &P) -> u64 {
     Keyed::new(pos.clone()).identity()
 }
 
-/// Combines `key` with the [hidden state](hidden_state) of `pos`, which the Polyglot key omits. Returns `key` unchanged
-/// if there is no hidden state.
-fn with_hidden_state<P: Position>(pos: &P, key: u64) -> u64 {
-    match hidden_state(pos) {
-        0 => key,
-        state => key ^ state_key(state),
-    }
-}
-
-/// Returns a hash of `state`, a [hidden state](hidden_state) that the Polyglot key omits. The caller XORs the hash into
-/// an identity. The hash of 0 is 0, so it leaves the identity unchanged.
+/// Returns a hash of `state`, a part of the state that the Polyglot key omits. The caller XORs the hash into an
+/// identity. The hash of 0 is 0, so it leaves the identity unchanged.
 fn state_key(state: u64) -> u64 {
     // Spread the state over all bits, so that identities stay evenly distributed.
     (state.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -286,7 +278,7 @@ impl<P: Rules> Keyed<P> {
     /// Returns the [identity](identity) of the current position, a hash by which equal positions are grouped.
     #[inline]
     pub fn identity(&self) -> u64 {
-        with_hidden_state(&self.pos, self.key_without_unusable_en_passant())
+        self.key_without_unusable_en_passant() ^ hidden_state_key(&self.pos)
     }
 
     /// Returns the Polyglot key of the current position without its part for the en passant file if no en passant
@@ -306,7 +298,7 @@ impl<P: Rules> Keyed<P> {
     /// depends on en passant rights that no legal move can use. Unlike the Polyglot key, it depends on the whole state
     /// of a variant, such as the checks given in three-check.
     pub fn exact_identity(&self) -> u64 {
-        with_hidden_state(&self.pos, self.key())
+        self.key() ^ hidden_state_key(&self.pos)
     }
 
     // A `Vec` is returned because an iterator would contain positions, which are slow to move.
@@ -481,7 +473,7 @@ fn lost_rights_key(lost: Bitboard, kings: Bitboard, white: Bitboard) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
 
     use proptest::prelude::*;
     use shakmaty::{CastlingMode, Chess, fen::Fen};
@@ -555,6 +547,28 @@ mod tests {
             }
             assert_eq!(line.key(), expected, "{moves}");
         }
+    }
+
+    /// Checks and squares of promoted pieces are numbers in the same range as the squares of castling rooks.
+    #[test]
+    fn castling_rooks_differ_from_checks_and_promoted_pieces() {
+        let identity =
+            |variant: Variant, fen: &str| super::identity(&variant.parse_fen(fen).unwrap());
+        let board = "1rr3r1/3pkp2/8/4P3/6Pr/8/2P5/1RR1KR1R w";
+        let states = [
+            "C - 0 1 2+3",
+            "Q - 0 1 3+3",
+            "C - 0 1 3+3",
+            "CH - 0 1 3+1",
+            "Q - 0 1 2+3",
+        ];
+        let states = states.map(|state| identity(Variant::ThreeCheck, &format!("{board} {state}")));
+        assert_eq!(states.iter().collect::<HashSet<_>>().len(), states.len());
+
+        let boards = ["1RR1K3 w B", "1RR~1K3 w B", "1RR1K3 w C"];
+        let boards = boards
+            .map(|end| identity(Variant::Crazyhouse, &format!("4k3/8/8/8/8/8/8/{end} - 0 1")));
+        assert_eq!(boards.iter().collect::<HashSet<_>>().len(), boards.len());
     }
 
     proptest! {
