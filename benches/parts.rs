@@ -11,7 +11,7 @@ use polybook::{
     convert::Convert,
     counts::{CountRecord, Memory, MoveFilter, Tally, Wdl},
     evals::{Evals, EvalsFormat, MakeEvals, eval_key},
-    index::{Index, MergeIndexes},
+    index::Index,
     obs::Obs,
     pgn::{Cutter, GameReader, GameResult, Input, StreamOptions, Token},
     position::{BookMove, Keyed, read_move, read_word, write_epd},
@@ -285,21 +285,6 @@ fn index(c: &mut Criterion) {
     group.bench_function("making with statistics", |b| {
         b.iter(|| with_stats.run().unwrap());
     });
-    let explored = |name: &str, pgn: PathBuf| {
-        let path = dir.path().join(name);
-        let run = MakeBook::new([Input::file(pgn)]).explorer(&path);
-        run.run().unwrap();
-        path
-    };
-    let parts = [
-        explored("explored", pgn_path()),
-        explored("few", PathBuf::from("data/famous.pgn")),
-    ];
-    let merge = MergeIndexes::new(parts).force(true);
-    group.bench_function("merging with a few games", |b| {
-        b.iter(|| merge.run(&dir.path().join("merged")).unwrap());
-    });
-
     // A filter may have skipped the benchmark that makes this output.
     run.run().unwrap();
     let index = Index::open(&path).unwrap();

@@ -662,7 +662,6 @@ fn every_command_that_reads_an_index_has_the_option_index() {
         "verify --leveldb=fork.idx --json",
         "tree --index games.idx --max-ply 2",
         "tree --max-ply 2 --leveldb fork.idx",
-        "merge-index --index games.idx --index=games.idx --out merged.idx",
         "repertoire build --index games.idx --color white --out mine.pgn",
         "repertoire gaps mine.pgn --color white --index games.idx",
         "repertoire new famous.pgn --leveldb games.idx",

@@ -593,8 +593,6 @@ fn what_needs_games_is_refused() {
         "moves --leveldb counts --player Morphy",
         "moves --leveldb counts --since 1850.01.02",
         "moves --leveldb counts --min-elo 2000",
-        "merge-index counts games --out merged",
-        "merge-index counts --out merged",
     ] {
         let err = fails(dir, line, 1);
         assert_eq!(err.lines().count(), 1, "{line}: {err}");
@@ -773,21 +771,10 @@ fn answers_about_games_up_to_a_half_move_state_the_limit() {
             dir,
             &format!("make-book -q {games} --explorer {name} {options}"),
         );
-        let err = fails(dir, &format!("merge-index games {name} --out merged"), 1);
-        assert!(
-            err.contains("was made with another --max-ply than games"),
-            "{err}"
-        );
     }
-    ok(dir, "merge-index -q games games --out merged");
     for (indexes, max_ply, said) in [
         (
             "--leveldb games",
-            json!(6),
-            "these counts contain only positions up to half-move 6\n",
-        ),
-        (
-            "--leveldb merged",
             json!(6),
             "these counts contain only positions up to half-move 6\n",
         ),

@@ -37,7 +37,6 @@ pub const DIRECTORIES: &[&str] = &[
     "make-book games.pgn --threads 1 --leveldb index --force -q",
     "make-book games.pgn --threads 1 --leveldb index --index-stats --force -q",
     "make-book games.pgn --threads 1 --explorer index --force -q",
-    "merge-index one two --out index --threads 1 --force -q",
     "make-book games.pgn --threads 1 --counts counts --force -q",
     "make-book games.pgn --threads 1 --min-game 1 --bin book.bin --leveldb index --obs games.obs.db3 --counts counts --force -q",
 ];

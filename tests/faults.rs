@@ -513,8 +513,7 @@ fn writing_lines_and_mended_copies() {
 }
 
 #[test]
-fn merging_indexes_and_writing_trees() {
-    endures("merge-index index index --out merged --threads 1 -q");
+fn writing_trees() {
     endures("tree other.bin --out tree.jsonl --format jsonl --force -q");
 }
 
@@ -786,7 +785,6 @@ fn kills_at_random_moments() {
         "make-book counts other.counts --min-game 1 --bin book.bin --obs games.obs.db3 --counts more.counts --force -q",
         "merge-book other.bin third.bin --out book.bin -q",
         "merge-book other.obs.db3 games.obs.db3 --out merged.obs.db3 -q",
-        "merge-index index index --out merged -q",
         "filter other.bin third.bin --out book.bin --reachable -q",
         "edit other.bin --in-place --set a3=50% -q",
         "convert other.obs.db3 book.bin --min-game 1 -q",

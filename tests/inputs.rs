@@ -399,7 +399,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Merging books, databases, stores and indexes works although fewer files may be open than there are inputs.
+/// Merging books, databases and stores works although fewer files may be open than there are inputs.
 /// Each merge keeps a file of every input open.
 #[cfg(unix)]
 #[test]
@@ -408,17 +408,14 @@ fn three_hundred_inputs_of_a_merge_need_few_open_files() {
     let dir = dir.path();
     ok(
         dir,
-        "make-book games.pgn --bin b.bin --obs o.obs.db3 --leveldb fork.idx --min-game 1",
+        "make-book games.pgn --bin b.bin --obs o.obs.db3 --min-game 1",
     );
-    ok(dir, "make-book games.pgn --explorer explorer.idx");
     fs::write(dir.join("e.pgn"), "1. e4 { [%eval 0.3] } *\n").unwrap();
     ok(dir, "evals e.pgn --out s.evals");
     let inputs = [
         ("merge-book", "b.bin"),
         ("merge-book", "o.obs.db3"),
         ("evals", "s.evals"),
-        ("merge-index", "fork.idx"),
-        ("merge-index", "explorer.idx"),
     ];
     for (command, input) in inputs {
         let names: Vec<String> = (0..300).map(|number| format!("{number}{input}")).collect();
@@ -504,7 +501,6 @@ fn other_formats_are_named_at_every_door() {
             format!("moves --leveldb {file}"),
             format!("games --leveldb {file}"),
             format!("game --leveldb {file} 0"),
-            format!("merge-index {file} games.idx --out merged.idx"),
             format!("moves --leveldb games.idx --evals {file}"),
             format!("info-book {file}"),
             format!("filter {file} --best 1 --out filtered.bin"),

@@ -509,9 +509,7 @@ mod served {
             &*format!("{make} a.pgn --untagged-variant atomic --explorer a.idx"),
         );
         ok(dir, &*format!("{make} b.pgn --explorer b.idx"));
-        ok(dir, "merge-index -q a.idx b.idx --out both.idx");
         assert!(run(dir, "verify a.idx").status.success());
-        assert!(run(dir, "verify both.idx").status.success());
         let served = Served::start(dir, "a.idx");
         let size = served.json("/book.bin?variant=atomic&minGame=1&count=true");
         assert_eq!((&size["games"], &size["entries"]), (&json!(1), &json!(2)));
@@ -522,29 +520,13 @@ mod served {
             served.get("/book.bin?variant=atomic&minGame=1").body,
             fs::read(dir.join("book.bin")).unwrap()
         );
-        for (index, source) in [("both.idx", "both"), ("a.idx b.idx", "a")] {
-            let served = Served::start(dir, index);
-            let reply = served.get("/book.bin?variant=atomic&minGame=1&count=true");
-            assert_eq!(reply.status, 400);
-            let is_merged = index == "both.idx";
-            let advice = match is_merged {
-                true => "make a book of each file with polybook make-book, and merge the books",
-                false => "choose one source",
-            };
-            assert!(reply.text().contains(advice), "{}", reply.text());
-            if is_merged {
-                let make = "make-book -q --min-game 1 --variant atomic";
-                ok(
-                    dir,
-                    &*format!("{make} a.pgn --untagged-variant atomic --bin a.bin"),
-                );
-                ok(dir, &*format!("{make} b.pgn --bin b.bin"));
-                ok(dir, "merge-book -q a.bin b.bin --out both.bin");
-            } else {
-                let path = format!("/book.bin?variant=atomic&minGame=1&count=true&source={source}");
-                assert_eq!(served.get(&path).status, 200);
-            }
-        }
+        let served = Served::start(dir, "a.idx b.idx");
+        let path = "/book.bin?variant=atomic&minGame=1&count=true";
+        let reply = served.get(path);
+        assert_eq!(reply.status, 400);
+        let advice = "choose one source";
+        assert!(reply.text().contains(advice), "{}", reply.text());
+        assert_eq!(served.get(&format!("{path}&source=a")).status, 200);
         // The server cannot repeat the filters and piece letters of an index.
         fs::write(dir.join("de.pgn"), "1. e4 e5 2. Sf3 1-0\n").unwrap();
         for options in [

@@ -38,7 +38,6 @@ mod kinds;
 mod make_book;
 #[cfg(target_os = "linux")]
 mod memory;
-mod merge_index;
 mod minimax;
 mod obs;
 mod obs_foreign;

@@ -473,27 +473,6 @@ fn few_open_files_are_enough() {
     ok(dir.path(), "verify book.bin -q");
 }
 
-#[test]
-fn an_index_merged_of_many_games_of_one_line() {
-    const GAMES: u32 = 600_000;
-    let dir = temp();
-    file(dir.path(), "games.pgn", |out| {
-        (0..GAMES).try_for_each(|_| out.write_all(b"[White \"A\"]\n\n1. e4 e5 *\n\n"))
-    });
-    ok(dir.path(), "make-book -q games.pgn --leveldb one.idx");
-    // Three positions have all games, so their lists have 30 megabytes each.
-    succeeds_within(
-        dir.path(),
-        "merge-index one.idx one.idx one.idx one.idx one.idx one.idx --out all.idx --memory 1MiB -q",
-        1,
-    );
-    let index = polybook::index::Index::open(dir.path().join("all.idx")).unwrap();
-    let games = index
-        .games(polybook::position::key(&Chess::default()))
-        .unwrap();
-    assert!(games.into_iter().eq(0..6 * GAMES));
-}
-
 /// Counts by class are added up with one file of each directory open, so their number is limited by the memory.
 #[test]
 fn counts_by_class_of_many_directories() {

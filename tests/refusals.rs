@@ -134,11 +134,6 @@ const REFUSALS: &[Refusal] = &[
         2,
         "--leveldb writes a directory, so the output cannot be standard output (-)",
     ),
-    (
-        "merge-index a.idx --out -",
-        2,
-        "--out writes a directory, so the output cannot be standard output (-)",
-    ),
     // Editing.
     ("edit book.bin --out x.bin", 2, "nothing to change"),
     (

@@ -6,7 +6,7 @@ use polybook::{
     MakeBook,
     counts::Grouping,
     explorer::{Explorer, Filters, Line, Page, Query, Sort, Speed, View},
-    index::{Index, IndexKind, MergeIndexes},
+    index::{Index, IndexKind},
     pgn::Input,
     position::{Variant, from_text, key},
 };
@@ -38,15 +38,6 @@ impl Sound {
             files: files_of(dir),
             answers: answers(dir).into_iter().map(Result::unwrap).collect(),
         }
-    }
-}
-
-/// Returns all answers of an index whose entries were written again.
-fn merged_answers(dir: &Path) -> Answers {
-    let out = dir.with_extension("merged");
-    match MergeIndexes::new([dir.to_owned()]).run(&out) {
-        Ok(_) => answers(&out),
-        Err(err) => vec![Err(err.to_string())],
     }
 }
 
@@ -246,9 +237,6 @@ pub fn run(data: &[u8]) {
     let (kind, rest) = choice(data);
     let room = Room::new();
     match kind % 4 {
-        // Merging takes much longer than querying, so do it rarely.
-        0 if kind / 4 % 8 == 1 => edited(&room, sound(), merged_answers, rest),
-        1 if kind / 4 % 8 == 1 => edited(&room, explored(), merged_answers, rest),
         0 => edited(&room, sound(), answers, rest),
         1 => edited(&room, explored(), answers, rest),
         2 if kind / 4 % 4 == 2 => edited(&room, counted(false), counted_answers, rest),
@@ -284,7 +272,6 @@ fn replaced(room: &Room, number: usize, bytes: &[u8]) {
     if let Ok(index) = Index::open(&dir) {
         let start = key(&Variant::Standard.start());
         let _ = index.games(start).map(|ids| ids.iter().take(1000).count());
-        let _ = MergeIndexes::new([dir.clone(), dir]).run(&room.path("merged"));
     }
 }
 

@@ -59,8 +59,7 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
 }
 
 /// The commands that take indexes as positional arguments. Other commands take an index with the option `--index`.
-const POSITIONAL_INDEXES: [&str; 5] =
-    ["tree", "verify", "merge-index", "serve", "repertoire build"];
+const POSITIONAL_INDEXES: [&str; 4] = ["tree", "verify", "serve", "repertoire build"];
 
 /// Removes `--index` and `--leveldb` from the arguments of a command in [`POSITIONAL_INDEXES`], so that `--index DIR`
 /// becomes the positional argument `DIR`. Users know these options from other commands, and may give them here, too.

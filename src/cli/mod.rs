@@ -24,7 +24,6 @@ mod key;
 mod legacy;
 mod make_book;
 mod merge_book;
-mod merge_index;
 mod moves;
 mod openings;
 mod pgheader;
@@ -101,7 +100,6 @@ enum Command {
     MergeBook(merge_book::Args),
     Edit(Box<edit::Args>),
     Tree(tree::Args),
-    MergeIndex(merge_index::Args),
     Filter(filter::Args),
     Diff(diff::Args),
     Repertoire(Box<repertoire::Args>),
@@ -192,7 +190,6 @@ fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
         Command::MergeBook(args) => merge_book::run(&args, context),
         Command::Edit(args) => edit::run(*args, context),
         Command::Tree(args) => tree::run(&args, context),
-        Command::MergeIndex(args) => merge_index::run(args, context),
         Command::Filter(args) => filter::run(&args, context),
         Command::Diff(args) => diff::run(&args, context),
         Command::Repertoire(args) => repertoire::run(&args, context),

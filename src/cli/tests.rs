@@ -36,8 +36,6 @@ const MAKE_ALL: &str = "make-book games.pgn --bin new.bin --leveldb new.idx --ex
 const MAKE_BOOK: &str = "make-book long.pgn --bin new.bin --threads 2";
 const ADD_UP: &str = "make-book counts --bin new.bin --min-game 1";
 const ADD_UP_SORTED: &str = "make-book counts --bin new.bin --min-game 1 --memory 1MiB";
-const MERGE_INDEX: &str = "merge-index a.idx b.idx --out new.explored --force";
-const MERGE_FORK: &str = "merge-index a.fork b.fork --out new.idx --force";
 const MERGE_OBS: &str = "merge-book a.obs.db3 b.obs.db3 --out new.obs.db3 --force";
 const MERGE_BOOK: &str = "merge-book a.bin b.bin --out new.bin";
 const CONVERT: &str = "convert a.obs.db3 new.bin";
@@ -91,9 +89,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("put in place", "0", MAKE_ALL),
     ("add counts", "0", ADD_UP_SORTED),
     ("merge counts", "0", ADD_UP),
-    ("join positions", "0", MERGE_FORK),
-    ("join lists", "0", MERGE_INDEX),
-    ("write tables", "0", MERGE_INDEX),
+    ("write tables", "0", MAKE_ALL),
     ("rows", "0", MERGE_OBS),
     ("last rows", "1", MERGE_OBS),
     ("merge books", "3", MERGE_BOOK),
@@ -113,7 +109,6 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("put in place", "0", BUILD),
     ("put in place", "0", SUITE),
     ("put in place", "0", MERGE_BOOK),
-    ("put in place", "0", MERGE_INDEX),
     ("put in place", "0", MERGE_OBS),
     ("put in place", "0", CONVERT),
     ("put in place", "0", TO_SUITE),

@@ -475,34 +475,6 @@ fn put_moves(value: &mut Vec<u8>, moves: &[BookMove]) {
     }
 }
 
-/// Combines the values that several indexes store for one statistic of a position. Numbers are added up, and lists of
-/// moves are merged. `key` is the LevelDB key of the statistic. Returns `None` if `key` does not end with the name of a
-/// statistic, or if a value is malformed.
-pub(super) fn joined_stats(key: &[u8], values: &[&[u8]]) -> Option<Vec<u8>> {
-    let mut joined = Vec::new();
-    if key.ends_with(MOVES) {
-        let mut moves = Vec::new();
-        for value in values {
-            moves.extend(parse_moves(value)?);
-        }
-        moves.sort_unstable();
-        moves.dedup();
-        put_moves(&mut joined, &moves);
-    } else if [DRAWS, FREQ, WHITE_SCORE]
-        .iter()
-        .any(|name| key.ends_with(name))
-    {
-        let mut sum = 0i64;
-        for value in values {
-            sum = sum.checked_add(parse_number(value)?)?;
-        }
-        put_number(&mut joined, sum);
-    } else {
-        return None;
-    }
-    Some(joined)
-}
-
 /// Parses a list of moves, in which each move is written as a 16-bit number in decimal digits and a comma. Returns
 /// `None` if the list is malformed.
 fn parse_moves(mut value: &[u8]) -> Option<Vec<BookMove>> {

@@ -35,7 +35,6 @@
 mod entries;
 mod entry_batches;
 pub mod layout;
-mod merge;
 pub(crate) mod posting;
 mod read;
 pub mod store;
@@ -51,8 +50,7 @@ pub(crate) use self::{
 };
 pub use self::{
     layout::{GameHeader, PositionStats},
-    merge::MergeIndexes,
     read::{Index, IndexKind},
     verify::{IndexFault, VerifiedIndex, verify},
-    write::{MergedIndex, is_index},
+    write::is_index,
 };

@@ -114,9 +114,9 @@ pub(crate) struct CountedSource<'a> {
 pub(crate) type RowsOfCounts<'a> =
     Box<dyn FnOnce(&mut dyn FnMut(ListKey, ResultRow) -> Result<()>) -> Result<()> + Send + 'a>;
 
-/// The numbers of games, positions and postings in an index that was written by a merge or by `make-book`.
+/// The numbers of games, positions and postings in an index that `make-book` wrote.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
-pub struct MergedIndex {
+pub(crate) struct WrittenIndex {
     /// The number of games.
     pub games: u64,
     /// The number of positions that games reached.
@@ -152,7 +152,7 @@ impl IndexWriter {
         from: IndexSource<'_>,
         stop: &AtomicBool,
         meter: &Meter,
-    ) -> Result<(MergedIndex, Finished)> {
+    ) -> Result<(WrittenIndex, Finished)> {
         meter.add_total(record_count(from.postings));
         meter.add_total(from.games.len());
         let entries_of = move |range: &ShardRange| {
@@ -179,7 +179,7 @@ impl IndexWriter {
         from: StoreSource<'_>,
         stop: &AtomicBool,
         meter: &Meter,
-    ) -> Result<(MergedIndex, Finished)> {
+    ) -> Result<(WrittenIndex, Finished)> {
         let (items, games) = (record_count(from.records), from.games.len());
         let contents = Contents::new(items, from.games.name_count(), from.max_ply);
         meter.add_total(items);
@@ -192,7 +192,7 @@ impl IndexWriter {
         let lists = batches_of(lists, RECORDS_PER_WRITE, ShardRange::len, entries_of);
         let files = file_entries(from.files, games, from.variant);
         let groups = iter::once(Ok(files)).chain(rows).chain(lists);
-        let last = |made: &MergedIndex| Some(last_entry(contents, made.positions));
+        let last = |made: &WrittenIndex| Some(last_entry(contents, made.positions));
         self.write_batches(groups, last, games, stop, meter)
     }
 
@@ -208,7 +208,7 @@ impl IndexWriter {
         counts: CountedSource<'_>,
         stop: &AtomicBool,
         meter: &Meter,
-    ) -> Result<(MergedIndex, Finished)> {
+    ) -> Result<(WrittenIndex, Finished)> {
         let target = self.directory.target().to_owned();
         let paging = Paging::for_items(counts.total / ROWS_PER_ITEM);
         let contents = Mutex::new(CountedContents::new(paging, counts.about));
@@ -252,7 +252,7 @@ impl IndexWriter {
             };
             let pages = iter::from_fn(move || next().transpose());
             let files = iter::once(Ok(file_entries(&[], 0, counts.variant)));
-            let last = |made: &MergedIndex| {
+            let last = |made: &WrittenIndex| {
                 let mut contents = task::lock(&contents);
                 (contents.positions, contents.rows) = (made.positions, made.postings);
                 Some((store::COUNTED, contents.write()))
@@ -274,14 +274,14 @@ impl IndexWriter {
     pub(super) fn write_batches(
         self,
         mut groups: impl Iterator<Item = Result<Vec<EntryBatch>>> + Send,
-        contents: impl FnOnce(&MergedIndex) -> Option<(&'static [u8], Vec<u8>)>,
+        contents: impl FnOnce(&WrittenIndex) -> Option<(&'static [u8], Vec<u8>)>,
         games: u64,
         stop: &AtomicBool,
         meter: &Meter,
-    ) -> Result<(MergedIndex, Finished)> {
-        let mut summary = MergedIndex {
+    ) -> Result<(WrittenIndex, Finished)> {
+        let mut summary = WrittenIndex {
             games,
-            ..MergedIndex::default()
+            ..WrittenIndex::default()
         };
         let mut cutter = TableCutter::new();
         let mut written = Vec::new();

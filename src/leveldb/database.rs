@@ -6,14 +6,14 @@
 //! and logs of a database. The newest entry of a key comes first and hides the older ones.
 
 use std::{
-    cmp::{Ordering, Reverse},
+    cmp::Reverse,
     collections::{BTreeSet, btree_map},
     ffi::OsStr,
     fs,
     iter::Peekable,
     path::{Path, PathBuf},
+    slice,
     sync::Arc,
-    vec,
 };
 
 use super::{
@@ -218,11 +218,6 @@ impl Tables {
             });
         }
         Ok(tables)
-    }
-
-    /// Returns the directory of the database.
-    pub(super) fn directory(&self) -> &Path {
-        &self.directory
     }
 
     /// Returns the number of tables of this database that are kept open.
@@ -521,32 +516,7 @@ impl<'a> TableValue<'a> {
 }
 
 impl Database {
-    /// Returns all tables of the database, sorted by key. Their key ranges do not overlap.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if tables overlap or a log contains entries. This happens only if another program has written
-    /// to the database.
-    pub(crate) fn tables_in_order(&self) -> Result<Vec<&TableFile>> {
-        let mut tables: Vec<&TableFile> = self.version.tables().collect();
-        tables.sort_by(|a, b| a.first_key.cmp(&b.first_key));
-        let overlap = tables
-            .windows(2)
-            .any(|pair| pair[0].last_key >= pair[1].first_key);
-        if overlap || !self.memtable.is_empty() {
-            return Err(Error::changed(
-                self.tables.directory(),
-                "another program has written to this index: make the index again",
-            ));
-        }
-        Ok(tables)
-    }
-
-    /// Creates a cursor over the entries of `tables`. The tables must be sorted by key and must not overlap. Only the
-    /// first table may contain keys less than `start`.
-    ///
-    /// The cursor begins with the block that contains the first key greater than or equal to `start`. This block may
-    /// begin with smaller keys.
+    /// Creates a cursor over the entries of `tables`. The tables must be sorted by key and must not overlap.
     ///
     /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
     /// counts as 128 KiB. Only the last value of a block can be long. If a block is larger than `longest`, the cursor
@@ -555,17 +525,15 @@ impl Database {
     /// # Errors
     ///
     /// Returns an error if the first table cannot be read or is damaged.
-    pub(crate) fn tables_cursor<'d>(
+    fn tables_cursor<'d>(
         &'d self,
-        tables: Vec<&'d TableFile>,
-        start: &[u8],
+        tables: &'d [TableFile],
         longest: usize,
     ) -> Result<TablesCursor<'d>> {
         let mut cursor = TablesCursor {
             database: self,
             longest,
-            start: start.to_vec(),
-            tables: tables.into_iter(),
+            tables: tables.iter(),
             table: None,
             passed: 0,
         };
@@ -587,7 +555,7 @@ impl Database {
         let [first, others @ ..] = &self.version.levels;
         // The tables of the first level may overlap, so each of them gets a cursor of its own.
         let levels = first.chunks(1).chain(others.iter().map(Vec::as_slice));
-        let levels = levels.map(|tables| self.tables_cursor(tables.iter().collect(), b"", longest));
+        let levels = levels.map(|tables| self.tables_cursor(tables, longest));
         Ok(DatabaseCursor {
             levels: levels.collect::<Result<_>>()?,
             logged: self.memtable.entries().peekable(),
@@ -611,9 +579,6 @@ pub(crate) struct TableCursor {
     index: Block,
     /// The index entry of the current block.
     in_index: EntryState,
-    /// The index entry of the block at which to begin, if it is not the table's first block. `None` after the block has
-    /// been read.
-    first: Option<EntryState>,
     block: Block,
     /// The location of the current block.
     handle: Handle,
@@ -621,15 +586,12 @@ pub(crate) struct TableCursor {
     entry: EntryState,
     sequence: u64,
     kind: EntryKind,
-    /// Whether the previous entry has the same user key, and is therefore newer.
-    is_old: bool,
     /// The previous internal key. The next one must be greater.
     last: Vec<u8>,
 }
 
 impl TableCursor {
-    /// Creates a cursor over `table`. The cursor begins with the block that contains the first key greater than or
-    /// equal to `start`. This block may begin with smaller keys.
+    /// Creates a cursor over `table`.
     ///
     /// `longest` is the maximum size in bytes of a decompressed block that is read as a whole; a limit below 128 KiB
     /// counts as 128 KiB. Only the last value of a block can be long. If a block is larger than `longest`, the cursor
@@ -637,26 +599,19 @@ impl TableCursor {
     ///
     /// # Errors
     ///
-    /// Returns an error if the table's index cannot be read, or if all keys in the index are less than `start`.
-    pub(super) fn new(table: Arc<Table>, longest: usize, start: &[u8]) -> Result<TableCursor> {
+    /// Returns an error if the table's index cannot be read.
+    pub(super) fn new(table: Arc<Table>, longest: usize) -> Result<TableCursor> {
         // A cursor reads the index once, so caching it would only take memory.
         let index = table.read_index()?;
-        let (mut first, mut entry) = (None, EntryState::default());
-        if start > &table.file.first_key[..] {
-            first = Some(index.find(start)?.ok_or_else(|| out_of_order(&table))?);
-            key::put(&mut entry.key, &table.file.first_key, key::MAX_SEQUENCE);
-        }
         Ok(TableCursor {
             longest,
             index,
             in_index: EntryState::default(),
-            first,
             block: Block::of_first_part(Vec::new(), 0, 0, &table.path),
             handle: Handle { offset: 0, size: 0 },
-            entry,
+            entry: EntryState::default(),
             sequence: 0,
             kind: EntryKind::Deletion,
-            is_old: false,
             last: Vec::new(),
             table,
         })
@@ -682,18 +637,13 @@ impl TableCursor {
             }
         }
         let (key, sequence, kind) = self.block.parts(&self.entry)?;
-        let (is_in_order, is_old) = match key::parse(&self.last) {
-            Some((last, before, _)) => match key.cmp(last) {
-                Ordering::Less => (false, false),
-                Ordering::Equal => (sequence < before, true),
-                Ordering::Greater => (true, false),
-            },
-            None => (key == self.table.file.first_key, false),
+        let is_in_order = match key::parse(&self.last) {
+            Some((last, before, _)) => (last, Reverse(before)) < (key, Reverse(sequence)),
+            None => key == self.table.file.first_key,
         };
         if !is_in_order {
             return Err(out_of_order(&self.table));
         }
-        self.is_old = is_old;
         (self.sequence, self.kind) = (sequence, kind);
         Ok(true)
     }
@@ -711,15 +661,11 @@ impl TableCursor {
                 return Err(out_of_order(&self.table));
             }
         }
-        if let Some(first) = self.first.take() {
-            self.in_index = first;
-        } else {
-            let separator = self.in_index.key.clone();
-            if !self.index.advance(&mut self.in_index)? {
-                return Ok(false);
-            }
-            self.last = separator;
+        let separator = self.in_index.key.clone();
+        if !self.index.advance(&mut self.in_index)? {
+            return Ok(false);
         }
+        self.last = separator;
         self.index.parts(&self.in_index)?;
         let handle = self.table.handle(&self.index, &self.in_index)?;
         // Increasing offsets guarantee that no block is read twice.
@@ -748,13 +694,6 @@ impl TableCursor {
         self.kind == EntryKind::Deletion
     }
 
-    /// Returns `true` if the current entry is visible. A visible entry is the newest entry of its key in the table, and
-    /// is not a deletion.
-    #[inline]
-    fn is_visible(&self) -> bool {
-        !self.is_deleted() && !self.is_old
-    }
-
     /// Returns the value of the current entry. If the value is too long to be held in memory, returns its location.
     #[inline]
     pub(super) fn value(&self) -> TableValue<'_> {
@@ -777,14 +716,12 @@ fn out_of_order(table: &Table) -> Error {
 /// A cursor over the entries of several tables, one table after the other. The key ranges of the tables do not
 /// overlap.
 #[derive(Debug)]
-pub(crate) struct TablesCursor<'d> {
+struct TablesCursor<'d> {
     database: &'d Database,
     /// The maximum size in bytes of a block that is held in memory as a whole.
     longest: usize,
-    /// The key at which the cursor of each table begins.
-    start: Vec<u8>,
     /// The tables that remain to be read.
-    tables: vec::IntoIter<&'d TableFile>,
+    tables: slice::Iter<'d, TableFile>,
     /// The cursor of the current table, `None` after the last entry.
     table: Option<TableCursor>,
     /// The total size in bytes of the tables that have been read completely.
@@ -792,46 +729,6 @@ pub(crate) struct TablesCursor<'d> {
 }
 
 impl TablesCursor<'_> {
-    /// Returns the key of the current entry, or `None` if the cursor is after the last entry.
-    #[inline]
-    pub(crate) fn key(&self) -> Option<&[u8]> {
-        self.table.as_ref().map(TableCursor::key)
-    }
-
-    /// Returns the value of the current entry, or an empty value if the cursor is after the last entry.
-    #[inline]
-    pub(crate) fn value(&self) -> TableValue<'_> {
-        let value = self.table.as_ref().map(TableCursor::value);
-        value.unwrap_or(TableValue::Held(&[]))
-    }
-
-    /// Returns the key of the current entry if it is less than `end`. Returns `None` if the key is greater or equal, or
-    /// if the cursor is after the last entry.
-    #[inline]
-    pub(crate) fn key_before(&self, end: &[u8]) -> Option<&[u8]> {
-        self.key().filter(|key| *key < end)
-    }
-
-    /// Moves to the next key that has a value. Moves after the last entry if there is no such key.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a table cannot be read or is damaged.
-    #[inline]
-    pub(crate) fn advance(&mut self) -> Result<()> {
-        self.step()?;
-        self.skip_hidden()
-    }
-
-    /// Skips hidden entries: moves forward until the current entry is visible. An entry is hidden if it is a deletion,
-    /// or if it was replaced by a newer entry of the same key.
-    pub(crate) fn skip_hidden(&mut self) -> Result<()> {
-        while self.table.as_ref().is_some_and(|table| !table.is_visible()) {
-            self.step()?;
-        }
-        Ok(())
-    }
-
     /// Moves to the next entry, even if it is a deletion or was replaced by a newer entry of the same key. Moves after
     /// the last entry if there is no next entry.
     #[inline]
@@ -848,7 +745,7 @@ impl TablesCursor<'_> {
                 return Ok(());
             };
             let table = self.database.tables.get(next.number)?;
-            self.table = Some(TableCursor::new(table, self.longest, &self.start)?);
+            self.table = Some(TableCursor::new(table, self.longest)?);
         }
     }
 }

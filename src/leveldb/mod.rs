@@ -5,7 +5,7 @@
 //! [`TableBuilder`] and [`manifest::write`] write a database. All of its tables are in the last level and do not
 //! overlap, so LevelDB never compacts it. [`Database`] opens such a database, or a database that another LevelDB
 //! program has written, with tables in several levels and entries in logs. [`Database::get`] looks up one key.
-//! [`TablesCursor`] and [`Database::entries`] iterate in ascending order of keys.
+//! [`Database::entries`] iterates in ascending order of keys.
 //!
 //! The checksum of every byte that is read is verified. A damaged file causes an error that names the file and
 //! the offset; a lookup never silently returns fewer entries.
@@ -26,7 +26,7 @@ mod tests;
 
 pub(crate) use self::{
     coding::{put_varint, take_size, take_varint},
-    database::{Database, TableValue, TablesCursor, is_file_of_database},
+    database::{Database, TableValue, is_file_of_database},
     files::TableFile,
     manifest::FIRST_TABLE,
     table::{BLOCK_SIZE, TableBuilder},

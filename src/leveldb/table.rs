@@ -935,7 +935,7 @@ mod tests {
 
     /// Reads all entries of a table, and returns their number.
     fn read_all(table: Arc<Table>) -> Result<usize> {
-        let mut cursor = TableCursor::new(table, usize::MAX, b"")?;
+        let mut cursor = TableCursor::new(table, usize::MAX)?;
         let mut entries = 0;
         while cursor.advance()? {
             entries += 1;

@@ -241,7 +241,7 @@ fn check_bytes(bytes: Vec<u8>, key: &[u8]) {
     let tables = Tables::open(dir.path(), [&file].into_iter()).unwrap();
     let table = tables.get(file.number).unwrap();
     let _ = table.get(key, &BlockCache::default());
-    if let Ok(mut cursor) = TableCursor::new(table, 0, b"") {
+    if let Ok(mut cursor) = TableCursor::new(table, 0) {
         while cursor.advance().is_ok_and(|is_there| is_there) {
             let _ = cursor.value();
         }
@@ -271,36 +271,6 @@ fn every_entry_of_a_table_is_passed() {
     assert_eq!(all_entries(&Database::open(dir.path()).unwrap()), entries);
 }
 
-#[test]
-fn entries_are_passed_from_any_key_to_any_other() {
-    let key = |i: u32| format!("{i:04}").into_bytes();
-    let entries: EntryMap = (0..3000)
-        .map(|i| (key(2 * i), vec![b'x'; i as usize % 50]))
-        .collect();
-    let dir = our_database(&entries, 1000);
-    let database = Database::open(dir.path()).unwrap();
-    for (start, end) in [(0, 6000), (1, 2), (1998, 2003), (2001, 4001), (5999, 9000)] {
-        let (start, end) = (key(start), key(end));
-        let mut tables = database.tables_in_order().unwrap();
-        tables.retain(|table| table.last_key >= start);
-        let mut cursor = database.tables_cursor(tables, &start, usize::MAX).unwrap();
-        cursor.skip_hidden().unwrap();
-        // The cursor begins at a block, so its first entry may be less than `start`.
-        while cursor.key_before(&start).is_some() {
-            cursor.advance().unwrap();
-        }
-        let mut expected = entries.range(start..end.clone());
-        while let Some(key) = cursor.key_before(&end) {
-            assert_eq!(
-                Some((&key.to_vec(), &cursor.value().held().to_vec())),
-                expected.next()
-            );
-            cursor.advance().unwrap();
-        }
-        assert_eq!(expected.next(), None);
-    }
-}
-
 #[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
 #[test]
 fn an_old_value_in_the_table_of_the_new_one_is_passed_over() {
@@ -319,19 +289,15 @@ fn an_old_value_in_the_table_of_the_new_one_is_passed_over() {
     db.put(b"e", b"logged").unwrap();
     db.close().unwrap();
     let database = Database::open(dir.path()).unwrap();
-    let tables = database.version.tables().collect();
-    let mut cursor = database.tables_cursor(tables, b"", usize::MAX).unwrap();
-    cursor.skip_hidden().unwrap();
-    let mut found = Vec::new();
-    while let Some(key) = cursor.key() {
-        let value = cursor.value().held();
-        found.push((key.to_vec(), value[..value.len().min(4)].to_vec()));
-        cursor.advance().unwrap();
-    }
-    let expected = [("a", "new"), ("c", "only"), ("d", "xxxx")];
+    let expected = [
+        ("a", b"new".to_vec()),
+        ("c", b"only".to_vec()),
+        ("d", vec![b'x'; 2000]),
+        ("e", b"logged".to_vec()),
+    ];
     assert_eq!(
-        found,
-        expected.map(|(key, value)| (key.into(), value.into()))
+        all_entries(&database),
+        expected.map(|(key, value)| (key.into(), value)).into()
     );
 }
 
@@ -563,15 +529,10 @@ fn keys_must_be_in_order_and_within_the_range_in_the_manifest() {
             fs::write(dir.path().join(TableFile::name(FIRST_TABLE)), bytes).unwrap();
             manifest::write(dir.path(), &[table]).unwrap();
             let database = Database::open(dir.path()).unwrap();
-            let tables = || database.tables_in_order().unwrap();
-            let read = database
-                .tables_cursor(tables(), b"", usize::MAX)
-                .and_then(|mut cursor| {
-                    while cursor.key().is_some() {
-                        cursor.advance()?;
-                    }
-                    Ok(())
-                });
+            let read = database.entries(usize::MAX).and_then(|mut cursor| {
+                while cursor.advance()? {}
+                Ok(())
+            });
             let case = format!("{keys:?} {first} {last} {size}");
             match read {
                 Ok(()) => assert!(is_valid, "{case}"),
@@ -580,15 +541,13 @@ fn keys_must_be_in_order_and_within_the_range_in_the_manifest() {
                     "{case}: {err}"
                 ),
             }
-            // No block contains keys from `z` on, so the caller passes a wrong table.
-            assert!(database.tables_cursor(tables(), b"z", usize::MAX).is_err());
         }
     }
 }
 
 #[test]
-fn tables_in_order_do_not_share_a_key() {
-    for (second, is_shared) in [("b", true), ("bb", false)] {
+fn the_newer_of_two_tables_that_share_a_key_is_read() {
+    for second in ["b", "bb"] {
         let dir = tempfile::tempdir().unwrap();
         let tables = [(3, ["a", "b"]), (4, [second, "c"])].map(|(number, keys)| {
             let entries = keys.map(|key| (key.into(), number.to_string().into_bytes()));
@@ -601,7 +560,6 @@ fn tables_in_order_do_not_share_a_key() {
         });
         manifest::write(dir.path(), &tables).unwrap();
         let database = Database::open(dir.path()).unwrap();
-        assert_eq!(database.tables_in_order().is_err(), is_shared);
         // The first table contains the newer entry.
         assert_eq!(all_entries(&database)[&b"b"[..]], b"3");
         assert_eq!(database.get(b"b").unwrap().unwrap(), b"3");
@@ -687,9 +645,6 @@ fn foreign_database(batches: &[&[(&str, Option<&str>)]]) -> tempfile::TempDir {
 #[test]
 fn a_log_with_entries_may_not_be_missing() {
     let dir = foreign_database(&[&[("a", Some("1"))], &[("b", Some("2"))]]);
-    let database = Database::open(dir.path()).unwrap();
-    let err = database.tables_in_order().unwrap_err().to_string();
-    assert!(err.contains("another program"), "{err}");
     for name in Database::names_in(dir.path()).unwrap() {
         if name.ends_with(".log") {
             fs::remove_file(dir.path().join(name)).unwrap();
@@ -697,26 +652,6 @@ fn a_log_with_entries_may_not_be_missing() {
     }
     let err = Database::open(dir.path()).unwrap_err().to_string();
     assert!(err.contains("is missing"), "{err}");
-}
-
-#[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]
-#[test]
-fn tables_of_the_first_level_are_put_in_order() {
-    let dir = foreign_database(&[&[("a", Some("1"))], &[("b", Some("2"))], &[]]);
-    let database = Database::open(dir.path()).unwrap();
-    let numbers: Vec<u64> = database
-        .version
-        .tables()
-        .map(|table| table.number)
-        .collect();
-    assert!(numbers.len() == 2 && numbers[0] > numbers[1], "{numbers:?}");
-    let tables = database.tables_in_order().unwrap();
-    assert!(
-        tables
-            .iter()
-            .map(|table| &table.first_key[..])
-            .eq([b"a", b"b"])
-    );
 }
 
 #[cfg_attr(windows, ignore = "there rusty-leveldb cannot unlock what it made")]

@@ -375,8 +375,7 @@ fn plan_counting(
     if variant != Variant::default() {
         words.add("--variant", variant);
     }
-    let has_choice = filters.source.is_none() && app.explorer.about().sources.len() > 1;
-    let untagged = untagged_variant(&files, has_choice)?;
+    let untagged = untagged_variant(&files)?;
     if untagged != Variant::default() {
         words.add("--untagged-variant", untagged);
     }
@@ -416,15 +415,14 @@ fn plan_counting(
     })
 }
 
-/// Returns the variant that games without a `Variant` tag had when the files were indexed. `has_choice` says whether
-/// the user can choose one of several sources.
+/// Returns the variant that games without a `Variant` tag had when the files were indexed.
 ///
 /// # Errors
 ///
 /// Returns an error response if a file was indexed with options that selected only some of its games. Also returns an
 /// error response if the files were indexed with different variants for games without a `Variant` tag, because
 /// `make-book` accepts only one.
-fn untagged_variant(files: &[SourceFile], has_choice: bool) -> Result<Variant, Refusal> {
+fn untagged_variant(files: &[SourceFile]) -> Result<Variant, Refusal> {
     if let Some(file) = files.iter().find(|file| !file.options.is_empty()) {
         let name = file.path.file_name().unwrap_or_default().display();
         let options = &file.options;
@@ -437,16 +435,10 @@ fn untagged_variant(files: &[SourceFile], has_choice: bool) -> Result<Variant, R
     let first = files.first().map(|file| file.untagged_variant);
     let untagged = first.unwrap_or_default();
     if files.iter().any(|file| file.untagged_variant != untagged) {
-        let advice = match has_choice {
-            true => "choose one source",
-            false => {
-                "make a book of each file with polybook make-book, and merge the books with polybook merge-book"
-            }
-        };
-        return Err(Refusal::bad(format!(
+        return Err(Refusal::bad(
             "the files were indexed with different values of --untagged-variant, but a book can be made with only one: \
-             {advice}"
-        )));
+             choose one source",
+        ));
     }
     Ok(untagged)
 }

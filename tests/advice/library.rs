@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, sync::atomic::AtomicBool};
 use polybook::{
     book::header,
     counts::{CountsDirectory, Memory},
-    index::{Index, MergeIndexes},
+    index::Index,
     obs::{ObsWriter, merge_databases},
     pgn::Mode,
     position::{Variant, key},
@@ -34,12 +34,6 @@ fn advice_about_indexes_works() {
     let err = games("full.idx").unwrap_err().to_string();
     assert!(err.contains("use an index made with --leveldb"), "{err}");
     assert_eq!(games("plain.idx").unwrap(), [0]);
-
-    let merge = |inputs: &[PathBuf]| MergeIndexes::new(inputs.iter().cloned()).run(&at("new.idx"));
-    let err = merge(&[]).unwrap_err().to_string();
-    let advice = "no index is given: give the indexes to merge";
-    assert!(err.contains(advice), "{err}");
-    assert_eq!(merge(&[at("plain.idx")]).unwrap().games, 1);
 }
 
 #[test]

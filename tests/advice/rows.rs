@@ -94,9 +94,6 @@ dump-book s.bin --color white --out old.epd
 repertoire build en.pgn --color white --out mine.pgn
   ! replace it with --force
   > repertoire build en.pgn --color white --out mine.pgn --force
-merge-index plain.idx plain.idx --out full.idx
-  ! replace it with --force
-  > merge-index plain.idx plain.idx --out full.idx --force
 moves --leveldb plain.idx --min-elo 20
   ! make an explorer's index from the games with make-book --explorer DIR
   > make-book en.pgn --explorer added.idx
@@ -370,12 +367,6 @@ moves --index li.idx --player A
 moves --index big.idx --clocks
   ! unpack the file and make the index again
   > make-book big.pgn --explorer big2.idx && moves --index big2.idx --clocks
-merge-index full.idx plain.idx --out a13.idx
-  ! make this index again with the options of the other one
-  > merge-index full.idx duel.idx --out a13.idx
-merge-index li.idx full.idx --out a14.idx
-  ! add up the counts with make-book, and make an index from the sum
-  > make-book li.counts li.counts --explorer a14.idx
 make-book a.7z --bin a15.bin
   ! unpack the archive and give the files in it
   > make-book en.pgn --min-game 1 --bin a15.bin
@@ -791,15 +782,6 @@ moves --index li.counts
 games --leveldb li.idx
   ! use an index that make-book --explorer made from games
   > games --leveldb full.idx
-merge-index plain.idx stats.idx --out z15.idx
-  ! was made with another choice of --index-stats than plain.idx: make this index again with the options of the other one
-  > make-book en.pgn --leveldb z15a.idx && merge-index plain.idx z15a.idx --out z15.idx
-merge-index full.idx short.idx --out z16.idx
-  ! was made with another --max-ply than full.idx: make this index again with the options of the other one
-  > make-book en.pgn --explorer z16a.idx && merge-index full.idx z16a.idx --out z16.idx
-merge-index full.idx mixfull.idx --out z17.idx
-  ! contains games of another variant than full.idx: make this index again with the options of the other one
-  > make-book en.pgn --variant auto --explorer z17a.idx && merge-index z17a.idx mixfull.idx --out z17.idx
 moves --index full.idx --player B
   ! no player's name contains "B"
   > moves --index full.idx --player A

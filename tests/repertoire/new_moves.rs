@@ -127,7 +127,7 @@ fn a_game_of_an_event_was_played_on_its_first_day_or_later() {
     );
     ok(dir, "make-book -q event.pgn --explorer event.idx");
     ok(dir, "make-book -q day.pgn --explorer day.idx");
-    ok(dir, "merge-index -q day.idx event.idx --out both.idx");
+    ok(dir, "make-book -q day.pgn event.pgn --explorer both.idx");
     let new = |reference: &str| {
         let line = format!("repertoire new new.pgn --reference {reference} --earlier --json");
         let games = ok_json(dir, &line)["games"].take();

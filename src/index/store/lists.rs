@@ -23,11 +23,10 @@
 use std::ops::Range;
 
 use super::{
-    LISTS, ListEntry, ListKey, Paging,
+    LISTS, ListKey, Paging,
     bits::bits_for,
     chunk_key,
     games::StoredGames,
-    list_entry,
     list_record::{ListItem, ListRecord, is_of_position},
     page_key,
     periods::ListResults,
@@ -377,32 +376,6 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Adds short lists that are already encoded. All of them must belong to the same page, an entry that contains
-    /// several lists. In `lists`, each list follows its key. `last` is the key of the last list. This function does not
-    /// count the positions of the lists. The caller must also call [`count_lists`](ListBuilder::count_lists).
-    pub(in crate::index) fn add_lists(&mut self, last: ListKey, lists: &[u8]) -> Result<()> {
-        self.begin(last, false)?;
-        self.lists.extend_from_slice(lists);
-        Ok(())
-    }
-
-    /// Counts the positions and games in the encoded lists `lists`, which were added without decoding them, and adds
-    /// their numbers to the totals of the index. All lists must belong to the same page (an entry that contains several
-    /// lists). `page_member` is any list key that belongs to this page. Returns `None` if the lists are malformed.
-    pub(in crate::index) fn count_lists(
-        &mut self,
-        page_member: ListKey,
-        lists: &[u8],
-    ) -> Option<()> {
-        let batch = &mut self.batch;
-        for_each_list(self.paging, lists, page_member, |_, list, _| {
-            let games = list.games_of_position();
-            batch.positions += u64::from(games.is_some());
-            batch.postings += games.unwrap_or(0);
-            Some(())
-        })
-    }
-
     /// Ends the current list, and begins the list with the key `subject`. If the new list belongs to another page (an
     /// entry that contains several lists), also ends the current page. `white_to_move` says whether White is to move in
     /// the position to which the new list belongs.
@@ -476,20 +449,6 @@ impl<'a> ListBuilder<'a> {
         Ok(())
     }
 
-    /// Copies an entry of another index without changes: a page, which contains several lists, or a chunk of a long
-    /// list. This function does not count the positions in a page. The caller must also call
-    /// [`count_lists`](ListBuilder::count_lists).
-    pub(in crate::index) fn copy_entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.end_list()?;
-        self.end_page();
-        if let Some(ListEntry::Page(_)) = list_entry(LISTS, key) {
-            self.batch.entries.push(key, value);
-            self.bytes_before = 0;
-            return Ok(());
-        }
-        self.push(key, value)
-    }
-
     /// Ends the current page, and adds it to the entries of the index. A page is an entry that contains several lists.
     /// Does nothing if no page is open.
     fn end_page(&mut self) {
@@ -514,10 +473,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{
-        index::entries::{Entries, Value},
-        storage::sort::{Memory, Record, Shards},
-    };
+    use crate::storage::sort::{Memory, Record, Shards};
 
     fn lists() -> impl Strategy<Value = Vec<ListItem>> {
         let ids = proptest::collection::btree_map(any::<u32>(), 0..400u16, 1..60);
@@ -647,30 +603,5 @@ mod tests {
         assert_eq!(batch.steps, u64::from(GAMES));
         let held = batch.entries.bytes_in_memory();
         assert!(held < 512 << 10, "{held}");
-
-        // Copied entries are spilled too.
-        let mut maker = ListBuilder::new(paging, &games);
-        let value_in = |entries: &Entries, number| match entries.value(number) {
-            Value::Held(value) => value.to_vec(),
-            Value::Spilled(value) => {
-                let mut bytes = Vec::new();
-                let mut take = |part: &[u8]| {
-                    bytes.extend_from_slice(part);
-                    Ok(())
-                };
-                entries.read_spilled(value, &mut take).unwrap();
-                bytes
-            }
-        };
-        for number in 0..batch.entries.len() {
-            let value = value_in(&batch.entries, number);
-            maker.copy_entry(batch.entries.key(number), &value).unwrap();
-        }
-        let passed = maker.finish().unwrap().entries;
-        assert_eq!(passed.bytes_in_memory(), held);
-        for number in 0..batch.entries.len() {
-            assert_eq!(passed.key(number), batch.entries.key(number));
-            assert_eq!(value_in(&passed, number), value_in(&batch.entries, number));
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! The [explorer](crate::explorer)'s index: its keys and values, and writing, reading and merging them.
+//! The [explorer](crate::explorer)'s index: its keys and values, and writing and reading them.
 //!
 //! An index of games contains the entries about inputs and the variant that the [index of the
 //! fork](super::layout) contains, and the entries in this table. Keys that begin with `x` contain binary numbers,
@@ -54,10 +54,7 @@ pub(crate) use self::{
     list_record::ListRecord,
     names::NameReader,
 };
-pub(super) use self::{
-    count_pages::CountPageBuilder,
-    lists::{ListBuilder, list_entries},
-};
+pub(super) use self::{count_pages::CountPageBuilder, lists::list_entries};
 pub use self::{
     game_rows::{EcoNumber, GameRow, SiteId},
     list_record::{ListKey, Paging},
@@ -146,13 +143,6 @@ pub(super) fn subject_start(subject: ListKey) -> [u8; 10] {
     let mut key = *b"xp\0\0\0\0\0\0\0\0";
     key[2..].copy_from_slice(&subject.0.to_be_bytes());
     key
-}
-
-/// Returns the list key in the LevelDB key of a page, a chunk of a list, or the results of a period. Returns
-/// `None` for any other key.
-pub(super) fn list_subject(key: &[u8]) -> Option<ListKey> {
-    let (subject, _) = key.strip_prefix(LISTS)?.split_first_chunk()?;
-    Some(ListKey(u64::from_be_bytes(*subject)))
 }
 
 /// The version of the layout that this version of polybook reads and writes for an explorer's index of games.
