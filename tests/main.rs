@@ -74,5 +74,6 @@ mod suite_report;
 mod suites;
 mod tree;
 mod variants;
+mod variations;
 #[cfg(windows)]
 mod windows;

@@ -1,9 +1,6 @@
 //! `polybook tree`: prints or writes all lines that a book, database or index contains from a position on.
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use polybook::{
     ErrorKind, FileKind, ForeignFormat,
@@ -11,23 +8,19 @@ use polybook::{
     explorer::{Explorer, Filters},
     index::Index,
     obs::Obs,
-    pgn::{GameReader, Token},
-    position::{BookMove, Keyed, Variant, read_move},
+    position::Variant,
     progress::Meter,
-    repertoire::{OpenOptions, OpenedSource},
+    repertoire::{FileOrder, OpenOptions, OpenedSource},
     storage::output::{TemporaryDir, is_directory, is_standard_output},
-    tree::{
-        EvaluatedSource, Explored, Limits, LinesOf, MoveSource, SourceWrapper, Tree, TreeFormat,
-        TreeMove,
-    },
+    tree::{EvaluatedSource, Explored, Limits, LinesOf, MoveSource, Tree, TreeFormat},
 };
 use serde_json::json;
-use shakmaty::{Color, variant::VariantPosition};
+use shakmaty::Color;
 
 use super::{
     Context, counted,
     evals::EvalsArg,
-    input::{self, check_output, ending, file_or_index, in_memory, output_name},
+    input::{check_output, ending, file_or_index, in_memory, output_name},
     position::{self, PositionArgs, Searched, of_book, of_database, refuse_other_of_index},
     progress::{Bar, quiet_on_terminal},
     resources::MemoryArgs,
@@ -152,8 +145,8 @@ struct Opened {
     /// The variant that the source states, for the error message for an invalid position. `None` if the source does not
     /// state exactly one variant.
     only: Option<Variant>,
-    /// The order of the moves if the source is a repertoire in PGN, otherwise `None`; see [`InFileOrder::numbers`].
-    numbers: Option<HashMap<(u64, BookMove), usize>>,
+    /// The order of the moves if the source is a repertoire in PGN, otherwise `None`.
+    order: Option<FileOrder>,
 }
 
 impl Opened {
@@ -162,7 +155,7 @@ impl Opened {
             source: Box::new(source),
             variant,
             only,
-            numbers: None,
+            order: None,
         }
     }
 }
@@ -210,147 +203,36 @@ fn opened(args: &Args, path: &Path, context: Context) -> anyhow::Result<Opened> 
 fn repertoire(args: &Args, path: &Path, context: Context) -> anyhow::Result<Opened> {
     let (asked, memory) = (args.position.variant, args.memory.memory());
     let directory = TemporaryDir::new_in(&memory.temp_dir)?;
-    let repertoire = OpenedSource::repertoire(
-        path,
-        &OpenOptions {
-            variant: asked,
-            untagged: Variant::Standard,
-            filter: None,
-            memory,
-            threads: 0,
-            directory: directory.path(),
-            stop: std::sync::Arc::default(),
-            counting: &|progress| Box::new(Bar::of_make_book(progress, context)),
-        },
-    )?;
+    let options = OpenOptions {
+        variant: asked,
+        untagged: Variant::Standard,
+        filter: None,
+        memory,
+        threads: 0,
+        directory: directory.path(),
+        stop: std::sync::Arc::default(),
+        counting: &|progress| Box::new(Bar::of_make_book(progress, context)),
+    };
+    let repertoire = OpenedSource::repertoire(path, &options)?;
     for warning in repertoire.warnings() {
         context.say(&format!("{warning}\n"));
     }
     let variant = asked.unwrap_or(repertoire.variant());
-    let text = match input::read_text(path, &args.memory.memory(), MEMORY_PER_BYTE) {
-        Err(err) if is_too_large(&err) => {
+    let order = match repertoire.pgn().map(|pgn| FileOrder::of(pgn, &options)) {
+        Some(Err(err)) if err.kind() == ErrorKind::TooLarge => {
             context.say(&format!(
                 "{}: this file is too large for --memory, so the moves are sorted by weight; for the order of \
                  the file, use a larger --memory\n",
                 path.display()
             ));
-            String::new()
+            FileOrder::default()
         }
-        text => text?,
+        order => order.transpose()?.unwrap_or_default(),
     };
-    let numbers = numbers_of_moves(&text);
     Ok(Opened {
-        numbers: Some(numbers),
+        order: Some(order),
         ..Opened::new(repertoire, variant, None)
     })
-}
-
-fn is_too_large(err: &anyhow::Error) -> bool {
-    err.downcast_ref().map(polybook::Error::kind) == Some(ErrorKind::TooLarge)
-}
-
-/// The maximum memory, in bytes, that [`numbers_of_moves`] needs for each byte of a PGN text, including the text.
-const MEMORY_PER_BYTE: usize = 16;
-
-/// A source of the moves of a repertoire, sorted by their first occurrence in its PGN file.
-struct InFileOrder {
-    source: Box<dyn MoveSource>,
-    /// The number of the first occurrence of each move, by the identity of its position.
-    numbers: HashMap<(u64, BookMove), usize>,
-}
-
-impl SourceWrapper for InFileOrder {
-    type Inner = Box<dyn MoveSource>;
-
-    fn inner(&self) -> &Box<dyn MoveSource> {
-        &self.source
-    }
-
-    fn changed(
-        &self,
-        pos: &Keyed<VariantPosition>,
-        mut moves: Vec<TreeMove>,
-    ) -> polybook::Result<Vec<TreeMove>> {
-        let number = |mv: &TreeMove| self.numbers.get(&(pos.identity(), mv.mv.into()));
-        // Moves that the file does not contain in this position come last, in the order of the source.
-        moves.sort_by_key(|mv| number(mv).copied().unwrap_or(usize::MAX));
-        Ok(moves)
-    }
-}
-
-/// The maximum number of nested lines whose moves [`numbers_of_moves`] numbers.
-const MAX_OPEN_LINES: usize = 1000;
-
-/// A main line or a variation whose end the reader has not reached.
-struct UnfinishedLine {
-    /// The position before the last move, or `None` after a move that cannot be played.
-    before: Option<Box<Keyed<VariantPosition>>>,
-    /// The position after the last move, or `None` after a move that cannot be played.
-    now: Option<Box<Keyed<VariantPosition>>>,
-    /// The number of nested variations that have begun after the last move, and that have no moves so far.
-    empty_variations: usize,
-}
-
-impl UnfinishedLine {
-    fn new(start: Option<Box<Keyed<VariantPosition>>>) -> UnfinishedLine {
-        UnfinishedLine {
-            before: None,
-            now: start,
-            empty_variations: 0,
-        }
-    }
-}
-
-/// Numbers the moves of all games and variations in `pgn` by their first occurrence. The moves of each position are
-/// identified by the position's identity. Leaves out the moves of a line after a move that cannot be played.
-fn numbers_of_moves(pgn: &str) -> HashMap<(u64, BookMove), usize> {
-    let mut reader = GameReader::new(pgn.as_bytes()).with_variations(true);
-    let mut numbers = HashMap::default();
-    while reader.next_game() {
-        let variant = reader.tags().variant().unwrap_or_default();
-        let start = match reader.tags().get(b"FEN") {
-            Some(fen) => variant.parse_position(&String::from_utf8_lossy(fen)).ok(),
-            None => Some(variant.start()),
-        };
-        let start = start.map(|start| Box::new(Keyed::new(start)));
-        let mut lines = vec![UnfinishedLine::new(start)];
-        while let Some(line) = lines.last_mut() {
-            let token = reader.next_token();
-            if line.empty_variations > 0
-                && matches!(
-                    token,
-                    Token::Move { .. } | Token::Unreadable { .. } | Token::NullMove { .. }
-                )
-            {
-                line.empty_variations -= 1;
-                let start = line.before.clone();
-                // Deeper variations need too much memory.
-                let is_too_deep = lines.len() >= MAX_OPEN_LINES;
-                lines.push(UnfinishedLine::new(start.filter(|_| !is_too_deep)));
-            }
-            let Some(line) = lines.last_mut() else { break };
-            match token {
-                Token::BeginVariation => line.empty_variations += 1,
-                Token::EndVariation if line.empty_variations > 0 => line.empty_variations -= 1,
-                Token::EndVariation => drop(lines.pop()),
-                Token::Move { text, .. } | Token::Unreadable { text, .. } => {
-                    line.before = line.now.take();
-                    if let Some(pos) = &line.before
-                        && let Ok(mv) = read_move(pos.position(), text)
-                    {
-                        let number = numbers.len();
-                        numbers.entry((pos.identity(), mv.into())).or_insert(number);
-                        let mut after = pos.clone();
-                        after.play(mv);
-                        line.now = Some(after);
-                    }
-                }
-                Token::NullMove { .. } => (line.before, line.now) = (None, None),
-                Token::End(_) => break,
-            }
-        }
-    }
-    numbers
 }
 
 /// Writes the tree of moves of a source to `out`, and returns the number of moves in the tree.
@@ -359,7 +241,7 @@ fn write(args: &Args, opened: Opened, mut out: Output, meter: &Meter) -> anyhow:
         source,
         variant,
         only,
-        numbers,
+        order,
     } = opened;
     let searched = Searched {
         file: &args.source,
@@ -378,9 +260,9 @@ fn write(args: &Args, opened: Opened, mut out: Output, meter: &Meter) -> anyhow:
         Some(side) => Box::new(LinesOf(source, side)),
         None => source,
     };
-    let opponent = args.color.map(|color| !color).filter(|_| numbers.is_some());
-    let source: Box<dyn MoveSource> = match numbers {
-        Some(numbers) => Box::new(InFileOrder { source, numbers }),
+    let opponent = args.color.map(|color| !color).filter(|_| order.is_some());
+    let source: Box<dyn MoveSource> = match order {
+        Some(order) => Box::new(order.applied_to(source)),
         None => source,
     };
     let source: Box<dyn MoveSource> = match args.evals.open()? {

@@ -15,7 +15,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use super::{collected::Needs, options::MakeBook};
 use crate::{
     openings::{self, OpeningNumber},
-    pgn::{Date, GameEnd, GameReader, GameResult, Tags, Token, folded, tag_text},
+    pgn::{Date, GameEnd, GameReader, GameResult, OpenLines, Step, Tags, Token, folded, tag_text},
     position::{
         BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook, read_word,
         with_advice,
@@ -127,19 +127,22 @@ impl MainLine {
                 continue;
             }
             let (text, offset) = match games.next_token() {
-                Token::Move { text, .. } | Token::Unreadable { text, .. } if is_full => {
-                    return self.rest_of_game(options, needs, games, pos, Some(text));
+                token
+                @ (Token::Move { .. } | Token::Unreadable { .. } | Token::NullMove { .. })
+                    if is_full =>
+                {
+                    return self.rest_of_game(options, needs, games, pos, Some(token.text()));
                 }
                 Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
                 Token::NullMove { .. } => {
-                    let end = self.skip_unplayable::<P>(options, games, b"");
+                    let end = self.skip_unplayable(options, games, pos, b"");
                     let mut ending = self.end_of_game(end);
                     ending.null_move = true;
                     return ending;
                 }
                 Token::BeginVariation => {
-                    let plies = self.plies.len();
-                    self.variations.play(games, options, before.as_ref(), plies);
+                    let ply = self.plies.len().saturating_sub(1);
+                    self.variations.play(games, options, before.as_ref(), ply);
                     continue;
                 }
                 Token::EndVariation => unreachable!("a variation is played to its end"),
@@ -157,7 +160,7 @@ impl MainLine {
                         mv: String::from_utf8_lossy(text).chars().take(40).collect(),
                         reason: with_advice(err, pos.position(), text, options.piece_letters),
                     };
-                    let end = self.skip_unplayable::<P>(options, games, text);
+                    let end = self.skip_unplayable(options, games, pos, text);
                     let mut ending = self.end_of_game(end);
                     ending.problem = Some(problem);
                     return ending;
@@ -199,7 +202,7 @@ impl MainLine {
 
     /// Reads the moves of a game after its last counted move, and returns data about the end of the game. `pos` is the
     /// position after the counted moves. `first` is the text of the first uncounted move if the caller has already read
-    /// it.
+    /// it, or an empty text if this is a null move.
     ///
     /// Stores these moves if duplicates are dropped or an output needs openings. Otherwise, counts them if the length
     /// of the game is needed, and skips them if it is not.
@@ -219,7 +222,9 @@ impl MainLine {
             self.rest_identities = std::mem::take(&mut rest.identities);
             self.rest = rest.into_bytes();
             (plies, end)
-        } else if options.game_filter.min_plies <= self.plies.len() && !needs.game_lengths {
+        } else if options.game_filter.min_plies <= self.plies.len() && !needs.game_lengths
+            || first == Some(b"")
+        {
             (0, games.skip_moves())
         } else {
             let (plies, end) = games.count_moves();
@@ -230,21 +235,44 @@ impl MainLine {
         ending
     }
 
-    /// Skips the rest of a game after a move that cannot be played, and returns how the text of the game ends. `text`
-    /// is the text of this move, or empty for a null move. If duplicates are dropped, stores the skipped moves as text,
+    /// Skips the rest of a game after a move that cannot be played in the position `pos`, and returns how the text of
+    /// the game ends. `text` is the text of this move, or empty for a null move. If the run counts variations, first
+    /// plays the variations that replace this move. If duplicates are dropped, stores the skipped moves as text,
     /// because two games are duplicates only if these moves are equal, too.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,
         games: &mut GameReader<'_>,
+        pos: &Keyed<P>,
         text: &[u8],
     ) -> GameEnd {
-        if !options.drop_duplicates {
-            return games.skip_moves();
-        }
         let mut rest = UncountedMoves::<P>::new(None, options.piece_letters);
         rest.push(text);
-        let end = games.rest_of_moves(|text| rest.push(text));
+        let end = loop {
+            if !options.variations {
+                break None;
+            }
+            match games.next_token() {
+                Token::BeginVariation => {
+                    let ply = self.plies.len();
+                    self.variations.play(games, options, Some(pos), ply);
+                }
+                Token::EndVariation => unreachable!("a variation is played to its end"),
+                Token::Move { text, .. } | Token::Unreadable { text, .. } => {
+                    rest.push(text);
+                    break None;
+                }
+                Token::NullMove { .. } => {
+                    rest.push(b"");
+                    break None;
+                }
+                Token::End(end) => break Some(end),
+            }
+        };
+        if !options.drop_duplicates {
+            return end.unwrap_or_else(|| games.skip_moves());
+        }
+        let end = end.unwrap_or_else(|| games.rest_of_moves(|text| rest.push(text)));
         self.rest = rest.into_bytes();
         end
     }
@@ -276,9 +304,6 @@ impl MainLine {
     }
 }
 
-/// The maximum depth to which variations may be nested. Deeper variations are skipped.
-const MAX_NESTING: usize = 64;
-
 /// The counted half-moves in all variations of one game.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
@@ -303,27 +328,6 @@ pub(crate) struct VariationPly {
     pub in_book: bool,
 }
 
-/// The state of the main line or of a variation of a game while its moves are played.
-struct VariationLine<P: Rules> {
-    /// The position before the last move, from which a variation branches. `None` before the first move.
-    before: Option<Keyed<P>>,
-    /// The current position, or `None` after a move that cannot be played.
-    now: Option<Keyed<P>>,
-    /// The number of half-moves of the game before the current position.
-    plies: usize,
-}
-
-impl<P: Rules> VariationLine<P> {
-    /// Returns a new line for a variation that replaces the last move of this line.
-    fn branch(&self) -> VariationLine<P> {
-        VariationLine {
-            before: None,
-            now: self.before.clone(),
-            plies: self.plies.saturating_sub(1),
-        }
-    }
-}
-
 impl Variations {
     /// Removes the half-moves of the previous game, but keeps the memory for the next game.
     pub(super) fn clear(&mut self) {
@@ -335,79 +339,36 @@ impl Variations {
     }
 
     /// Plays the variation that the reader `games` has just entered, and all variations nested in it. The variation
-    /// replaces the last half-move of the main line, so it begins in `before`, the position before this half-move. If
-    /// `before` is `None`, the variation is skipped. `plies` is the number of half-moves of the main line played so
-    /// far.
-    pub(super) fn play<P: Rules>(
+    /// replaces a half-move of the main line, so it begins in `before`, the position before this half-move. `ply` is the
+    /// number of half-moves before this position. If `before` is `None`, the variation is skipped.
+    fn play<P: Rules>(
         &mut self,
         games: &mut GameReader<'_>,
         options: &MakeBook,
         before: Option<&Keyed<P>>,
-        plies: usize,
+        ply: usize,
     ) {
-        let main_line = VariationLine {
-            before: before.cloned(),
-            now: None,
-            plies,
+        let Some(before) = before else {
+            return games.leave_variation();
         };
-        let mut lines = vec![main_line.branch()];
-        let mut too_deep = 0;
-        loop {
-            let is_deepest = lines.len() == MAX_NESTING;
-            let Some(line) = lines.last_mut() else {
-                return;
-            };
-            match games.next_token() {
-                Token::BeginVariation if too_deep > 0 || is_deepest => too_deep += 1,
-                Token::BeginVariation => {
-                    let variation = line.branch();
-                    lines.push(variation);
-                }
-                Token::EndVariation if too_deep > 0 => too_deep -= 1,
-                Token::EndVariation => drop(lines.pop()),
-                Token::End(_) => unreachable!("a variation that is entered is closed"),
-                _ if too_deep > 0 => {}
-                Token::Move { text, .. } | Token::Unreadable { text, .. } => {
-                    if line.plies < options.max_ply {
-                        self.play_move(line, text, options.piece_letters);
-                    } else {
-                        line.now = None;
-                    }
-                }
-                Token::NullMove { .. } => {
-                    self.null_moves += u64::from(line.now.take().is_some());
-                }
+        let (letters, max_ply) = (options.piece_letters, options.max_ply);
+        let mut lines = OpenLines::replacing(before.clone(), ply, letters, max_ply);
+        lines.step(Token::BeginVariation);
+        while lines.depth() > 0 {
+            match lines.step(games.next_token()) {
+                Step::Played { before: pos, mv } => self.branches.push(VariationPly {
+                    key: pos.key(),
+                    identity: pos.exact_identity(),
+                    mv: BookMove::from(mv),
+                    turn: pos.position().turn(),
+                    in_book: !has_inner_castling_rook(pos.position()),
+                }),
+                Step::NullMove => self.null_moves += 1,
+                Step::Illegal => self.unplayable += 1,
+                Step::EndOfGame => unreachable!("a variation that is entered is closed"),
+                _ => {}
             }
         }
-    }
-
-    /// Plays the next move of the variation `line`, and adds it to the counted half-moves. `text` is the move as the
-    /// PGN spells it, and `letters` is the language of its piece letter. After a move that cannot be played, the rest
-    /// of the variation is ignored.
-    fn play_move<P: Rules>(
-        &mut self,
-        line: &mut VariationLine<P>,
-        text: &[u8],
-        letters: PieceLetters,
-    ) {
-        let Some(mut pos) = line.now.take() else {
-            return;
-        };
-        let Ok(mv) = letters.read_move(pos.position(), text) else {
-            self.unplayable += 1;
-            return;
-        };
-        self.branches.push(VariationPly {
-            key: pos.key(),
-            identity: pos.exact_identity(),
-            mv: BookMove::from(mv),
-            turn: pos.position().turn(),
-            in_book: !has_inner_castling_rook(pos.position()),
-        });
-        line.before = Some(pos.clone());
-        pos.play(mv);
-        line.now = Some(pos);
-        line.plies += 1;
     }
 }
 

@@ -43,6 +43,7 @@ mod names;
 mod play;
 mod result;
 mod tags;
+mod variations;
 mod visit;
 mod word;
 
@@ -56,6 +57,7 @@ pub(crate) use self::{
         start_of, unknown_variant,
     },
     tags::tag_text,
+    variations::{OpenLines, Step},
 };
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownRatingGroup, UnknownSpeed},

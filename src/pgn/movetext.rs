@@ -46,6 +46,16 @@ pub enum Token<'a> {
     End(GameEnd),
 }
 
+impl<'a> Token<'a> {
+    /// Returns the text of a move, or an empty text for any other token.
+    pub(crate) fn text(self) -> &'a [u8] {
+        match self {
+            Token::Move { text, .. } | Token::Unreadable { text, .. } => text,
+            _ => b"",
+        }
+    }
+}
+
 /// The outcome of reading the text of a game: the whole game was read, or damage in the text ended it early.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum GameEnd {
@@ -901,7 +911,7 @@ impl<'a> GameReader<'a> {
 
     /// Skips the variation that the reader has just entered. Must be called directly after the reader returned
     /// [`Token::BeginVariation`].
-    pub(super) fn leave_variation(&mut self) {
+    pub(crate) fn leave_variation(&mut self) {
         self.depth -= 1;
         if self.depth == 0 {
             self.at = self.variation_end;

@@ -50,6 +50,7 @@ mod build;
 mod check;
 mod edits;
 mod file;
+mod file_order;
 mod gaps;
 mod line_report;
 mod move_source;
@@ -67,6 +68,7 @@ pub use self::{
         RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn, without_moves,
         write_prepared,
     },
+    file_order::FileOrder,
     gaps::{Additions, FindGaps, Gap, Gaps, SeveralMoves, SourceEnd, gaps, several_moves},
     line_report::{KnownMove, LineGap, LineMove, LineReport, Predecessors, line_report},
     move_source::{OpenOptions, OpenedSource, RepertoirePgn},

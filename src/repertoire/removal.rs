@@ -6,13 +6,9 @@ use rustc_hash::FxHashMap;
 use shakmaty::{Move, variant::VariantPosition};
 
 use crate::{
-    pgn::{GameReader, Token, start_of},
-    position::{Keyed, read_move},
+    pgn::{GameReader, OpenLines, Step, start_of},
+    position::Keyed,
 };
-
-/// The maximum nesting depth of variations from which moves are removed. It bounds the depth of recursion. Variations
-/// that are nested deeper stay unchanged.
-const MAX_NESTING: usize = 64;
 
 /// A set of moves to remove from a repertoire. Each element is a move in a certain position.
 #[derive(Clone, Default, Debug)]
@@ -79,46 +75,39 @@ impl RemovedMoves {
     ) -> ReadGame {
         let moves = games.offset();
         let end_of_words = |end: usize| moves + text[moves..end.max(moves)].trim_ascii_end().len();
-        let mut lines = vec![OpenLine::new(moves, start)];
-        let (mut lacks_moves, mut too_deep) = (false, 0_u64);
+        let mut lines = OpenLines::of_game(start);
+        let mut read = vec![OpenLine::new(moves)];
+        let mut lacks_moves = false;
         loop {
             let (begin, token) = games.next_token_with_begin();
-            let is_deepest = lines.len() > MAX_NESTING;
-            let is_variation = lines.len() > 1;
-            let line = lines.last_mut().expect("the main line is never closed");
-            match token {
-                Token::BeginVariation if too_deep > 0 || is_deepest || line.moves.is_empty() => {
-                    too_deep += 1;
-                }
-                Token::BeginVariation => {
+            let is_variation = read.len() > 1;
+            let line = read.last_mut().expect("the main line is never closed");
+            match lines.step(token) {
+                Step::BeginVariation => {
                     line.end_last_move(begin);
-                    let branch = OpenLine::new(games.offset(), line.before.clone());
-                    lines.push(branch);
+                    read.push(OpenLine::new(games.offset()));
                 }
-                Token::EndVariation if too_deep > 0 => too_deep -= 1,
-                Token::EndVariation => {
-                    let variation = lines.pop().expect("a variation was open").closed(begin);
-                    let line = lines.last_mut().expect("a variation is inside a line");
-                    let branch = line.moves.last_mut().expect("a variation follows a move");
-                    branch.variations.push(variation);
-                }
-                _ if too_deep > 0 => {}
-                Token::NullMove { .. } => {
-                    line.push(begin, false);
-                    line.now = None;
-                }
-                Token::Move { text, .. } | Token::Unreadable { text, .. } => {
-                    let mv = line.now.as_ref().map(|pos| read_move(pos.position(), text));
-                    if !is_variation
-                        && mv.is_some_and(|mv| mv.is_err())
-                        && games.is_double_loss(text)
-                    {
-                        return ReadGame::new(lines, end_of_words(begin), lacks_moves);
+                Step::EndVariation => {
+                    let variation = read.pop().expect("a variation was open").closed(begin);
+                    let line = read.last_mut().expect("a variation is inside a line");
+                    match line.moves.last_mut() {
+                        Some(replaced) => replaced.variations.push(variation),
+                        None => line.strays.push(variation.content),
                     }
-                    let is_removed = line.play(begin, mv.and_then(Result::ok), self);
+                }
+                Step::Illegal if !is_variation && games.is_double_loss(token.text()) => {
+                    return ReadGame::new(read, end_of_words(begin), lacks_moves);
+                }
+                Step::Played { before, mv } => {
+                    let is_removed = self.contains(before, mv);
+                    line.push(begin, is_removed);
                     lacks_moves |= is_removed;
                 }
-                Token::End(_) => return ReadGame::new(lines, end_of_words(begin), lacks_moves),
+                Step::NullMove | Step::Illegal | Step::NotPlayed => line.push(begin, false),
+                Step::TooDeep => {}
+                Step::EndOfGame => {
+                    return ReadGame::new(read, end_of_words(begin), lacks_moves);
+                }
             }
         }
     }
@@ -150,6 +139,8 @@ struct ReadLine {
     /// The text of the line, without the parentheses of a variation, and without the result of a game and the white
     /// space before the result.
     content: Range<usize>,
+    /// The texts of variations before the first move, without their parentheses. They have no move to replace.
+    strays: Vec<Range<usize>>,
     moves: Vec<ReadLineMove>,
 }
 
@@ -164,43 +155,23 @@ struct ReadLineMove {
 /// A main line or a variation whose moves are being read.
 struct OpenLine {
     begin: usize,
+    strays: Vec<Range<usize>>,
     moves: Vec<ReadLineMove>,
-    /// The position before the last move, or `None` if it is unknown.
-    before: Option<Keyed<VariantPosition>>,
-    /// The position after the last move, or `None` if it is unknown.
-    now: Option<Keyed<VariantPosition>>,
 }
 
 impl OpenLine {
-    /// Creates a line without moves whose text begins at the offset `begin`. `now` is the position in which the line
-    /// starts, or `None` if it is unknown.
-    fn new(begin: usize, now: Option<Keyed<VariantPosition>>) -> OpenLine {
+    /// Creates a line without moves whose text begins at the offset `begin`.
+    fn new(begin: usize) -> OpenLine {
         OpenLine {
             begin,
+            strays: Vec::new(),
             moves: Vec::new(),
-            before: None,
-            now,
         }
     }
 
-    /// Adds the move `mv`, whose text begins at the offset `begin`. Returns `true` if `removed` contains the move. If
-    /// `mv` is `None`, the move cannot be played, and the positions after it are unknown.
-    fn play(&mut self, begin: usize, mv: Option<Move>, removed: &RemovedMoves) -> bool {
-        let pos = self.now.take();
-        let is_removed = pos.as_ref().zip(mv);
-        let is_removed = is_removed.is_some_and(|(pos, mv)| removed.contains(pos, mv));
-        self.push(begin, is_removed);
-        if let Some((mut pos, mv)) = pos.zip(mv) {
-            self.before = Some(pos.clone());
-            pos.play(mv);
-            self.now = Some(pos);
-        }
-        is_removed
-    }
-
+    /// Adds a move whose text begins at the offset `begin`.
     fn push(&mut self, begin: usize, is_removed: bool) {
         self.end_last_move(begin);
-        self.before = None;
         self.moves.push(ReadLineMove {
             text: begin..begin,
             is_removed,
@@ -224,6 +195,7 @@ impl OpenLine {
         self.end_last_move(end);
         ReadLine {
             content: self.begin..end,
+            strays: self.strays,
             moves: self.moves,
         }
     }
@@ -259,8 +231,8 @@ impl Writer<'_> {
     fn line<'l>(&mut self, mut line: &'l ReadLine) {
         // The other variations of a removed move, if its first remaining variation replaces it.
         let mut others: Vec<&'l ReadLine> = Vec::new();
+        self.put(line.preface());
         'line: loop {
-            self.put(line.preface());
             let ends = line.moves.iter().skip(1).map(|next| next.text.start);
             let ends = ends.chain([line.content.end]);
             for (mv, end) in line.moves.iter().zip(ends) {
@@ -273,6 +245,14 @@ impl Writer<'_> {
                     };
                     others = remaining.collect();
                     line = first;
+                    // The variations before its first move would become alternatives to the move before this one.
+                    let mut at = line.content.start;
+                    for stray in &line.strays {
+                        self.put(at..stray.start - 1);
+                        self.has_skipped = true;
+                        at = stray.end + 1;
+                    }
+                    self.put(at..line.preface().end);
                     continue 'line;
                 }
                 self.put(mv.text.clone());
@@ -364,8 +344,6 @@ impl Writer<'_> {
 
 #[cfg(test)]
 mod tests {
-    use shakmaty::Position;
-
     use super::*;
     use crate::{explorer::Line, position::Variant};
 
@@ -443,6 +421,13 @@ mod tests {
                 "1. e4 e5 (1... -- 2. Nf3) 2. f4 *",
             ),
             ("1. e4 e4 2. Nf3 *", "1. e4 e4 2. Nf3 *"),
+            // An alternative to a null move replaces it.
+            ("1. e4 -- (1... e5 2. Nf3) *", "1. e4 -- (1... e5) *"),
+            // A variation without a move to replace does not become an alternative to another move.
+            (
+                "1. e4 e5 2. Nf3 ((2. a3) 2. f4) 2... exf4 *",
+                "1. e4 e5 2. f4 *",
+            ),
         ] {
             assert_eq!(without(text, NF3), left, "{text}");
         }
@@ -464,91 +449,5 @@ mod tests {
             &["e2e4,e7e5,g1f3,b8c6,f1b5"],
         );
         assert_eq!(left, "1. Nf3 e5 2. e4 Nc6 *");
-    }
-
-    /// Returns each move of `text`, including moves of variations, as the line of moves up to it in UCI notation.
-    fn moves_of(text: &str) -> Vec<String> {
-        let mut games = GameReader::new(text.as_bytes()).with_variations(true);
-        let mut found = Vec::new();
-        while games.next_game() {
-            let start = Keyed::new(Variant::Standard.start());
-            let mut stack = vec![(String::new(), start.clone(), String::new(), start)];
-            loop {
-                let (before, pos_before, line, pos) = stack.last_mut().unwrap();
-                match games.next_token() {
-                    Token::Move { text, .. } => {
-                        let mv = read_move(pos.position(), text).unwrap();
-                        (*before, *pos_before) = (line.clone(), pos.clone());
-                        *line += &format!(" {}", crate::position::uci(pos.position(), mv));
-                        pos.play(mv);
-                        found.push(line.clone());
-                    }
-                    Token::BeginVariation => {
-                        let branch = (before.clone(), pos_before.clone());
-                        stack.push((String::new(), branch.1.clone(), branch.0, branch.1));
-                    }
-                    Token::EndVariation => drop(stack.pop()),
-                    _ => break,
-                }
-            }
-        }
-        found.sort();
-        found.dedup();
-        found
-    }
-
-    /// Returns a random tree of moves with variations as PGN movetext. `random(n)` returns a number less than `n`.
-    fn movetext(
-        pos: &Keyed<VariantPosition>,
-        depth: usize,
-        random: &mut impl FnMut(usize) -> usize,
-    ) -> String {
-        let legal = pos.position().legal_moves();
-        if depth == 0 || legal.is_empty() {
-            return String::new();
-        }
-        let mut choose = || legal[random(legal.len().min(3))];
-        let said = |mv: Move| crate::position::uci(pos.position(), mv);
-        let after = |mv: Move| {
-            let mut after = pos.clone();
-            after.play(mv);
-            after
-        };
-        let (main, others) = (choose(), [choose(), choose()]);
-        let mut text = format!("{} ", said(main));
-        for other in &others[..random(3)] {
-            text += &format!(
-                "({} {}) ",
-                said(*other),
-                movetext(&after(*other), depth - 1, random)
-            );
-        }
-        text + &movetext(&after(main), depth - 1, random)
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn exactly_the_subtrees_of_removed_moves_are_missing(seeds in proptest::collection::vec(0..1000usize, 40), chosen in 0..100usize) {
-            let mut seeds = seeds.into_iter().cycle();
-            let text = movetext(&Keyed::new(Variant::Standard.start()), 4, &mut |most| seeds.next().unwrap() % most) + "*\n";
-            let all = moves_of(&text);
-            let removed = &all[chosen % all.len()];
-            let left = without(&text, &[removed.trim()]);
-            let is_removed = |line: &str| line == removed || line.starts_with(&format!("{removed} "));
-            // No two lines of these depths lead to the same position with the same moves left, unless they transpose.
-            let identity = |line: &str| {
-                let line = Line::parse(Variant::Standard, None, line).unwrap();
-                let last = line.moves().len() - 1;
-                (Keyed::new(line.positions()[last].clone()).identity(), line.moves()[last])
-            };
-            let cut = identity(removed);
-            let is_left = |line: &&String| {
-                let words: Vec<&str> = line.split_whitespace().collect();
-                (1..=words.len()).all(|length| identity(&words[..length].join(" ")) != cut)
-            };
-            proptest::prop_assert!(all.iter().any(|line| is_removed(line)));
-            let wanted: Vec<String> = all.iter().filter(is_left).cloned().collect();
-            proptest::prop_assert_eq!(wanted, moves_of(&left), "{} without {}: {}", text, removed, left);
-        }
     }
 }
