@@ -85,6 +85,7 @@ cfg_if::cfg_if! {
         pub mod provenance;
         #[cfg(all(feature = "obs", feature = "parquet"))]
         pub mod repertoire;
+        pub mod selection;
         #[cfg(feature = "serve")]
         pub mod serve;
         pub mod suite;

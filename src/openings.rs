@@ -45,19 +45,21 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// Returns the family of the opening: the part of its name before the first colon.
+    /// Returns the family of the opening: the part of its name before the first colon or comma.
     ///
     /// ```
     /// use polybook::openings::Opening;
     /// let opening = Opening { eco: "B90", name: "Sicilian Defense: Najdorf Variation" };
     /// assert_eq!(opening.family(), "Sicilian Defense");
+    /// let opening = Opening { eco: "A07", name: "King's Indian Attack, with e6" };
+    /// assert_eq!(opening.family(), "King's Indian Attack");
     /// ```
     pub fn family(&self) -> &'static str {
         family(self.name)
     }
 
-    /// Returns the name without the names of variations within a variation: the part of the name before the first comma
-    /// after the family.
+    /// Returns the name without the names of variations within a variation: the family and the next part of the name,
+    /// which ends before a comma or a colon.
     ///
     /// ```
     /// use polybook::openings::Opening;
@@ -66,9 +68,9 @@ impl Opening {
     /// assert_eq!(opening.variation(), "Sicilian Defense: Najdorf Variation");
     /// ```
     pub fn variation(&self) -> &'static str {
-        let family = self.family().len();
-        let comma = self.name[family..].find(',');
-        comma.map_or(self.name, |at| &self.name[..family + at])
+        let start = self.name.len().min(self.family().len() + 1);
+        let end = self.name[start..].find(SEPARATORS);
+        end.map_or(self.name, |at| &self.name[..start + at])
     }
 }
 
@@ -150,11 +152,9 @@ fn shares_names(variant: Variant) -> bool {
 /// A condition on the openings of games, parsed from a string:
 ///
 /// - ECO codes, such as `B20-B99`, `B2` or `B`: openings with these codes;
-/// - the name of a family, such as `Sicilian Defense`: all openings of the family;
-/// - the whole name of an opening: only this opening. If the name is also the name of a family, write a colon
-///   after it to select the opening without its variations;
-/// - the name of a variation and a comma, such as `Sicilian Defense: Najdorf Variation,`: the variation and all
-///   variations within it;
+/// - the name of a family or of an opening, such as `Sicilian Defense` or `King's Indian Attack`: all openings whose
+///   names are this name, or begin with it and a colon or a comma. A comma may follow the name;
+/// - the name of an opening and a colon, such as `Sicilian Defense:`: only the opening with exactly this name;
 /// - a part of a name, such as `najdorf`: all openings whose names contain it.
 ///
 /// If a string has several of these meanings, the first one applies. Case and accents do not matter. The opening of a
@@ -229,19 +229,17 @@ impl FromStr for OpeningFilter {
             return Err(unknown());
         }
         let of_codes = text.trim().parse::<EcoRange>().ok();
-        let alone = wanted.strip_suffix(':').unwrap_or(&wanted);
         // The interpretations go from the narrowest to the widest. The first one that matches an opening applies.
         let code = |at: usize| names().openings[at].eco.as_bytes();
         let within = wanted.strip_suffix(',').unwrap_or(&wanted);
-        let meanings: [&dyn Fn(usize) -> bool; 5] = [
+        let alone = wanted.strip_suffix(':');
+        let meanings: [&dyn Fn(usize) -> bool; 4] = [
             &|at| of_codes.as_ref().is_some_and(|of| of.contains(code(at))),
-            &|at| family(&plain_names()[at]) == wanted,
-            &|at| plain_names()[at] == alone,
             &|at| {
                 let rest = plain_names()[at].strip_prefix(within);
-                wanted.ends_with(',')
-                    && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(SEPARATORS))
             },
+            &|at| Some(&*plain_names()[at]) == alone,
             &|at| plain_names()[at].contains(&wanted),
         ];
         let mut passing = Box::new([0; OpeningNumber::COUNT / 64]);
@@ -287,9 +285,11 @@ fn nearest(wanted: &str) -> Vec<String> {
     }
 }
 
-/// Returns the family in the name of an opening: the part of the name before the first colon.
+/// The characters between the parts of an opening's name: its family, its variation, and variations within it.
+const SEPARATORS: [char; 2] = [':', ','];
+
 fn family(name: &str) -> &str {
-    name.split(':').next().unwrap_or(name)
+    name.split(SEPARATORS).next().unwrap_or(name)
 }
 
 /// Returns the names of all openings, normalized by [`plain`], in the order of the table.
@@ -552,9 +552,61 @@ mod tests {
         all("Sicilian Defense:", |opening| {
             opening.name == "Sicilian Defense"
         });
-        all("Ruy Lopez: Berlin Defense", |opening| {
+        for comma in ["", ","] {
+            let berlin = passing(&format!("Ruy Lopez: Berlin Defense{comma}"));
+            assert!(
+                berlin
+                    .iter()
+                    .any(|opening| opening.name == "Ruy Lopez: Berlin Defense, l'Hermet Variation")
+            );
+            assert!(
+                berlin
+                    .iter()
+                    .all(|opening| opening.variation() == "Ruy Lopez: Berlin Defense")
+            );
+        }
+        all("ruy lopez: berlin defense:", |opening| {
             opening.name == "Ruy Lopez: Berlin Defense"
         });
+        for (text, within) in [
+            ("King's Indian Attack", "King's Indian Attack, with e6"),
+            ("London System", "London System, with Bd3"),
+            (
+                "Queen's Indian Defense",
+                "Queen's Indian Defense, with e3, Bb4+ Line",
+            ),
+            (
+                "Queen's Indian Defense, with e3",
+                "Queen's Indian Defense, with e3, Bb4+ Line",
+            ),
+            (
+                "Vienna Gambit",
+                "Vienna Gambit, with Max Lange Defense: Steinitz Gambit, Main Line",
+            ),
+            (
+                "Vienna Gambit, with Max Lange Defense",
+                "Vienna Gambit, with Max Lange Defense: Steinitz Gambit, Main Line",
+            ),
+        ] {
+            let openings = passing(text);
+            assert!(
+                openings.iter().any(|opening| opening.name == within),
+                "{text}"
+            );
+            assert!(
+                openings
+                    .iter()
+                    .all(|opening| opening.name.starts_with(text)),
+                "{text}"
+            );
+        }
+        let named = |name| Opening { eco: "", name };
+        let queens = named("Queen's Indian Defense, with e3, Bb4+ Line");
+        assert_eq!(queens.family(), "Queen's Indian Defense");
+        assert_eq!(queens.variation(), "Queen's Indian Defense, with e3");
+        let vienna = named("Vienna Gambit, with Max Lange Defense: Steinitz Gambit, Main Line");
+        assert_eq!(vienna.variation(), "Vienna Gambit, with Max Lange Defense");
+        assert_eq!(named("Ruy Lopez").variation(), "Ruy Lopez");
         all("NAJDORF", |opening| opening.name.contains("Najdorf"));
         all("grunfeld defense", |opening| {
             opening.family() == "Grünfeld Defense"

@@ -11,7 +11,7 @@ use shakmaty::Color;
 use super::{
     duplicate_groups::DuplicateGroups,
     open_index::{DateRange, GameColumns, OpenIndex, TraitValues, Traits},
-    query::{Filters, RatingRange},
+    query::Filters,
 };
 use crate::{
     error::Result,
@@ -20,7 +20,7 @@ use crate::{
         results::{Class, Period, YearMonths},
     },
     openings::OpeningFilter,
-    pgn::{GameResult, NameMatch, RatingGroup, Speed, folded},
+    pgn::{GameResult, NameMatch, RatingGroup, RatingRange, Speed, folded},
 };
 
 /// The divisor that decides how the games in a range of ids are filtered. If at most one in `SPARSE_PLAYER_DIVISOR`

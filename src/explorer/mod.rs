@@ -83,7 +83,7 @@ pub use self::{
         AnswerSource, GamesHere, PlayerGames, Preparation, PrepareQuery, PreparedAnswer,
         PreparedLine, PreparedMove, RepertoireMoves, TheirGames,
     },
-    query::{Filters, Line, Page, Query, RatingRange, RatingRangeError, Sort, UnknownSort, View},
+    query::{Filters, Line, Page, Query, Sort, UnknownSort, View},
     sources::{NeedsGames, Overview, SourceFile, SourceOverview},
     suggest::{SuggestField, Suggestion},
     tally::GameResults,
@@ -105,7 +105,7 @@ use crate::{
 };
 pub use crate::{
     openings::{Opening, OpeningFilter},
-    pgn::{Date, EcoRange, GameResult, Mode, NameMatch, RatingGroup, Speed},
+    pgn::{Date, EcoRange, GameResult, Mode, NameMatch, RatingGroup, RatingRange, Speed},
     position::Variant,
 };
 

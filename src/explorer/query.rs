@@ -10,8 +10,8 @@ use crate::{
     index::store::ListKey,
     openings::{self, Opening, OpeningFilter},
     pgn::{
-        Date, EcoRange, GameFilter, GameFilterError, GameResult, Mode, NameMatch, RatingGroup,
-        Speed,
+        ConditionError, Date, EcoRange, GameFilter, GameResult, Mode, NameMatch, RatingGroup,
+        RatingRange, Speed,
     },
     position::{Keyed, LineError, MoveError, Variant, move_words, read_move},
 };
@@ -261,9 +261,9 @@ impl Filters {
     ///
     /// # Errors
     ///
-    /// Returns [`GameFilterError::Dates`] or [`GameFilterError::Ratings`] if a range is empty. Returns
-    /// [`GameFilterError::TooManyNames`] if there are too many names.
-    pub fn check(&self) -> Result<(), GameFilterError> {
+    /// Returns [`ConditionError::Dates`] or [`ConditionError::Ratings`] if a range is empty. Returns
+    /// [`ConditionError::TooManyNames`] if there are too many names.
+    pub fn check(&self) -> Result<(), ConditionError> {
         let game_filter = GameFilter {
             since: self.since,
             until: self.until,
@@ -282,63 +282,13 @@ impl Filters {
 const MAX_NAMES: usize = 20;
 
 /// Checks that `names` contains at most [`MAX_NAMES`] names.
-pub(crate) fn check_names(names: &[String]) -> Result<(), GameFilterError> {
+pub(crate) fn check_names(names: &[String]) -> Result<(), ConditionError> {
     match names.len() {
-        names if names > MAX_NAMES => Err(GameFilterError::TooManyNames {
+        names if names > MAX_NAMES => Err(ConditionError::TooManyNames {
             names,
             most: MAX_NAMES,
         }),
         _ => Ok(()),
-    }
-}
-
-/// An inclusive range of ratings. An unknown rating lies outside of every range.
-///
-/// ```
-/// use polybook::explorer::RatingRange;
-///
-/// let range: RatingRange = "2000-2199".parse()?;
-/// assert!(range.contains(2199) && !range.contains(2200));
-/// assert!("2500-".parse::<RatingRange>()?.contains(2800) && !"-1999".parse::<RatingRange>()?.contains(0));
-/// # Ok::<(), polybook::explorer::RatingRangeError>(())
-/// ```
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct RatingRange {
-    lowest: u16,
-    highest: u16,
-}
-
-impl RatingRange {
-    /// Returns `true` if `rating` lies within the range. An unknown rating, which is 0, never does.
-    #[inline]
-    pub fn contains(self, rating: u16) -> bool {
-        rating > 0 && self.lowest <= rating && rating <= self.highest
-    }
-}
-
-/// The error returned when parsing a string as a [`RatingRange`] fails.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("cannot read \"{0}\": use a range of ratings such as 2000-2199, 2000- or -2199")]
-pub struct RatingRangeError(String);
-
-impl FromStr for RatingRange {
-    type Err = RatingRangeError;
-
-    fn from_str(text: &str) -> Result<RatingRange, RatingRangeError> {
-        let error = || RatingRangeError(text.to_owned());
-        let (lowest, highest) = text.split_once('-').ok_or_else(error)?;
-        let bound = |bound: &str, open: u16| match bound.trim() {
-            "" => Ok(open),
-            number => number.parse().map_err(|_| error()),
-        };
-        let range = RatingRange {
-            lowest: bound(lowest, 0)?,
-            highest: bound(highest, u16::MAX)?,
-        };
-        match range.lowest <= range.highest && text.trim() != "-" {
-            true => Ok(range),
-            false => Err(error()),
-        }
     }
 }
 

@@ -50,7 +50,7 @@ mod word;
 pub(crate) use self::{
     class::doubled_mean,
     clock::{Clocks, CommentTimes},
-    filter::{HIGHEST_RATING, folded, rating},
+    filter::{HIGHEST_RATING, estimated_seconds, folded, is_rated, rating},
     names::{NearestNames, PlayerNames, did_you_mean},
     play::{
         NAMED_VARIANTS, NO_GAME, SkippedParts, UnknownVariants, commented, play, play_from_start,
@@ -63,7 +63,7 @@ pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownRatingGroup, UnknownSpeed},
     cut::{Batch, Cutter, MAX_GAME_LENGTH},
     filter::{
-        Condition, Date, EcoRange, GameFilter, GameFilterError, NameMatch, TagText,
+        Condition, ConditionError, Date, EcoRange, GameFilter, NameMatch, RatingRange, TagText,
         TimeControlRange,
     },
     game::GameReader,

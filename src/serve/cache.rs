@@ -19,7 +19,7 @@ use crate::{
 
 /// The version of the content of cached indexes. It must be increased when this content changes, so that polybook
 /// rebuilds the indexes that older versions have cached.
-const GENERATION: u32 = 12;
+const GENERATION: u32 = 13;
 
 /// The file extension of the [record](CachedIndex::record_content) that is stored next to an index and describes its
 /// PGN file. The record has the name of the index with this extension.

@@ -1,18 +1,18 @@
 //! The values of the conditions in a game filter: texts of tags, dates, ranges of ECO codes, and ranges of time
-//! controls. A value that cannot be parsed results in a [`GameFilterError`].
+//! controls. A value that cannot be parsed results in a [`ConditionError`].
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
 use thiserror::Error;
-use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 use crate::pgn::{Tags, tag_text};
 
-/// The error for an invalid [`GameFilter`](super::GameFilter): a condition cannot be parsed, or no game can meet all
-/// conditions.
+/// The error for an invalid [`Selection`](crate::selection::Selection): a condition cannot be parsed, or no game can
+/// meet all conditions.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
-pub enum GameFilterError {
+pub enum ConditionError {
     /// The text of a condition cannot be parsed.
     #[error("cannot read \"{text}\": {what}")]
     Malformed {
@@ -41,7 +41,13 @@ pub enum GameFilterError {
         /// The highest rating.
         max: u32,
     },
-    /// A filter of the explorer contains too many names of players.
+    /// A condition on the player is given, but no player.
+    #[error("{condition} is a condition on the player: also give the name of a player")]
+    NeedsPlayer {
+        /// The name of the condition.
+        condition: &'static str,
+    },
+    /// A query to an index contains too many names of one player.
     #[error("{names} names are too many: give at most {most}")]
     TooManyNames {
         /// The number of names.
@@ -79,10 +85,10 @@ impl fmt::Display for EcoRange {
 }
 
 impl FromStr for EcoRange {
-    type Err = GameFilterError;
+    type Err = ConditionError;
 
-    fn from_str(text: &str) -> Result<EcoRange, GameFilterError> {
-        let error = || GameFilterError::Malformed {
+    fn from_str(text: &str) -> Result<EcoRange, ConditionError> {
+        let error = || ConditionError::Malformed {
             text: text.to_owned(),
             what: "use a range of ECO codes, such as B20-B99, B2 for B20-B29, or B",
         };
@@ -105,6 +111,67 @@ impl FromStr for EcoRange {
             return Err(error());
         }
         Ok(range)
+    }
+}
+
+/// An inclusive range of ratings. An unknown rating lies outside of every range.
+///
+/// ```
+/// use polybook::pgn::RatingRange;
+///
+/// let range: RatingRange = "2000-2199".parse()?;
+/// assert!(range.contains(2199) && !range.contains(2200));
+/// assert!("2500-".parse::<RatingRange>()?.contains(2800) && !"-1999".parse::<RatingRange>()?.contains(0));
+/// # Ok::<(), polybook::pgn::ConditionError>(())
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RatingRange {
+    lowest: u16,
+    highest: u16,
+}
+
+impl RatingRange {
+    /// Returns `true` if `rating` lies within the range. An unknown rating, which is 0, never does.
+    #[inline]
+    pub fn contains(self, rating: u16) -> bool {
+        rating > 0 && self.lowest <= rating && rating <= self.highest
+    }
+}
+
+impl fmt::Display for RatingRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.lowest > 0 {
+            self.lowest.fmt(f)?;
+        }
+        f.write_str("-")?;
+        if self.highest < u16::MAX {
+            self.highest.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for RatingRange {
+    type Err = ConditionError;
+
+    fn from_str(text: &str) -> Result<RatingRange, ConditionError> {
+        let error = || ConditionError::Malformed {
+            text: text.to_owned(),
+            what: "use a range of ratings such as 2000-2199, 2000- or -2199",
+        };
+        let (lowest, highest) = text.split_once('-').ok_or_else(error)?;
+        let bound = |bound: &str, open: u16| match bound.trim() {
+            "" => Ok(open),
+            number => number.parse().map_err(|_| error()),
+        };
+        let range = RatingRange {
+            lowest: bound(lowest, 0)?,
+            highest: bound(highest, u16::MAX)?,
+        };
+        match range.lowest <= range.highest && text.trim() != "-" {
+            true => Ok(range),
+            false => Err(error()),
+        }
     }
 }
 
@@ -137,10 +204,10 @@ impl fmt::Display for TimeControlRange {
 }
 
 impl FromStr for TimeControlRange {
-    type Err = GameFilterError;
+    type Err = ConditionError;
 
-    fn from_str(text: &str) -> Result<TimeControlRange, GameFilterError> {
-        let error = || GameFilterError::Malformed {
+    fn from_str(text: &str) -> Result<TimeControlRange, ConditionError> {
+        let error = || ConditionError::Malformed {
             text: text.to_owned(),
             what: "use a range of seconds, such as 180-480, 600- or -60",
         };
@@ -174,7 +241,7 @@ const ESTIMATED_MOVES: u64 = 40;
 ///
 /// Returns `None` for `-`, for `?`, and for values longer than [`MAX_CONTROL_LENGTH`]. Also returns `None` for values
 /// that do not follow the PGN standard, such as `G/60` and `1:30:00`.
-pub(in crate::pgn) fn estimated_seconds(value: &[u8]) -> Option<u64> {
+pub(crate) fn estimated_seconds(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value)
         .ok()
         .filter(|text| text.len() <= MAX_CONTROL_LENGTH)?;
@@ -261,7 +328,7 @@ fn number(text: &str) -> Option<u64> {
 /// games.next_game();
 /// let blitz: TagText = "Event=blitz".parse()?;
 /// assert!(blitz.is_in(games.tags()));
-/// # Ok::<(), polybook::pgn::GameFilterError>(())
+/// # Ok::<(), polybook::pgn::ConditionError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TagText {
@@ -287,10 +354,10 @@ impl fmt::Display for TagText {
 
 /// Parses `NAME=TEXT`, where the name contains no blanks.
 impl FromStr for TagText {
-    type Err = GameFilterError;
+    type Err = ConditionError;
 
-    fn from_str(text: &str) -> Result<TagText, GameFilterError> {
-        let malformed = || GameFilterError::Malformed {
+    fn from_str(text: &str) -> Result<TagText, ConditionError> {
+        let malformed = || ConditionError::Malformed {
             text: text.to_owned(),
             what: "give a tag and a text, such as Event=blitz",
         };
@@ -327,7 +394,7 @@ fn caseless(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
 /// Returns whether a game is rated, according to its `Event` tag. Examples of the tag are "Rated Blitz game", "FICS
 /// unrated blitz game" and "Casual Rapid game". Returns `None` if the tag is missing, or contains neither the word
 /// "rated" nor a word such as "unrated" or "casual".
-pub(in crate::pgn) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
+pub(crate) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
     let event = tags.get(b"Event")?.to_ascii_lowercase();
     let words = event.split(|byte| !byte.is_ascii_alphanumeric());
     let (mut before, mut is_rated) = (&b""[..], None);
@@ -389,7 +456,8 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
 }
 
 /// Normalizes a name for comparisons. Removes the escapes of PGN, and converts the name to Unicode's form NFC and [to
-/// lower case](caseless). Leaves a single blank between words.
+/// lower case](caseless). Leaves a single blank between words, none before or after a comma, and replaces the period
+/// after an initial with a blank. `Carlsen, M.` thus equals `Carlsen,M`, and `J.R.` equals `J. R.`.
 pub(crate) fn folded(name: &str) -> String {
     let name = &*without_escapes(name);
     let lower: Cow<'_, str> = match name.is_ascii() {
@@ -398,11 +466,31 @@ pub(crate) fn folded(name: &str) -> String {
         false => caseless(name.nfc()).nfc().collect(),
     };
     let mut folded = String::with_capacity(lower.len());
-    for word in lower.split_whitespace() {
-        if !folded.is_empty() {
+    // The number of letters since the start of the word. After 1, a period ends an initial.
+    let (mut letters, mut after_initial, mut blank) = (0, false, false);
+    let mut rest = lower.chars().peekable();
+    while let Some(char) = rest.next() {
+        if char.is_whitespace() || char == '.' && letters == 1 {
+            // A hyphen may join two initials, as in `J.-P.`.
+            blank |= char != '.' || rest.peek().is_some_and(|next| next.is_alphanumeric());
+            after_initial = char == '.';
+            letters = usize::from(after_initial);
+            continue;
+        }
+        if blank && char != ',' && !folded.is_empty() && !folded.ends_with(',') {
             folded.push(' ');
         }
-        folded.push_str(word);
+        blank = false;
+        folded.push(char);
+        letters = match char {
+            char if char.is_alphabetic() && after_initial => 1,
+            char if char.is_alphabetic() => letters + 1,
+            char if is_combining_mark(char) => letters,
+            // A number is not an initial.
+            char if char.is_numeric() => 2,
+            _ => 0,
+        };
+        after_initial = false;
     }
     folded
 }
@@ -479,7 +567,7 @@ impl Date {
     /// ```
     /// use polybook::pgn::Date;
     /// assert_eq!(Date::new(1999, 12, 0), "1999.12".parse()?);
-    /// # Ok::<(), polybook::pgn::GameFilterError>(())
+    /// # Ok::<(), polybook::pgn::ConditionError>(())
     /// ```
     pub fn new(year: u16, month: u8, day: u8) -> Date {
         let mut date = Date {
@@ -555,10 +643,10 @@ impl fmt::Display for Date {
 
 /// Parses `YYYY`, `YYYY.MM` or `YYYY.MM.DD`, with a year of four digits. The day must exist.
 impl FromStr for Date {
-    type Err = GameFilterError;
+    type Err = ConditionError;
 
-    fn from_str(text: &str) -> Result<Date, GameFilterError> {
-        let malformed = |what| GameFilterError::Malformed {
+    fn from_str(text: &str) -> Result<Date, ConditionError> {
+        let malformed = |what| ConditionError::Malformed {
             text: text.to_owned(),
             what,
         };
@@ -736,12 +824,28 @@ mod tests {
             (r#"Joe \"Ace\" Doe"#, r#"joe "ace" doe"#),
             (r"Back\\slash", r"back\slash"),
             (r#"\\\"x"#, r#""x"#),
+            ("Carlsen,Magnus", "Carlsen , \u{a0}Magnus"),
+            ("Carlsen,M.", "Carlsen, M"),
+            ("Tolkien, J.R.R.", "Tolkien,J. R. R"),
+            ("J.R. Capablanca", "J. R.  Capablanca"),
+            ("Cramling, D.-P.", "Cramling,D-P"),
+            ("İ. X", "İ.X"),
+            ("A.", "a"),
+            ("A..B", "A. B"),
         ] {
             assert_eq!(folded(name), folded(other), "{name}");
             assert_eq!(folded(&folded(name)), folded(name), "{name}");
         }
         assert_ne!(folded("Müller"), folded("Muller"));
-        assert_ne!(folded("Tal, M"), folded("Tal,M"));
+        for (name, other) in [
+            ("St. Louis", "St Louis"),
+            ("Tal M", "Tal,M"),
+            ("JR", "J.R."),
+            ("1.e4", "1e4"),
+        ] {
+            assert_ne!(folded(name), folded(other));
+        }
+        assert_eq!(folded("No. 5, A. B ,C"), "no. 5,a b,c");
         assert_eq!(folded(" \n "), "");
         assert!(NameMatch::Part.matches_any(b"Mu\xcc\x88ller,  Hans", &["ÜLLER, h".to_owned()]));
         assert!(!NameMatch::Whole.matches_any(b"M\xfcller", &["ller".to_owned()]));

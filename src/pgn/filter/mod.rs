@@ -16,8 +16,11 @@ use super::{GameResult, Tags};
 use crate::provenance::{option_text, switch, valued};
 
 pub(crate) use self::conditions::folded;
-pub use self::conditions::{Date, EcoRange, GameFilterError, NameMatch, TagText, TimeControlRange};
-pub(super) use self::conditions::{estimated_seconds, is_rated, millis};
+pub(super) use self::conditions::millis;
+pub use self::conditions::{
+    ConditionError, Date, EcoRange, NameMatch, RatingRange, TagText, TimeControlRange,
+};
+pub(crate) use self::conditions::{estimated_seconds, is_rated};
 
 /// A filter that selects games by their tags. The default filter admits all games.
 ///
@@ -35,7 +38,7 @@ pub(super) use self::conditions::{estimated_seconds, is_rated, millis};
 /// assert!(game_filter.admits(games.tags()));
 /// game_filter.since = Some("1961".parse()?);
 /// assert!(!game_filter.admits(games.tags()));
-/// # Ok::<(), polybook::pgn::GameFilterError>(())
+/// # Ok::<(), polybook::pgn::ConditionError>(())
 /// ```
 #[derive(Clone, Default, Debug)]
 pub struct GameFilter {
@@ -83,9 +86,9 @@ impl GameFilter {
     ///
     /// # Errors
     ///
-    /// - [`GameFilterError::Dates`] if the first day is after the last day.
-    /// - [`GameFilterError::Ratings`] if the lowest rating is above the highest rating.
-    /// - [`GameFilterError::Malformed`] if a name contains only blanks, because it would match every name.
+    /// - [`ConditionError::Dates`] if the first day is after the last day.
+    /// - [`ConditionError::Ratings`] if the lowest rating is above the highest rating.
+    /// - [`ConditionError::Malformed`] if a name contains only blanks, because it would match every name.
     ///
     /// ```
     /// use polybook::pgn::GameFilter;
@@ -94,22 +97,22 @@ impl GameFilter {
     /// game_filter.max_elo = Some(1800);
     /// assert!(game_filter.check().is_err());
     /// ```
-    pub fn check(&self) -> Result<(), GameFilterError> {
+    pub fn check(&self) -> Result<(), ConditionError> {
         if let (Some(since), Some(until)) = (self.since, self.until)
             && until.is_before(since)
         {
-            return Err(GameFilterError::Dates { since, until });
+            return Err(ConditionError::Dates { since, until });
         }
         if let (Some(min), Some(max)) = (self.min_elo, self.max_elo)
             && max < min
         {
-            return Err(GameFilterError::Ratings { min, max });
+            return Err(ConditionError::Ratings { min, max });
         }
         let mut names = [&self.players, &self.white, &self.black]
             .into_iter()
             .flatten();
         match names.find(|name| folded(name).is_empty()) {
-            Some(name) => Err(GameFilterError::Malformed {
+            Some(name) => Err(ConditionError::Malformed {
                 text: name.clone(),
                 what: "give at least one letter of the name",
             }),
@@ -360,6 +363,10 @@ pub enum Condition {
     Eco,
     /// The opening by the moves of the game.
     Opening,
+    /// The name of the event.
+    Event,
+    /// The speed.
+    Speed,
     /// The time control.
     #[serde(rename = "time_control", alias = "time control")]
     TimeControl,

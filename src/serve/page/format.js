@@ -127,12 +127,12 @@ export function readMonth(text) {
 }
 
 /**
- * Splits the name of an opening: "Sicilian Defense" and "Najdorf Variation, Adams Attack".
+ * Splits the name of an opening at its first colon or comma: "Sicilian Defense" and "Najdorf Variation, Adams Attack".
  * @param {string} name
  */
 export function splitName(name) {
-  const [family = "", ...rest] = name.split(": ");
-  return { family, variation: rest.join(": ") };
+  const family = name.split(/[:,] /, 1)[0] ?? "";
+  return { family, variation: name.slice(family.length + 2) };
 }
 
 /**

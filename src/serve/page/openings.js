@@ -4,7 +4,7 @@
 
 import { bar } from "./bars.js";
 import { b, button, div, fill, icon, make, on, p, span } from "./dom.js";
-import { counted, dateWords, finished, number, sum } from "./format.js";
+import { counted, dateWords, finished, number, splitName, sum } from "./format.js";
 
 /** @typedef {import("./api.js").OpeningRow} OpeningRow */
 /** @typedef {import("./api.js").Openings} Openings */
@@ -155,7 +155,7 @@ export class OpeningsTable {
     const games = sum(opening);
     const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
     const codes = eco[0] === eco[1] ? eco[0] : `${eco[0]}–${eco[1]}`;
-    const name = family && opening.name.startsWith(`${family}: `) ? opening.name.slice(family.length + 2) : family ? "Without a variation" : opening.name;
+    const name = family ? splitName(opening.name).variation || "Without a variation" : opening.name;
     const side = sideOf(opening, average);
     const mark = finished(opening) < ENOUGH ? "" : side;
     const lost = points === undefined ? "" : `, ${number(Number(Math.abs(points).toFixed(1)))} points ${points < 0 ? "below" : "above"} the average`;
