@@ -10,11 +10,72 @@ use std::{fmt, str::FromStr};
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Checksum(u64);
 
+/// The length in bytes of the records of books.
+const RECORD_SIZE: usize = 16;
+
+/// For each offset and each byte, the part that a byte at this offset contributes to the CRC-32C of a record of
+/// [`RECORD_SIZE`] bytes. The XOR of all parts and [`CRC_OF_ZEROS`] is the CRC-32C of the record. For such short records,
+/// this takes a quarter of the time of the crate `crc32c`.
+static CRC_PARTS: [[u32; 256]; RECORD_SIZE] = crc_parts();
+
+/// The CRC-32C of [`RECORD_SIZE`] null bytes.
+const CRC_OF_ZEROS: u32 = {
+    let (mut crc, mut at) = (u32::MAX, 0);
+    while at < RECORD_SIZE {
+        crc = crc_after_null(crc);
+        at += 1;
+    }
+    !crc
+};
+
+const fn crc_parts() -> [[u32; 256]; RECORD_SIZE] {
+    let mut parts = [[0; 256]; RECORD_SIZE];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut part, mut offset) = (byte as u32, RECORD_SIZE);
+        while offset > 0 {
+            part = crc_after_null(part);
+            offset -= 1;
+            parts[offset][byte] = part;
+        }
+        byte += 1;
+    }
+    parts
+}
+
+/// Returns the state of a CRC-32C computation after a null byte. `crc` is the state before it.
+const fn crc_after_null(mut crc: u32) -> u32 {
+    /// The polynomial of CRC-32C, with its bits in reverse order.
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    let mut bit = 0;
+    while bit < u8::BITS {
+        crc = crc >> 1 ^ (crc & 1) * POLYNOMIAL;
+        bit += 1;
+    }
+    crc
+}
+
 impl Checksum {
     /// Updates the checksum after `record` has been added to the set of records.
     #[inline]
     pub(crate) fn add(&mut self, record: &[u8]) {
         self.0 = self.0.wrapping_add(crc32c::crc32c(record).into());
+    }
+
+    /// Updates the checksum after a record of 16 bytes has been added to the set of records. This is faster than
+    /// [`add`](Checksum::add).
+    #[inline]
+    pub(crate) fn add_short(&mut self, record: &[u8; RECORD_SIZE]) {
+        let bits = u128::from_le_bytes(*record);
+        let (low, high) = (bits as u64, (bits >> 64) as u64);
+        let part = |half: u64, first: usize, at: usize| {
+            CRC_PARTS[first + at][(half >> (8 * at)) as usize & 0xff]
+        };
+        let mut sum = CRC_OF_ZEROS;
+        for at in 0..8 {
+            sum ^= part(low, 0, at) ^ part(high, 8, at);
+        }
+        self.0 = self.0.wrapping_add(sum.into());
     }
 
     /// Returns the checksum of the union of two disjoint sets of records, whose checksums are `self` and `other`.
@@ -62,7 +123,7 @@ mod tests {
 
     fn sum(records: &[[u8; 16]]) -> Checksum {
         let mut sum = Checksum::default();
-        records.iter().for_each(|record| sum.add(record));
+        records.iter().for_each(|record| sum.add_short(record));
         sum
     }
 
@@ -79,6 +140,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_short_record_has_the_same_checksum_in_both_ways(records: Vec<[u8; RECORD_SIZE]>) {
+            let mut expected = Checksum::default();
+            records.iter().for_each(|record| expected.add(record));
+            prop_assert_eq!(sum(&records), expected);
+        }
+
         #[test]
         fn a_checksum_does_not_depend_on_order_and_changes_with_any_bit(
             mut records in proptest::collection::vec(any::<[u8; 16]>(), 1..20), bit in 0..128usize, at: prop::sample::Index,
