@@ -5,7 +5,6 @@ use std::{
     cell::{Cell, RefCell},
     cmp::Reverse,
     io::Write,
-    mem,
     path::Path,
     sync::Arc,
 };
@@ -20,7 +19,7 @@ use super::{
     reader::Book,
     records::{Entry, key_and_move, with_format_castling},
     weights::{MinimaxFactors, MinimaxSummary, Scale, Scaling, Weights},
-    writer::{BookWriter, checksum_of, temporary_book},
+    writer::{BookWriter, temporary_book},
 };
 use crate::{
     counts::{Counts, MoveCount, MoveFilter},
@@ -29,6 +28,7 @@ use crate::{
     position::{BookMove, Keyed, Variant, line_text},
     progress::Meter,
     provenance::Provenance,
+    storage::checksum::Checksum,
     storage::output::AtomicFile,
     storage::sort::{Memory, SpillingSet},
     task,
@@ -44,8 +44,16 @@ pub struct BookMaker<'a> {
     weights: &'a Weights,
     summary: BookSummary,
     adjustments: Adjustments,
-    /// For each shard of the counts, the moves that the book keeps, or `None` if there are too many to hold in memory.
-    kept: Vec<Option<Vec<WeighedMove>>>,
+    shards: Vec<ShardMoves>,
+}
+
+/// The moves that a book keeps of one shard of the counts.
+#[derive(Clone, Debug)]
+struct ShardMoves {
+    /// The number of records of the book before those of the shard, without its header.
+    first: u64,
+    /// The moves that the book keeps, or `None` if there are too many to hold in memory.
+    kept: Option<Vec<WeighedMove>>,
 }
 
 /// The changes that the options `--max-loss` and `--minimax` make to a book: `--max-loss` drops moves, and `--minimax`
@@ -182,18 +190,17 @@ impl<'a> BookMaker<'a> {
             weights,
             adjustments,
             summary: BookSummary::default(),
-            kept: Vec::new(),
+            shards: Vec::new(),
         };
-        let (summaries, kept): (Vec<BookSummary>, _) = (0..counts.shard_count())
+        let surveys = (0..counts.shard_count())
             .into_par_iter()
             .map(|shard| maker.survey(shard))
-            .collect::<Result<Vec<_>>>()?
-            .into_iter()
-            .unzip();
-        maker.kept = kept;
-        maker.summary = summaries
-            .into_iter()
-            .fold(BookSummary::default(), BookSummary::join);
+            .collect::<Result<Vec<_>>>()?;
+        for (summary, kept) in surveys {
+            let first = maker.summary.entries;
+            maker.shards.push(ShardMoves { first, kept });
+            maker.summary = maker.summary.join(summary);
+        }
         let rare = counts.rare();
         maker.summary.positions += rare.groups;
         maker.summary.counted_entries += rare.records;
@@ -303,35 +310,23 @@ impl<'a> BookMaker<'a> {
     /// Writes the book to `out`: first the header, unless `header` is `None`, and then the records. Does not
     /// [commit](AtomicFile::commit) the file.
     ///
-    /// Records are sorted by key, then by descending weight, then by move. If `out` is a pipe and the header has a
-    /// checksum, the records are first written to a temporary file in `temp_dir`.
+    /// Records are sorted by key, then by descending weight, then by move. If `out` is a pipe, the records are first
+    /// written to a temporary file in `temp_dir`. Uses all threads of the current rayon pool.
     ///
     /// # Errors
     ///
     /// Returns an error if a file cannot be written, or if a temporary file of the counts cannot be read.
     pub fn write(&self, header: Option<&str>, out: &mut AtomicFile, temp_dir: &Path) -> Result<()> {
-        let target = out.target().to_owned();
         let mut file = BookWriter::begin(out, header, temp_dir)?;
-        let mut shards = vec![Vec::new(); rayon::current_num_threads()];
-        for first in (0..self.counts.shard_count()).step_by(shards.len()) {
-            let numbers = first..self.counts.shard_count();
-            let sums = shards
-                .par_iter_mut()
-                .zip(numbers)
-                .map(|(records, shard)| {
-                    task::fault("write book");
-                    // Vectors that grow next to one another would share cache lines between threads.
-                    let mut own = mem::take(records);
-                    own.clear();
-                    self.records(shard, &mut own)?;
-                    *records = own;
-                    Ok(checksum_of(records))
-                })
-                .collect::<Result<Vec<_>>>()?;
-            for (records, sum) in shards.iter().zip(sums) {
-                file.append(records, sum).at(&target, "write")?;
-            }
-        }
+        let sums = self.shards.par_iter().enumerate();
+        let sums = sums.map_init(Vec::new, |records, (shard, ShardMoves { first, .. })| {
+            task::fault("write book");
+            records.clear();
+            self.records(shard, records)?;
+            file.write_at(records, *first)
+        });
+        let sum = sums.try_reduce(Checksum::default, |a, b| Ok(a.plus(b)))?;
+        file.add_checksum(sum);
         file.finish()
     }
 
@@ -340,7 +335,7 @@ impl<'a> BookMaker<'a> {
     fn records(&self, shard: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let global = Scaling::new(self.summary.largest_weight);
         let mut entries: Vec<Entry> = Vec::new();
-        if let Some(kept) = &self.kept[shard] {
+        if let Some(kept) = &self.shards[shard].kept {
             for position in kept.chunk_by(|a, b| a.key == b.key) {
                 self.position_records(position.iter().copied(), global, &mut entries, bytes);
             }

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     foreign::{MIN_PLAUSIBLE_RECORDS, check_replaceable, may_be_replaced},
-    header::{create_raw, renewed, split_checksum},
+    header::{create_raw, renewed},
     reader::Book,
     records::{BookStorage, Entry, write_entries},
 };
@@ -16,7 +16,7 @@ use crate::{
     error::{At, Error, Result},
     storage::checksum::Checksum,
     storage::output::AtomicFile,
-    storage::positioned::StoredFile,
+    storage::positioned::{StoredFile, write_all_at},
 };
 
 /// Creates a temporary book in an unnamed file in the directory `temp_dir`, calls `write` to write its records, and
@@ -98,8 +98,10 @@ pub(super) struct BookWriter<'a> {
     file: &'a mut AtomicFile,
     header: Option<&'a str>,
     records: BufWriter<File>,
-    /// The directory of the temporary file that holds the records until the checksum is known. `None` if the records
-    /// can be written directly, because the header has no checksum or the output can seek back to it.
+    /// The offset in the file of `records` at which the records begin.
+    start: u64,
+    /// The directory of the temporary file that holds the records until the book is complete. `None` if they are
+    /// written directly, because the output can be written at any offset.
     waiting: Option<&'a Path>,
     sum: Checksum,
 }
@@ -108,39 +110,55 @@ impl<'a> BookWriter<'a> {
     /// Begins a book, and returns a writer for its records. `header` is the text of the header, or `None` for a book
     /// without a header.
     ///
-    /// If the output is a pipe and the header has a checksum, the records are first written to a temporary file in
-    /// `temp_dir`, because the checksum is known only after the last record.
+    /// If the output is a pipe, the records are first written to a temporary file in `temp_dir`, because the checksum in
+    /// the header is known only after the last record, and because records may be written in any order.
     pub(super) fn begin(
         file: &'a mut AtomicFile,
         header: Option<&'a str>,
         temp_dir: &'a Path,
     ) -> Result<BookWriter<'a>> {
-        let has_checksum = header.is_some_and(|text| split_checksum(text).1.is_some());
-        let waiting = (has_checksum && !file.is_seekable()).then_some(temp_dir);
-        let records = match waiting {
-            Some(dir) => tempfile::tempfile_in(dir).at(dir, "create a temporary file in")?,
+        let waiting = (!file.is_seekable()).then_some(temp_dir);
+        let (records, start) = match waiting {
+            Some(dir) => {
+                let file = tempfile::tempfile_in(dir);
+                (file.at(dir, "create a temporary file in")?, 0)
+            }
             None => {
                 let target = file.target().to_owned();
                 let raw = header.map_or_else(Vec::new, create_raw);
                 file.write_all(&raw).at(&target, "write")?;
-                file.file().try_clone().at(&target, "write")?
+                let file = file.file().try_clone();
+                (file.at(&target, "write")?, raw.len() as u64)
             }
         };
         Ok(BookWriter {
             file,
             header,
             records: BufWriter::with_capacity(1 << 16, records),
+            start,
             waiting,
             sum: Checksum::default(),
         })
     }
 
-    /// Appends whole records, given as bytes, to the book. `sum` is the checksum of these records, which is added to
-    /// the checksum of the book.
-    #[inline]
-    pub(super) fn append(&mut self, records: &[u8], sum: Checksum) -> io::Result<()> {
+    /// Writes whole records, given as bytes, and returns their checksum. The first one becomes the record with the
+    /// index `first` of the book, not counting the header. Several threads may call this function at the same time.
+    /// The caller must pass the sum of all checksums to [`add_checksum`](BookWriter::add_checksum).
+    pub(super) fn write_at(&self, records: &[u8], first: u64) -> Result<Checksum> {
+        let offset = self.start + first * Entry::SIZE as u64;
+        let written = write_all_at(self.records.get_ref(), records, offset);
+        written.at(self.written_path(), "write")?;
+        Ok(checksum_of(records))
+    }
+
+    /// Adds the checksum of records that [`write_at`](BookWriter::write_at) wrote to the checksum of the book.
+    pub(super) fn add_checksum(&mut self, sum: Checksum) {
         self.sum = self.sum.plus(sum);
-        self.records.write_all(records)
+    }
+
+    /// Returns the path that an error names if records cannot be written.
+    fn written_path(&self) -> &Path {
+        self.waiting.unwrap_or(self.file.target())
     }
 
     /// Copies the records of the positions of `book` that `is_kept` accepts. Calls `is_kept` once for each position,
@@ -172,15 +190,13 @@ impl<'a> BookWriter<'a> {
     /// Writes the remaining records, and fills in the checksum. Does not [commit](AtomicFile::commit) the file.
     pub(super) fn finish(self) -> Result<()> {
         let target = self.file.target().to_owned();
+        let written_path = self.written_path().to_owned();
         let records = self.records.into_inner().map_err(|err| err.into_error());
-        let mut records = records.at(self.waiting.unwrap_or(&target), "write")?;
+        let mut records = records.at(written_path, "write")?;
         let header = self.header.map(|text| create_raw(&renewed(text, self.sum)));
         let header = header.unwrap_or_default();
         if self.waiting.is_none() {
-            return match self.file.is_seekable() {
-                true => self.file.write_at(&header, 0),
-                false => Ok(()),
-            };
+            return self.file.write_at(&header, 0);
         }
         self.file.write_all(&header).at(&target, "write")?;
         records
@@ -214,7 +230,8 @@ pub(super) fn checksum_of(records: &[u8]) -> Checksum {
 /// Every call must write whole records.
 impl Write for BookWriter<'_> {
     fn write(&mut self, records: &[u8]) -> io::Result<usize> {
-        self.append(records, checksum_of(records))?;
+        self.records.write_all(records)?;
+        self.add_checksum(checksum_of(records));
         Ok(records.len())
     }
 
