@@ -200,44 +200,43 @@ impl Counts {
     /// # Errors
     ///
     /// Returns an error if a temporary file cannot be read.
-    pub(crate) fn for_each_position(
-        &self,
-        shard: usize,
-        mut f: impl FnMut(u64, Color, &[MoveCount]),
-    ) -> Result<()> {
-        // The moves of the current position, without the last one, to which the results of further records may be
-        // added.
+    pub(crate) fn for_each_position<F>(&self, shard: usize, mut f: F) -> Result<()>
+    where
+        F: FnMut(u64, Color, &[MoveCount]),
+    {
+        // The first record of the current position, and the moves of this position that were read so far.
+        let mut open: Option<CountRecord> = None;
         let mut moves: Vec<MoveCount> = Vec::new();
-        let mut open: Option<(CountRecord, MoveCount)> = None;
-        let mut end = |of: CountRecord, last: MoveCount, moves: &mut Vec<MoveCount>| {
-            // Most positions have a single move, which needs no copy.
-            if moves.is_empty() && self.large.is_empty() {
-                return f(of.key(), of.turn(), &[last]);
-            }
-            moves.push(last);
-            self.large.add_to(of.key(), moves);
-            f(of.key(), of.turn(), moves);
+        let end = |first: CountRecord, moves: &mut Vec<MoveCount>, f: &mut F| {
+            self.large.add_to(first.key(), moves);
+            f(first.key(), first.turn(), moves);
             moves.clear();
         };
-        self.records.for_each(shard, |record| {
-            let (mv, stats) = (record.book_move(), record.stats());
-            match &mut open {
-                Some((first, last)) if first.key() == record.key() => {
-                    if last.mv == mv {
-                        last.stats += stats;
-                    } else {
-                        moves.push(mem::replace(last, MoveCount { mv, stats }));
-                    }
+        let has_large = !self.large.is_empty();
+        self.records.for_each_slice(shard, |records| {
+            // The previous slice may have ended with the last record of its position.
+            if let Some(first) = open.take_if(|first| first.key() != records[0].key()) {
+                end(first, &mut moves, &mut f);
+            }
+            for (at, record) in records.iter().enumerate() {
+                let next = records.get(at + 1);
+                let is_last = next.is_some_and(|next| next.key() != record.key());
+                // Most positions have a single move, which needs no vector.
+                if is_last && open.is_none() && !has_large {
+                    let (mv, stats) = (record.book_move(), record.stats());
+                    f(record.key(), record.turn(), &[MoveCount { mv, stats }]);
+                    continue;
                 }
-                _ => {
-                    if let Some((first, last)) = open.replace((record, MoveCount { mv, stats })) {
-                        end(first, last, &mut moves);
-                    }
+                count_move(*record, &mut moves);
+                let first = *open.get_or_insert(*record);
+                if is_last {
+                    open = None;
+                    end(first, &mut moves, &mut f);
                 }
             }
         })?;
-        if let Some((first, last)) = open {
-            end(first, last, &mut moves);
+        if let Some(first) = open {
+            end(first, &mut moves, &mut f);
         }
         Ok(())
     }

@@ -145,7 +145,9 @@ pub(crate) trait Fold: Default {
     fn take(&mut self, record: Self::Record, out: &mut impl FnMut(Self::Record));
 
     /// Passes the remaining folded records to `out`: those that [`take`](Fold::take) has kept. Must be called after
-    /// `take` has taken the last record.
+    /// `take` has taken the last record. Afterwards, `take` may take further records of greater ranks.
+    ///
+    /// A single record that is folded must not change, because stores omit the fold for records with unique ranks.
     fn finish(&mut self, out: &mut impl FnMut(Self::Record));
 }
 

@@ -36,29 +36,55 @@ const SHARDS_PER_FILE: usize = 8;
 /// more runs, they are merged in several rounds.
 const FAN_IN: usize = 64;
 
-/// The intended number of records per bucket in a bucket sort. A bucket of this size is sorted within the first-level
-/// cache.
-const RECORDS_PER_BUCKET: usize = 4;
+/// The intended number of records per bucket in a bucket sort. Such a small bucket is sorted with few comparisons.
+const RECORDS_PER_BUCKET: usize = 2;
 
 /// The maximum number of bits of a bucket number in a bucket sort. With more buckets, distributing the records would
 /// exceed the processor's cache.
 const MAX_BUCKET_BITS: u32 = 11;
 
 thread_local! {
-    /// The buffer in which the current thread sorts the 128-bit representations of records.
-    static SCRATCH: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+    /// The buffers in which the current thread sorts records.
+    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch::new()) };
+
+    /// The buffer in which the current thread groups a batch of records by shard.
+    static PARTITIONED: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Buffers for the 128-bit representations of records, before and after sorting.
+struct Scratch {
+    unsorted: Vec<u128>,
+    sorted: Vec<u128>,
+}
+
+impl Scratch {
+    const fn new() -> Scratch {
+        Scratch {
+            unsorted: Vec::new(),
+            sorted: Vec::new(),
+        }
+    }
+}
+
+/// Lengthens `buffer` to at least `len` elements. Returns the first `len` elements, which have arbitrary values.
+fn at_least(buffer: &mut Vec<u128>, len: usize) -> &mut [u128] {
+    if buffer.len() < len {
+        buffer.resize(len, 0);
+    }
+    &mut buffer[..len]
 }
 
 /// A batch of records grouped by shard. The records of each shard keep their original order.
-struct Partition<R> {
-    records: Vec<R>,
+struct Partition<'a> {
+    /// The 128-bit representations of the records.
+    records: &'a [u128],
     /// The index in `records` of the first record of each shard, followed by the number of all records.
     starts: Vec<u32>,
 }
 
-impl<R: Record> Partition<R> {
-    /// Groups `records` by shard. There must be fewer than 2^32 records.
-    fn new(records: &[R]) -> Partition<R> {
+impl<'a> Partition<'a> {
+    /// Groups `records` by shard in `buffer`. There must be fewer than 2^32 records.
+    fn new<R: Record>(records: &[R], buffer: &'a mut Vec<u128>) -> Partition<'a> {
         let mut starts = vec![0u32; SHARDS + 1];
         for record in records {
             starts[record.shard() + 1] += 1;
@@ -67,10 +93,10 @@ impl<R: Record> Partition<R> {
             starts[shard + 1] += starts[shard];
         }
         let mut ends = starts.clone();
-        let mut sorted = vec![R::from_bits(0); records.len()];
+        let sorted = at_least(buffer, records.len());
         for record in records {
             let end = &mut ends[record.shard()];
-            sorted[*end as usize] = *record;
+            sorted[*end as usize] = record.to_bits();
             *end += 1;
         }
         Partition {
@@ -79,7 +105,7 @@ impl<R: Record> Partition<R> {
         }
     }
 
-    fn shard(&self, shard: usize) -> &[R] {
+    fn shard(&self, shard: usize) -> &'a [u128] {
         &self.records[self.starts[shard] as usize..self.starts[shard + 1] as usize]
     }
 }
@@ -111,53 +137,51 @@ impl<R: Record> Shard<R> {
         self.packed.len() + self.records.len()
     }
 
-    fn extend(&mut self, records: &[R]) {
-        for record in records {
+    /// Adds records, given by their 128-bit representations.
+    fn extend(&mut self, records: &[u128]) {
+        for bits in records {
+            let record = R::from_bits(*bits);
             match record.packed() {
                 Some(packed) => self.packed.push(packed),
-                None => self.records.push(*record),
+                None => self.records.push(record),
             }
         }
     }
 
     /// Removes all records of the shard from memory, sorts them and folds equal ones. Returns the 128-bit
     /// representations of the folded records, which are stored in `scratch`. `shard` is the number of this shard.
-    fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Vec<u128>) -> &'s [u128] {
+    fn take_sorted<'s>(&mut self, shard: usize, scratch: &'s mut Scratch) -> &'s [u128] {
         let (packed, records) = (mem::take(&mut self.packed), mem::take(&mut self.records));
-        let unpacked = packed.iter().map(|packed| R::from_packed(shard, packed));
-        let len = packed.len() + records.len();
-        let bits = sort_into(scratch, len, unpacked.chain(records.iter()));
-        let mut fold = R::Fold::default();
-        let mut kept = 0;
-        for at in 0..bits.len() {
-            fold.take(R::from_bits(bits[at]), &mut |folded| {
-                bits[kept] = folded.to_bits();
-                kept += 1;
-            });
+        scratch.unsorted.clear();
+        for block in packed.slices() {
+            let bits = block
+                .iter()
+                .map(|packed| R::from_packed(shard, *packed).to_bits());
+            scratch.unsorted.extend(bits);
         }
-        fold.finish(&mut |folded| {
-            bits[kept] = folded.to_bits();
-            kept += 1;
-        });
+        for block in records.slices() {
+            let bits = block.iter().map(|record| record.to_bits());
+            scratch.unsorted.extend(bits);
+        }
+        let bits = at_least(&mut scratch.sorted, scratch.unsorted.len());
+        sort_into::<R>(&scratch.unsorted, bits);
+        let kept = fold_in_place::<R>(bits);
         &bits[..kept]
     }
 }
 
-/// Sorts `records`, which must yield `len` records, and returns their 128-bit representations, which are stored in
-/// `scratch`. The function distributes the records over small buckets, and then sorts the buckets one by one.
-fn sort_into<R: Record>(
-    scratch: &mut Vec<u128>,
-    len: usize,
-    records: impl Iterator<Item = R> + Clone,
-) -> &mut [u128] {
-    let bits = (len / RECORDS_PER_BUCKET)
+/// Sorts the records `unsorted` into `sorted`, which must have the same length. Both slices contain the 128-bit
+/// representations of records. The function distributes the records over small buckets, and then sorts the buckets one
+/// by one.
+fn sort_into<R: Record>(unsorted: &[u128], sorted: &mut [u128]) {
+    let bits = (unsorted.len() / RECORDS_PER_BUCKET)
         .max(1)
         .ilog2()
         .min(MAX_BUCKET_BITS);
     let mut ends = vec![0usize; 1 << bits];
-    records
-        .clone()
-        .for_each(|record| ends[record.bucket(bits)] += 1);
+    for record in unsorted {
+        ends[R::from_bits(*record).bucket(bits)] += 1;
+    }
     let mut places = Vec::with_capacity(ends.len());
     let mut total = 0;
     for end in &mut ends {
@@ -165,21 +189,47 @@ fn sort_into<R: Record>(
         total += *end;
         *end = total;
     }
-    if scratch.len() < total {
-        scratch.resize(total, 0);
-    }
-    let scratch = &mut scratch[..total];
-    records.for_each(|record| {
-        let place = &mut places[record.bucket(bits)];
-        scratch[*place] = record.to_bits();
+    for record in unsorted {
+        let place = &mut places[R::from_bits(*record).bucket(bits)];
+        sorted[*place] = *record;
         *place += 1;
-    });
+    }
     let mut start = 0;
     for end in ends {
-        scratch[start..end].sort_unstable();
+        if end - start > 1 {
+            sorted[start..end].sort_unstable();
+        }
         start = end;
     }
-    scratch
+}
+
+/// Folds sorted records, given by their 128-bit representations. Stores the folded records at the start of `bits`, and
+/// returns their number.
+fn fold_in_place<R: Record>(bits: &mut [u128]) -> usize {
+    let mut fold = R::Fold::default();
+    let (mut kept, mut is_folding) = (0, false);
+    for at in 0..bits.len() {
+        let record = R::from_bits(bits[at]);
+        let is_last = bits
+            .get(at + 1)
+            .is_none_or(|next| R::from_bits(*next).rank() != record.rank());
+        // Most records have a rank of their own and need no fold.
+        if is_last && !is_folding {
+            bits[kept] = bits[at];
+            kept += 1;
+            continue;
+        }
+        let mut keep = |folded: R| {
+            bits[kept] = folded.to_bits();
+            kept += 1;
+        };
+        fold.take(record, &mut keep);
+        if is_last {
+            fold.finish(&mut keep);
+        }
+        is_folding = !is_last;
+    }
+    kept
 }
 
 /// A store that collects and sorts more records than fit into memory. The high bits of a record select the shard that
@@ -219,7 +269,11 @@ impl<R: Record> Shards<R> {
     ///
     /// Returns an error if a temporary file cannot be written.
     pub(crate) fn append(&self, records: &[R]) -> Result<()> {
-        let partition = Partition::new(records);
+        PARTITIONED
+            .with_borrow_mut(|buffer| self.append_partition(&Partition::new(records, buffer)))
+    }
+
+    fn append_partition(&self, partition: &Partition<'_>) -> Result<()> {
         // Shards that other threads have locked are filled last, to avoid waiting.
         let mut busy = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
@@ -236,7 +290,7 @@ impl<R: Record> Shards<R> {
         Ok(())
     }
 
-    fn extend(&self, number: usize, shard: &mut Shard<R>, mut records: &[R]) -> Result<()> {
+    fn extend(&self, number: usize, shard: &mut Shard<R>, mut records: &[u128]) -> Result<()> {
         task::fault("tally");
         while !records.is_empty() {
             let free = self.quota - shard.len();
@@ -252,8 +306,8 @@ impl<R: Record> Shards<R> {
 
     /// Sorts and folds the records that `shard` has in memory. If the result still fills more than half of the shard's
     /// quota (the number of records that it may hold in memory), writes the result to a temporary file as a sorted run.
-    /// `number` is the index of the shard. `scratch` is a buffer for sorting.
-    fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Vec<u128>) -> Result<()> {
+    /// `number` is the index of the shard. `scratch` contains buffers for sorting.
+    fn compact(&self, number: usize, shard: &mut Shard<R>, scratch: &mut Scratch) -> Result<()> {
         let sorted = shard.take_sorted(number, scratch);
         if sorted.len() <= self.quota / 2 {
             shard.records = Blocks::of_bits(sorted);
@@ -329,11 +383,11 @@ impl RecordBudget {
 
 /// Merges the records that a shard has in memory with its runs in temporary files, and folds equal records. The result
 /// stays in memory if `budget`, the remaining memory budget, permits it. Otherwise, `writer` writes it to a file.
-/// `number` is the index of the shard. `scratch` is a buffer for sorting.
+/// `number` is the index of the shard. `scratch` contains buffers for sorting.
 fn seal_shard<R: Record>(
     number: usize,
     mut shard: Shard<R>,
-    scratch: &mut Vec<u128>,
+    scratch: &mut Scratch,
     budget: &RecordBudget,
     writer: &mut SealedWriter<R>,
 ) -> Result<SealedShard<R>> {
@@ -608,6 +662,11 @@ impl<T: Copy> Blocks<T> {
         self.0.iter().flatten().copied()
     }
 
+    /// Returns an iterator over the blocks, each as a slice of records.
+    fn slices(&self) -> impl Iterator<Item = &[T]> {
+        self.0.iter().map(Vec::as_slice)
+    }
+
     /// Returns the record at index `number`, or `None` if the index is out of bounds.
     #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&T> {
@@ -679,9 +738,19 @@ impl<R: Record> Sealed<R> {
     ///
     /// Returns an error if a temporary file cannot be read or was changed.
     pub(crate) fn for_each(&self, shard: usize, mut f: impl FnMut(R)) -> Result<()> {
+        self.for_each_slice(shard, |records| records.iter().copied().for_each(&mut f))
+    }
+
+    /// Calls `f` with slices of consecutive records of the shard with index `shard`, in ascending order. Together, the
+    /// slices contain all records of the shard. No slice is empty.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be read or was changed.
+    pub(crate) fn for_each_slice(&self, shard: usize, mut f: impl FnMut(&[R])) -> Result<()> {
         match &self.shards[shard] {
             SealedShard::Memory(records) => {
-                records.iter().for_each(f);
+                records.slices().for_each(f);
                 Ok(())
             }
             SealedShard::File(run) => {
@@ -692,7 +761,8 @@ impl<R: Record> Sealed<R> {
                     if records.is_empty() {
                         return Ok(());
                     }
-                    records.drain(..).for_each(&mut f);
+                    f(&records);
+                    records.clear();
                 }
             }
         }
@@ -1089,8 +1159,9 @@ mod tests {
     proptest! {
         #[test]
         fn partitions_keep_every_record(mut records in proptest::collection::vec(any::<u128>().prop_map(Sum), 0..500)) {
-            let partition = Partition::new(&records);
-            let mut found: Vec<Sum> = (0..SHARDS).flat_map(|s| partition.shard(s).to_vec()).collect();
+            let mut buffer = Vec::new();
+            let partition = Partition::new(&records, &mut buffer);
+            let mut found: Vec<Sum> = (0..SHARDS).flat_map(|s| partition.shard(s).to_vec()).map(Sum).collect();
             prop_assert!(found.is_sorted_by_key(|record| record.shard()));
             found.sort_unstable();
             records.sort_unstable();
@@ -1145,15 +1216,15 @@ mod tests {
         fn records_of_a_shard_are_sorted_and_folded(
             rounds in proptest::collection::vec(proptest::collection::vec(number(), 0..700), 1..8),
         ) {
-            let (mut shard, mut scratch) = (Shard::default(), Vec::new());
+            let (mut shard, mut scratch) = (Shard::<Number>::default(), Scratch::new());
             let mut expected = std::collections::BTreeSet::new();
             for new in rounds {
                 expected.extend(&new);
-                shard.extend(&new);
+                shard.extend(&new.iter().map(|record| record.to_bits()).collect::<Vec<_>>());
                 let sorted: Vec<Number> = shard.take_sorted(0, &mut scratch).iter().copied().map(Number).collect();
                 prop_assert!(sorted.iter().eq(&expected));
                 prop_assert_eq!(shard.len(), 0);
-                shard.extend(&sorted);
+                shard.extend(&sorted.iter().map(|record| record.to_bits()).collect::<Vec<_>>());
             }
         }
     }
