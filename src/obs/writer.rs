@@ -157,8 +157,9 @@ impl ObsWriter {
                     steps = 0.0;
                 }
                 let (epd, mut rows) = unpacked(packed);
+                let epd = text(epd);
                 rows.try_for_each(|(mv, stats)| {
-                    collector.take(text(epd), text(mv), ObsRow::ACTIVE, stats, None)
+                    collector.take(epd, text(mv), ObsRow::ACTIVE, stats, None)
                 })
             })
         })?;
@@ -236,10 +237,10 @@ impl DatabaseProperties<'_> {
             checksum: Checksum::default(),
         };
         let gather = |blocks: &Feeder<RowBlock>| {
-            let block = RowBlock::default();
             let mut collector = RowCollector {
                 blocks,
-                block,
+                block: RowBlock::default(),
+                fields: Vec::new(),
                 target: path,
             };
             gather(&mut collector)?;
@@ -372,6 +373,9 @@ pub(super) const BLOCK_SIZE: usize = 1 << 20;
 pub(super) struct RowBlock {
     text: String,
     rows: Vec<NewRow>,
+    /// The checksum of the rows. It is computed here, because the thread that prepares blocks has less work than the
+    /// thread that inserts them.
+    checksum: Checksum,
 }
 
 /// A row of the table `Book`. Its EPD, move and comment are byte ranges in the string of a [`RowBlock`].
@@ -450,10 +454,12 @@ impl RowBlock {
 
 /// A collector of the rows of a new database. It sends the rows in blocks to the thread that inserts them.
 pub(super) struct RowCollector<'a> {
-    pub blocks: &'a Feeder<RowBlock>,
-    pub block: RowBlock,
+    blocks: &'a Feeder<RowBlock>,
+    block: RowBlock,
+    /// A buffer for the fields of a row.
+    fields: Vec<u8>,
     /// The path that errors name.
-    pub target: &'a Path,
+    target: &'a Path,
 }
 
 impl RowCollector<'_> {
@@ -493,6 +499,8 @@ impl RowCollector<'_> {
             active,
             stats,
         };
+        block.write_fields(&row, &mut self.fields);
+        block.checksum.add(&self.fields);
         block.rows.push(row);
         if block.text.len() + block.rows.len() * size_of::<NewRow>() >= BLOCK_SIZE {
             self.hand_over()?;
@@ -517,7 +525,7 @@ pub(super) struct BookTable<'a> {
 }
 
 impl BookTable<'_> {
-    /// Inserts the rows of `block` into the table `Book`, and adds them to the checksum.
+    /// Inserts the rows of `block` into the table `Book`, and adds their checksum to that of the table.
     pub(super) fn insert(&mut self, block: &RowBlock) -> rusqlite::Result<()> {
         let columns = block.columns();
         let mut statement = self
@@ -532,11 +540,7 @@ impl BookTable<'_> {
             block.insert(rest, &mut statement, columns.len())?;
         }
         self.rows += block.rows.len() as u64;
-        let mut text = Vec::new();
-        for row in &block.rows {
-            block.write_fields(row, &mut text);
-            self.checksum.add(&text);
-        }
+        self.checksum = self.checksum.plus(block.checksum);
         Ok(())
     }
 }
