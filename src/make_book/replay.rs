@@ -41,6 +41,8 @@ pub(super) struct Replayer<'a> {
     start: Option<String>,
     /// The indices of positions in [`Outcome::starts`], by their identities.
     started: HashMap<u64, usize>,
+    /// The starting position of standard chess, with its key.
+    usual_start: Keyed<Chess>,
     /// The file from which the batch comes.
     input: &'a Input,
     /// The offset of the batch in the decompressed file.
@@ -83,6 +85,7 @@ impl<'a> Replayer<'a> {
             line: MainLine::default(),
             start: None,
             started: HashMap::new(),
+            usual_start: Keyed::new(Chess::default()),
             input,
             batch_offset,
             outcome: Outcome::default(),
@@ -226,7 +229,7 @@ impl<'a> Replayer<'a> {
         // Standard chess has a position type of its own, which is the fastest.
         match (fen, variant) {
             (None, Variant::Standard) => {
-                let start = Keyed::new(Chess::default());
+                let start = self.usual_start.clone();
                 self.play(games, variant, start, tag_result);
             }
             (Some(fen), Variant::Standard) => {
