@@ -184,11 +184,21 @@ fn preparations_over_http_are_those_of_the_command() {
         (&json!(2), &Value::Null)
     );
     let lines: Vec<&Value> = both["lines"].as_array().unwrap().iter().collect();
-    assert_eq!(lines.len(), 2, "{both}");
-    assert_eq!(
-        (&lines[0]["play"], &lines[0]["gap"]),
-        (&json!(["e2e4"]), &json!(true))
-    );
+    // The player has played moves after 1. e4, though too few for a usual answer. Only one game of the opponent began
+    // with the other first move.
+    let first = |document: &Value| {
+        let line = &document["lines"][0];
+        (
+            line["play"].clone(),
+            line["gap"].clone(),
+            line["answer"].clone(),
+        )
+    };
+    assert_eq!(lines.len(), 1, "{both}");
+    assert_eq!(first(&both), (json!(["e2e4"]), json!(false), Value::Null));
+    let rare = [&alias[..], &["--min-game", "1"]].concat();
+    let rare = ok_json(dir.path(), &rare[..]);
+    assert_eq!(rare["lines"].as_array().unwrap().len(), 2, "{rare}");
     let of_repertoire = [&alias[..], &["--repertoire", "mine.pgn"]].concat();
     let answered = ok_json(dir.path(), &of_repertoire[..]);
     assert_eq!(
@@ -295,7 +305,10 @@ fn lines_to_look_at_are_written_as_games() {
     let with_repertoire = format!("{command} --force --repertoire mine.pgn");
     let text_with = ok(dir.path(), &*with_repertoire);
     assert!(!text_with.contains("usual"), "{text_with}");
-    assert!(text_with.contains("gap)\n"), "{text_with}");
+    assert!(
+        text_with.contains("King's Pawn Game, gap)\n"),
+        "{text_with}"
+    );
     // A move after which all games of the player end is a gap in the table and in the lines.
     let ended = "[White \"them\"]\n[Black \"me\"]\n[Result \"1-0\"]\n\n1. d4 1-0\n\n".repeat(2);
     fs::write(dir.path().join("ended.pgn"), ended).unwrap();
@@ -435,7 +448,7 @@ fn lines_to_look_at_are_written_as_games() {
 /// A line that only one game of the opponent reached comes after lines with several games, even if it is likelier. The
 /// games of `--out` begin with the moves to the requested position.
 #[test]
-fn lines_of_a_single_game_come_last() {
+fn lines_of_a_single_game_are_listed_on_demand() {
     let dir = temp();
     let dir = dir.path();
     let game = |white: &str, black: &str, moves: &str| {
@@ -448,22 +461,24 @@ fn lines_of_a_single_game_come_last() {
     ok(dir, "make-book -q --explorer idx games.pgn");
     let command =
         "prepare -q --index idx --opponent them --player me --color black --duplicates all";
-    let document = ok_json(dir, &format!("{command} --json"));
-    let lines = document["lines"].as_array().unwrap().iter();
-    let lines: Vec<String> = lines
-        .map(|line| {
-            format!(
-                "{} {:.2} {}",
-                line["san"],
-                line["chance"].as_f64().unwrap(),
-                line["theirs"]["games"]
-            )
-        })
-        .collect();
-    assert_eq!(lines, [r#"["d4"] 0.33 2"#, r#"["e4","c5","Nf3"] 0.67 1"#]);
+    let lines = |options: &str| -> Vec<String> {
+        let document = ok_json(dir, &format!("{command} --json {options}"));
+        let lines = document["lines"].as_array().unwrap().iter();
+        let text = |line: &Value| {
+            let chance = line["chance"].as_f64().unwrap();
+            format!("{} {chance:.2} {}", line["san"], line["theirs"]["games"])
+        };
+        lines.map(text).collect()
+    };
+    assert_eq!(lines(""), [r#"["d4"] 0.33 2"#]);
+    assert_eq!(
+        lines("--min-game 1"),
+        [r#"["e4","c5","Nf3"] 0.67 1"#, r#"["d4"] 0.33 2"#]
+    );
+    assert!(lines("--min-game 3").is_empty());
     for moves in ["--moves=1.e4 c5", "1. e4 c5", "e2e4 c7c5"] {
         let mut words: Vec<&str> = command.split(' ').collect();
-        words.extend(["--out", "lines.pgn", moves]);
+        words.extend(["--min-game", "1", "--out", "lines.pgn", moves]);
         ok(dir, &words[..]);
         let text = fs::read_to_string(dir.join("lines.pgn")).unwrap();
         assert!(
@@ -726,10 +741,17 @@ fn answers_are_marked_as_habits_and_end_the_lines() {
     games += &"[White \"X\"]\n[Black \"Me\"]\n[Result \"0-1\"]\n\n1. c4 c5 0-1\n\n".repeat(30);
     fs::write(dir.join("games.pgn"), games).unwrap();
     fs::write(dir.join("mine.pgn"), "1. d4 d5 *\n").unwrap();
-    let command = "prepare -q --exact --index games.pgn --player Me --opponent Them --color black --duplicates all --repertoire mine.pgn";
+    let command = "prepare -q --exact --index games.pgn --player Me --opponent Them --color black --duplicates all --repertoire mine.pgn --min-game 1";
     let text = ok(dir, &format!("{command} --out tonight.pgn"));
-    assert!(text.contains("  e5 (usual)  King's Pawn Game\n"), "{text}");
-    assert!(text.contains("  d5          Queen's Pawn Game\n"), "{text}");
+    // The repertoire has no answer to 1. e4, whatever the player usually plays.
+    assert!(
+        text.contains("  e5 (usual), gap  King's Pawn Game\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("  d5               Queen's Pawn Game\n"),
+        "{text}"
+    );
     let lines = fs::read_to_string(dir.join("tonight.pgn")).unwrap();
     assert!(
         lines.contains("[White \"Them\"]\n[Black \"Me\"]\n"),

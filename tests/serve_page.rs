@@ -797,18 +797,18 @@ fn gaps_under_filters_are_those_of_the_command() {
     fs::write(dir.join("mine.pgn"), "1. e4 e6 2. d4 *\n").unwrap();
     let served = Served::start(dir, "games.pgn --repertoire mine.pgn:White");
     for (filters, options) in [("", ""), ("&minPly=3", "--min-plies 3")] {
-        let path = format!("/gaps?repertoire=mine&side=white&depth=6{filters}");
+        let path = format!("/gaps?repertoire=mine&side=white&depth=6&minGame=1{filters}");
         let found = served.json(&path);
         ok(
             dir,
             &format!("make-book -q --max-ply 6 games.pgn --counts counts --force {options}"),
         );
-        let line = "repertoire gaps mine.pgn --against counts --color white --max-ply 6 --json";
+        let line = "repertoire gaps mine.pgn --against counts --color white --max-ply 6 --min-game 1 --json";
         let expected = ok_json(dir, line);
         // HTTP has camel case, and the command line snake case.
         let snake = |value: &Value| {
             let text = value.to_string();
-            let names = ["one_in", "is_line_end"].map(|name| (camel(name), name));
+            let names = ["one_in"].map(|name| (camel(name), name));
             let text = names
                 .iter()
                 .fold(text, |text, (camel, snake)| text.replace(camel, snake));
@@ -874,10 +874,10 @@ fn positions_of_repertoires_are_met_by_all_ways() {
         let one_in = |value: &Value| value["oneIn"].as_f64().unwrap();
         assert!((one_in(said) - 10.0 / 6.0).abs() < 1e-6, "{said}");
         let found = served.json("/gaps?repertoire=mine&side=white");
-        let replies = said["gaps"].as_array().unwrap();
+        let replies = said["lineEnds"].as_array().unwrap();
         assert_eq!(replies.len(), 2);
         for reply in replies {
-            let mut gaps = found["gaps"].as_array().unwrap().iter();
+            let mut gaps = found["lineEnds"].as_array().unwrap().iter();
             let gap = gaps.find(|gap| gap["uci"] == reply["uci"] && gap["games"] == 3);
             assert!((one_in(reply) - one_in(gap.unwrap())).abs() < 1e-6);
         }
@@ -902,14 +902,15 @@ fn gaps_of_a_repertoire_from_a_position_begin_there() {
         dir,
         "games.pgn --repertoire mine.pgn:white --repertoire usual.pgn:white --repertoire book.bin:white",
     );
-    let found = served.json("/gaps?repertoire=mine&side=white");
+    let found = served.json("/gaps?repertoire=mine&side=white&minGame=1");
     assert_eq!(found["start"], fen);
     let gaps = found["gaps"].as_array().unwrap().iter();
     let gaps: Vec<_> = gaps
         .map(|gap| [&gap["line"], &gap["move"], &gap["oneIn"]])
         .collect();
-    assert_eq!(json!(gaps[1]), json!(["", "c5", 4.0]), "{found}");
-    let said = served.json("/repertoire?play=e2e4");
+    assert_eq!(json!(gaps[0]), json!(["", "c5", 4.0]), "{found}");
+    assert_eq!(found["lineEnds"][0]["move"], "Nc6", "{found}");
+    let said = served.json("/repertoire?play=e2e4&minGame=1");
     assert_eq!(said["repertoires"][0]["gaps"][0]["oneIn"], 4.0);
     let usual = served.json("/gaps?repertoire=usual&side=white");
     assert!(usual["start"].is_null());
@@ -943,7 +944,7 @@ fn moves_that_a_user_adds_belong_to_the_repertoire() {
     let served = Served::start(dir, "games.pgn --repertoire mine.pgn:white");
     let mine = "repertoire=mine&side=white";
     let report = |edits: &str| {
-        let found = served.json(&format!("/repertoire?play=e2e4&{mine}{edits}"));
+        let found = served.json(&format!("/repertoire?play=e2e4&minGame=1&{mine}{edits}"));
         found["repertoires"][0].clone()
     };
     let known = report("");
@@ -975,8 +976,9 @@ fn moves_that_a_user_adds_belong_to_the_repertoire() {
     // Other requests still get the repertoire of the file.
     assert_eq!(report(""), known);
 
-    let total = |edits: &str| served.json(&format!("/gaps?{mine}{edits}"))["total"].clone();
-    assert_eq!(total(""), 2);
+    let total =
+        |edits: &str| served.json(&format!("/gaps?minGame=1&{mine}{edits}"))["total"].clone();
+    assert_eq!(total(""), 1);
     let found = served.json(&format!("/gaps?{mine}{edits}"));
     assert_eq!(found["contradictions"], 2);
     assert_eq!(
@@ -1136,7 +1138,7 @@ fn a_move_that_a_user_removes_leaves_the_repertoire_with_its_subtree() {
     );
     let mine = "repertoire=mine&side=white";
     let report = |play: &str, edits: &str| {
-        let found = served.json(&format!("/repertoire?play={play}&{mine}{edits}"));
+        let found = served.json(&format!("/repertoire?minGame=1&play={play}&{mine}{edits}"));
         found["repertoires"][0].clone()
     };
     let sans = |moves: &Value| -> Vec<String> {
@@ -1148,7 +1150,7 @@ fn a_move_that_a_user_removes_leaves_the_repertoire_with_its_subtree() {
         sans
     };
     let gaps = |edits: &str| {
-        let found = served.json(&format!("/gaps?{mine}{edits}"));
+        let found = served.json(&format!("/gaps?minGame=1&{mine}{edits}"));
         let gaps = found["gaps"].as_array().unwrap().iter();
         let gaps = gaps.map(|gap| gap["moves"].as_str().unwrap().to_owned());
         (gaps.collect::<Vec<_>>(), found["coverage"].clone())

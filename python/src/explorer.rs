@@ -103,8 +103,8 @@ impl Explorer {
     /// Returns the preparation of a player for an opponent: the opponent's moves in a position, with the results and
     /// answers of the player.
     #[pyo3(
-        signature = (position=None, *, player, opponent, color, repertoire=None, lines=7, **options),
-        text_signature = "($self, position=None, *, player, opponent, color, repertoire=None, lines=7, variant=None, speeds=(), \
+        signature = (position=None, *, player, opponent, color, repertoire=None, lines=7, min_game=polybook::explorer::MIN_REPLY_GAMES, **options),
+        text_signature = "($self, position=None, *, player, opponent, color, repertoire=None, lines=7, min_game=2, variant=None, speeds=(), \
         ratings=None, modes=(), since=None, until=None, min_elo=None, max_elo=None, require_elo=False, \
         require_date=False, opponent_rating=None, result=(), eco=None, opening=None, event=None, \
         min_ply=0, source=None, duplicates='once', unfinished='draw')"
@@ -122,6 +122,7 @@ impl Explorer {
         color: &Bound<'py, PyAny>,
         repertoire: Option<PathBuf>,
         lines: usize,
+        min_game: u64,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut options = Options::new(py, options)?;
@@ -158,6 +159,7 @@ impl Explorer {
             |_| Ok(()),
             || {
                 pool.install(|| {
+                    let lines = (lines, min_game);
                     self.prepared(line, filters, color, repertoire.as_deref(), lines, &stop)
                 })
             },
@@ -238,14 +240,16 @@ impl Explorer {
     }
 
     /// Returns the preparation of the player in `filters`, who has the color `color`. `repertoire` is the path of the
-    /// player's repertoire. Also returns warnings about the repertoire. Setting `stop` cancels the work.
+    /// player's repertoire. The preparation contains at most `lines` lines to prepare, and `min_games` is the minimum
+    /// number of the opponent's games of a gap and of such a line. Also returns warnings about the repertoire. Setting
+    /// `stop` cancels the work.
     fn prepared(
         &self,
         line: Line,
         filters: Filters,
         color: Color,
         repertoire: Option<&Path>,
-        lines: usize,
+        (lines, min_games): (usize, u64),
         stop: &Arc<AtomicBool>,
     ) -> polybook::Result<(Preparation, Vec<String>)> {
         let variant = line.variant();
@@ -290,6 +294,7 @@ impl Explorer {
             color,
             repertoire: repertoire.as_ref().map(|_| &moves as _),
             lines,
+            min_games,
             should_continue: &|| !stop.load(Ordering::Relaxed),
         })?;
         Ok((prepared, warnings))

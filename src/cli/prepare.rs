@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use polybook::{
     Error,
-    explorer::{AnswerSource, PlayerGames, Preparation, PrepareQuery, PreparedLine, PreparedMove},
+    explorer::{
+        AnswerSource, MIN_REPLY_GAMES, PlayerGames, Preparation, PrepareQuery, PreparedLine,
+        PreparedMove,
+    },
     position::Keyed,
     repertoire::write_prepared,
     storage::output::is_standard_output,
@@ -30,16 +33,17 @@ name must match.
 
 If the opponent is to move in the position, the list contains the opponent's moves; your games and your score are those of the
 position after each move, by any order of moves. Your answer is the move of the repertoire or, if it contains none, the move that
-you played most often, in at least five games, marked as \"(usual)\". \"no usual answer\" lists moves that you played in fewer games;
-\"gap\" means that you have no answer at all or, with --repertoire, none in the repertoire. If you are to move, the list contains
-your moves.
+you played most often, in at least five games, marked as \"(usual)\". \"no usual answer\" lists moves that you played in fewer games.
+A \"gap\" is a move of the opponent that was played in at least two games and that you do not answer, although you answer another
+move in the same position; your answers are the moves of the repertoire or, without one, all moves that you played. \"end of a
+line\" means that the repertoire answers no move in the position. If you are to move, the list contains your moves.
 
 \"Look at these first\" lists gaps that at least one game in ten reaches, then the lines with which the opponent is expected to
 cost you most points: the probability of the line times your average score minus your score after it, in at least ten games, if
-the product is at least 0.005. Then follow the likeliest other gaps. \"their games\" are the opponent's games that reached the
-end of the line; lines with only one such game come after others of their kind. \"1 in N\" means that one game of N follows
+the product is at least 0.005. Then follow the likeliest other gaps. The two likeliest ends of lines of the repertoire are listed
+below. \"their games\" are the opponent's games that reached the end of the line. \"1 in N\" means that one game of N follows
 the line: the shares of the opponent's moves and of yours are multiplied, and moves of the repertoire share the probability
-equally. --out writes these lines as games that end with your answers.
+equally. --out writes the lines to look at first as games that end with your answers.
 
 Examples:
   polybook prepare --index games.pgn --opponent caruana --player aronian --color black
@@ -67,6 +71,11 @@ pub struct Args {
     /// repertoire
     #[arg(long, value_name = "N", default_value_t = 7)]
     lines: usize,
+
+    /// Call a move a gap, and list a line, only if the opponent played the move or the last move of the line in at
+    /// least N games
+    #[arg(long, value_name = "N", default_value_t = MIN_REPLY_GAMES)]
+    min_game: u64,
 
     /// Write the most important lines to this file, as PGN with one game per line
     #[arg(long, value_name = "FILE")]
@@ -159,6 +168,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         color,
         repertoire: repertoire.as_ref().map(|_| &moves as _),
         lines: args.lines,
+        min_games: args.min_game,
         should_continue: &|| true,
     };
     let prepared = explorer.prepare(&query)?;
@@ -181,7 +191,6 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let names = ShownPlayers {
         theirs: filters.opponents.join(" or "),
         color,
-        has_repertoire: repertoire.is_some(),
     };
     let written = match out {
         None => Ok(()),
@@ -214,12 +223,16 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 struct ShownPlayers {
     theirs: String,
     color: Color,
-    /// Whether the user's answers come from a repertoire.
-    has_repertoire: bool,
 }
 
 /// The text for a move or a line without a usual answer, although the user has played moves after it.
 const NO_USUAL_ANSWER: &str = "no usual answer";
+
+/// The text for a gap.
+const GAP: &str = "gap";
+
+/// The text for a move before which a line of the repertoire ends.
+const END: &str = "end of a line";
 
 /// Formats a score from 0 to 1 as a percentage. Returns a hyphen if `score` is `None`.
 fn percent(score: Option<f64>) -> String {
@@ -270,14 +283,22 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
     } else {
         their_moves(&mut text, prepared, color);
     }
-    if let Some(lines) = prepared.lines.as_ref().filter(|lines| !lines.is_empty()) {
-        text.push_str("\nlook at these first\n");
+    for (lines, title) in [
+        (&prepared.lines, "look at these first"),
+        (
+            &prepared.line_ends,
+            "after the ends of lines of the repertoire",
+        ),
+    ] {
+        let Some(lines) = lines.as_ref().filter(|lines| !lines.is_empty()) else {
+            continue;
+        };
         text += &format!(
-            "{:>7}  {:>11}  {:>10}  {:>6}  line\n",
+            "\n{title}\n{:>7}  {:>11}  {:>10}  {:>6}  line\n",
             "1 in", "their games", "your games", "score"
         );
         for line in lines {
-            text += &format!("{}\n", line_row(line, pos, names));
+            text += &format!("{}\n", line_row(line, pos));
         }
     }
     text
@@ -288,17 +309,29 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
 fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     let since = prepared.recent_since;
     let since = since.map_or("recent".to_owned(), |year| format!("since {year}"));
-    let answer = |mv: &PreparedMove| match &mv.answer {
-        Some(answer) if answer.source == AnswerSource::Games => {
-            format!("{} ({})", answer.san, answer.source.word())
-        }
-        Some(answer) => answer.san.clone(),
-        None if mv.tried.is_empty() => "gap".to_owned(),
-        None => {
-            let tried = mv.tried.iter();
-            let tried = tried.map(|answer| format!("{} {}", answer.san, answer.games));
-            format!("({NO_USUAL_ANSWER}: {})", Vec::from_iter(tried).join(", "))
-        }
+    let answer = |mv: &PreparedMove| {
+        let answer = match &mv.answer {
+            Some(answer) if answer.source == AnswerSource::Games => {
+                format!("{} ({})", answer.san, answer.source.word())
+            }
+            Some(answer) => answer.san.clone(),
+            None if mv.tried.is_empty() => String::new(),
+            None => {
+                let tried = mv.tried.iter();
+                let tried = tried.map(|answer| format!("{} {}", answer.san, answer.games));
+                format!("({NO_USUAL_ANSWER}: {})", Vec::from_iter(tried).join(", "))
+            }
+        };
+        let state = match (mv.gap, mv.line_end) {
+            (true, _) => GAP,
+            (_, true) => END,
+            _ if answer.is_empty() => "-",
+            _ => "",
+        };
+        let parts = [&*answer, state]
+            .into_iter()
+            .filter(|part| !part.is_empty());
+        Vec::from_iter(parts).join(", ")
     };
     let answers = Vec::from_iter(prepared.moves.iter().map(answer));
     let width = answers.iter().map(String::len).max().unwrap_or(0).max(7);
@@ -355,13 +388,15 @@ fn opening(mv: &PreparedMove) -> &'static str {
 }
 
 /// Formats a line to prepare as a row of the table of such lines. `start` is the first position of the line.
-fn line_row(line: &PreparedLine, start: &VariantPosition, names: &ShownPlayers) -> String {
+fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
     let opening = line.opening.map(|opening| opening.name);
-    let gap = match line.is_tried && !names.has_repertoire {
-        true => NO_USUAL_ANSWER,
-        false => "gap",
+    let state = match (line.gap, line.line_end, &line.answer) {
+        (true, ..) => Some(GAP),
+        (_, true, _) => Some(END),
+        (.., None) => Some(NO_USUAL_ANSWER),
+        _ => None,
     };
-    let details = opening.into_iter().chain(line.gap.then_some(gap));
+    let details = opening.into_iter().chain(state);
     let details = match &*Vec::from_iter(details).join(", ") {
         "" => String::new(),
         details => format!("  ({details})"),

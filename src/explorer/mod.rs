@@ -47,6 +47,7 @@ mod open_index;
 mod opening_table;
 mod prepare;
 mod query;
+mod reply;
 mod sources;
 mod suggest;
 mod tally;
@@ -84,6 +85,7 @@ pub use self::{
         PreparedLine, PreparedMove, RepertoireMoves, TheirGames,
     },
     query::{Filters, Line, Page, Query, Sort, UnknownSort, View},
+    reply::{MIN_REPLY_GAMES, Reply},
     sources::{NeedsGames, Overview, SourceFile, SourceOverview},
     suggest::{SuggestField, Suggestion},
     tally::GameResults,
@@ -781,8 +783,8 @@ mod tests {
     use shakmaty::{Position, variant::VariantPosition};
 
     use super::{
-        Date, Explorer, Facets, Filters, Line, PrepareQuery, Query, RatingGroup, Speed, Variant,
-        View, open_index::UNRATED,
+        Date, Explorer, Facets, Filters, Line, MIN_REPLY_GAMES, PrepareQuery, Query, RatingGroup,
+        Speed, Variant, View, open_index::UNRATED,
     };
     use crate::{
         Error, MakeBook,
@@ -1256,6 +1258,7 @@ mod tests {
                 color: shakmaty::Color::White,
                 repertoire: None,
                 lines: 7,
+                min_games: MIN_REPLY_GAMES,
                 should_continue: &|| calls.fetch_add(1, Ordering::Relaxed) < most,
             })
         };

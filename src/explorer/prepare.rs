@@ -11,6 +11,7 @@ use super::{
     fold::{Collector, PassingGames, fold, fold_games},
     open_index::{GameSummary, OpenIndex, date_of_number, text_of_number},
     query::{Filters, Line},
+    reply::Reply,
     sources::Sources,
     tally::{GameResults, PlayerTally, ResultSum},
 };
@@ -42,16 +43,12 @@ const MIN_SCORED_GAMES: u64 = 10;
 /// listed only if the player has no answer to it.
 const MIN_LISTED_LOSS: f64 = 0.005;
 
-/// The minimum probability with which a gap counts as likely. A gap is a line to which the player has no answer. Likely
-/// gaps come first in the list of lines to prepare.
+/// The minimum probability with which a line without a usual answer counts as likely. Likely lines without an answer
+/// come first in the list of lines to prepare.
 const LIKELY_GAP_CHANCE: f64 = 0.1;
 
-/// The minimum number of the opponent's games that reach the end of a line. A line with fewer games comes after other
-/// lines of its kind, because a single game says little about what the opponent will play.
-const MIN_THEIR_GAMES: u64 = 2;
-
-/// The maximum number of lines that the list of lines to prepare contains because they are gaps. A gap is a line to
-/// which the player has no answer.
+/// The maximum number of lines that the list of lines to prepare contains because the player has no usual answer to
+/// them, and of lines at whose end a line of the repertoire ends.
 const MAX_LISTED_GAPS: usize = 2;
 
 /// The reciprocal of the minimum probability of a position. The search for lines to prepare does not examine positions
@@ -79,6 +76,9 @@ pub struct PrepareQuery<'a> {
     pub repertoire: Option<RepertoireMoves<'a>>,
     /// The maximum length of the list of lines to prepare first, or 0 for no list.
     pub lines: usize,
+    /// The minimum number of the opponent's games of a gap and of a line to prepare; usually
+    /// [`MIN_REPLY_GAMES`](super::MIN_REPLY_GAMES).
+    pub min_games: u64,
     /// A function that is called for each examined position, and returns `false` to cancel the preparation.
     pub should_continue: &'a (dyn Fn() -> bool + Sync),
 }
@@ -110,10 +110,13 @@ pub struct Preparation {
     pub moves: Vec<PreparedMove>,
     /// The lines to prepare first, or `None` if the query requests none. Lines to which the player has no answer come
     /// first if one game in ten reaches them. The lines with the largest expected loss of points follow, and then the
-    /// other most likely lines to which the player has no answer. Lines whose end only one game of the opponent
-    /// reached come last in their group, and never belong to the first group.
+    /// other most likely lines to which the player has no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<PreparedLine>>,
+    /// The likeliest lines at whose end the repertoire answers no move of the opponent, because its own line ends
+    /// there. `None` without a repertoire, or if the query requests no lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_ends: Option<Vec<PreparedLine>>,
 }
 
 /// A summary of one player's games: the results, the player's mean rating, and the date of the last game.
@@ -154,6 +157,11 @@ pub struct PreparedMove {
     /// If the opponent is to move, the player's answer to the move. Otherwise, the move itself if it is one of the
     /// player's answers in the position. `None` if the player has no answer.
     pub answer: Option<PreparedAnswer>,
+    /// Whether the move is a gap of the player (see [`Reply`]). `false` if the player is to move.
+    pub gap: bool,
+    /// Whether a line of the repertoire ends before the move. `false` if the player is to move.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub line_end: bool,
     /// The player's moves in the position after the opponent's move, if none of them was played in enough games to be
     /// the answer. At most three moves, the most frequent first. Empty if a repertoire is given, or if the player is to
     /// move.
@@ -233,14 +241,20 @@ pub struct PreparedLine {
     pub loss: Option<f64>,
     /// The player's answer to the last move of the line, or `None` if the player has no answer.
     pub answer: Option<PreparedAnswer>,
-    /// Whether the player has no answer at the end of the line.
+    /// Whether the last move of the line is a gap (see [`Reply`]). Without a repertoire, a move is not a gap if the
+    /// player has played a move after it, even if too rarely for a usual answer.
     pub gap: bool,
-    /// Whether a game of the player contains a move at the end of the line.
-    #[serde(skip)]
-    pub is_tried: bool,
+    /// Whether a line of the repertoire ends before the last move of this line.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub line_end: bool,
 }
 
 impl PreparedLine {
+    /// Returns `true` if the line is listed because the player has no usual answer to its last move.
+    fn is_unanswered(&self) -> bool {
+        self.gap || self.answer.is_none() && !self.line_end
+    }
+
     /// Returns the moves of the line in SAN with move numbers, such as `1. e4 c5 2. Nf3`. `start` is the position in
     /// which the line begins.
     pub fn text(&self, start: &VariantPosition) -> String {
@@ -323,6 +337,13 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
         theirs: theirs_here.all.results.games(),
         yours: yours_here.all.results.games(),
     };
+    let (lines, line_ends) = match query.lines {
+        0 => (None, None),
+        _ => {
+            let (lines, line_ends) = preparing.lines()?;
+            (Some(lines), Some(line_ends))
+        }
+    };
     Ok(Preparation {
         theirs: all_theirs.games(),
         yours: all_yours.games(),
@@ -334,10 +355,8 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
             true => preparing.own_moves(&yours_here)?,
             false => preparing.their_moves(&theirs_here)?,
         },
-        lines: match query.lines {
-            0 => None,
-            _ => Some(preparing.lines()?),
-        },
+        lines,
+        line_ends: line_ends.filter(|_| query.repertoire.is_some()),
     })
 }
 
@@ -480,6 +499,8 @@ struct SearchNode {
     path_chance: f64,
     /// The probability of the position, which is the sum over all paths of the same length.
     chance: f64,
+    /// The number of games with the last move of the path: the largest number of all paths.
+    games: u64,
     opening: Option<Opening>,
 }
 
@@ -543,6 +564,39 @@ impl Preparing<'_> {
         }))
     }
 
+    /// Returns how the player is prepared for a move of the opponent that leads from `before` to `after`, and that the
+    /// opponent played in `games` games. `answers` and `yours` are the player's answers and games in `after`. If the
+    /// query has a repertoire, only the repertoire answers moves. Otherwise, every move that the player has played is
+    /// an answer.
+    fn reply(
+        &self,
+        [before, after]: [&VariantPosition; 2],
+        games: u64,
+        answers: Option<&Answers>,
+        yours: &PositionGames,
+    ) -> Result<Reply> {
+        let Some(repertoire) = self.query.repertoire else {
+            let is_answered = !yours.moves.is_empty();
+            return Reply::of(after, games, self.query.min_games, is_answered, || Ok(true));
+        };
+        let is_answered = answers.is_some_and(|answers| answers.source == AnswerSource::Repertoire);
+        let answers_another = || {
+            for mv in before.legal_moves() {
+                if !repertoire(&self::after(before, mv))?.is_empty() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        Reply::of(
+            after,
+            games,
+            self.query.min_games,
+            is_answered,
+            answers_another,
+        )
+    }
+
     /// Returns the opponent's moves in the position of the query, with the player's results after each move and the
     /// player's answer to it. `here` contains the opponent's games that reached the position.
     fn their_moves(&self, here: &PositionGames) -> Result<Vec<PreparedMove>> {
@@ -552,6 +606,8 @@ impl Preparing<'_> {
             let next = after(pos, legal);
             let yours = self.position(self.yours, &next)?;
             let answers = self.answers(&next, &yours)?;
+            let games = tally.results.games();
+            let reply = self.reply([pos, &next], games, answers.as_ref(), &yours)?;
             let answer = answers.map(|answers| answers.first(&next, &yours));
             let may_try = answer.is_none() && self.query.repertoire.is_none();
             let mut tried = yours.by_games();
@@ -564,6 +620,8 @@ impl Preparing<'_> {
                 theirs: tally.games(),
                 yours: GameResults::of(yours.all.results),
                 answer,
+                gap: reply == Reply::Gap,
+                line_end: reply == Reply::LineEnd,
                 tried: tried.collect(),
                 ..named_move(pos, legal, &next)
             })
@@ -603,23 +661,24 @@ impl Preparing<'_> {
         moves.into_iter().map(prepared).collect()
     }
 
-    /// Returns the lines that the player should prepare first. The list begins with likely gaps: lines to which the
-    /// player has no answer, whose probability is at least [`LIKELY_GAP_CHANCE`], and whose end at least
-    /// [`MIN_THEIR_GAMES`] games of the opponent reached. The lines with the largest expected loss of points follow,
-    /// and then other gaps, the likeliest first. In both groups, lines with fewer games of the opponent come last. At
-    /// most [`MAX_LISTED_GAPS`] lines are listed because they are gaps.
-    fn lines(&self) -> Result<Vec<PreparedLine>> {
-        let mut met = self.candidate_lines()?;
+    /// Returns the lines that the player should prepare first, and the lines at whose end a line of the repertoire ends.
+    ///
+    /// The first list begins with likely lines without a usual answer, whose probability is at least
+    /// [`LIKELY_GAP_CHANCE`]. The lines with the largest expected loss of points follow, and then other lines without a
+    /// usual answer, the likeliest first. At most [`MAX_LISTED_GAPS`] lines are listed because they have no answer.
+    fn lines(&self) -> Result<(Vec<PreparedLine>, Vec<PreparedLine>)> {
         let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
-        let is_rare = |line: &PreparedLine| line.theirs.results.games < MIN_THEIR_GAMES;
         let by_chance = |a: &PreparedLine, b: &PreparedLine| {
-            let by_games = is_rare(a).cmp(&is_rare(b));
-            by_games
-                .then(b.chance.total_cmp(&a.chance))
-                .then_with(|| by_play(a, b))
+            b.chance.total_cmp(&a.chance).then_with(|| by_play(a, b))
         };
+        let candidates = self.candidate_lines()?;
+        let loss = |line: &PreparedLine| line.loss.unwrap_or(0.0);
+        let is_end = |line: &PreparedLine| line.line_end && loss(line) < MIN_LISTED_LOSS;
+        let (mut ends, mut met) = candidates.into_iter().partition::<Vec<_>, _>(is_end);
+        ends.sort_by(by_chance);
+        ends.truncate(MAX_LISTED_GAPS);
         let is_likely_gap =
-            |line: &PreparedLine| line.gap && line.chance >= LIKELY_GAP_CHANCE && !is_rare(line);
+            |line: &PreparedLine| line.is_unanswered() && line.chance >= LIKELY_GAP_CHANCE;
         let most = self.query.lines;
         let mut likely = Vec::from_iter(met.iter().filter(|line| is_likely_gap(line)).cloned());
         likely.sort_by(by_chance);
@@ -629,13 +688,7 @@ impl Preparing<'_> {
         let reserved = MAX_LISTED_GAPS.min(most / 2).saturating_sub(likely.len());
         let most = most - likely.len();
         let before_gaps = most - reserved;
-        let loss = |line: &PreparedLine| line.loss.unwrap_or(0.0);
-        met.sort_by(|a, b| {
-            let by_games = is_rare(a).cmp(&is_rare(b));
-            by_games
-                .then(loss(b).total_cmp(&loss(a)))
-                .then_with(|| by_play(a, b))
-        });
+        met.sort_by(|a, b| loss(b).total_cmp(&loss(a)).then_with(|| by_play(a, b)));
         // The first `before_gaps` lines with a loss are always listed. Further lines fill the space that no gap
         // needs.
         let mut losses: Vec<PreparedLine> = Vec::new();
@@ -647,7 +700,7 @@ impl Preparing<'_> {
             let is_loss = losses.len() < most + MAX_LISTED_GAPS
                 && loss(&line) >= MIN_LISTED_LOSS
                 && !losses.iter().any(is_related);
-            if line.gap && !(is_loss && losses.len() < before_gaps) {
+            if line.is_unanswered() && !(is_loss && losses.len() < before_gaps) {
                 gaps.push(line.clone());
             }
             if is_loss {
@@ -666,12 +719,12 @@ impl Preparing<'_> {
         listed.extend(losses);
         listed.extend(others);
         listed.extend(gaps.into_iter().map(without_loss));
-        Ok(listed)
+        Ok((listed, Vec::from_iter(ends.into_iter().map(without_loss))))
     }
 
-    /// Searches for candidates for the list of lines to prepare. A candidate ends with a move of the opponent. After
-    /// this move, the player either has no answer, or has played at least [`MIN_SCORED_GAMES`] games and loses at least
-    /// [`MIN_LISTED_LOSS`].
+    /// Searches for candidates for the list of lines to prepare. A candidate ends with a move of the opponent, and at
+    /// least `min_games` of the opponent's games reach its end. After this move, the player either has no answer, or has
+    /// played at least [`MIN_SCORED_GAMES`] games and loses at least [`MIN_LISTED_LOSS`].
     fn candidate_lines(&self) -> Result<Vec<PreparedLine>> {
         let mut lines: Vec<PreparedLine> = Vec::new();
         let mut level = vec![SearchNode {
@@ -679,6 +732,7 @@ impl Preparing<'_> {
             moves: Vec::new(),
             path_chance: 1.0,
             chance: 1.0,
+            games: 0,
             opening: self.query.line.opening(),
         }];
         for _ in 0..=MAX_LINE_PLIES {
@@ -705,8 +759,9 @@ impl Preparing<'_> {
     /// Examines one node of the search for lines to prepare. Returns two values: the line that leads to the node, if
     /// this line is a candidate for the list, and the nodes that are reached from the node by one move.
     ///
-    /// A line is a candidate if it ends with a move of the opponent, and if the player either has no answer to this
-    /// move, or loses at least [`MIN_LISTED_LOSS`] in a line with at least [`MIN_SCORED_GAMES`] games.
+    /// A line is a candidate if it ends with a move that the opponent played in at least `min_games` games, and if the
+    /// player either has no answer to this move, or loses at least [`MIN_LISTED_LOSS`] in a line with at least
+    /// [`MIN_SCORED_GAMES`] games.
     fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
         let pos = &node.pos;
         if pos.turn() != self.query.color {
@@ -715,14 +770,22 @@ impl Preparing<'_> {
         }
         let yours = self.position(self.yours, pos)?;
         let answers = self.answers(pos, &yours)?;
-        let is_gap = answers.is_none() && !pos.legal_moves().is_empty();
         let answer = answers.as_ref().map(|answers| answers.first(pos, &yours));
-        let is_listed =
-            |line: &PreparedLine| is_gap || line.loss.is_some_and(|loss| loss >= MIN_LISTED_LOSS);
-        let mut line = self.line_to(node, &yours, answer, is_gap).filter(is_listed);
+        let mut line = self.line_to(node, &yours, answer);
+        if let Some((line, before)) = &mut line {
+            let reply = self.reply([before, pos], node.games, answers.as_ref(), &yours)?;
+            (line.gap, line.line_end) = (reply == Reply::Gap, reply == Reply::LineEnd);
+        }
+        let is_over = pos.legal_moves().is_empty();
+        let is_listed = |line: &PreparedLine| {
+            !is_over && (line.is_unanswered() || line.line_end)
+                || line.loss.is_some_and(|loss| loss >= MIN_LISTED_LOSS)
+        };
+        let mut line = line.map(|(line, _)| line).filter(is_listed);
         if let Some(line) = &mut line {
             line.theirs = self.position(self.theirs, pos)?.all.games();
         }
+        let line = line.filter(|_| node.games >= self.query.min_games);
         let children = match answers {
             None => Vec::new(),
             Some(Answers {
@@ -730,41 +793,44 @@ impl Preparing<'_> {
                 source: AnswerSource::Repertoire,
             }) => {
                 let share = 1.0 / moves.len() as f64;
-                node.children(&Vec::from_iter(moves.into_iter().map(|mv| (mv, share))))
+                let moves = moves
+                    .into_iter()
+                    .map(|mv| (mv, yours.games_with(mv), share));
+                node.children(&Vec::from_iter(moves))
             }
             Some(_) => node.children(&shares(&yours, pos)),
         };
         Ok((line, children))
     }
 
-    /// Returns the line that leads from the position of the query to `node`. Returns `None` if `node` is the position
-    /// of the query itself. `yours` contains the player's games that reached the position of `node`. `answer` is the
-    /// player's answer in this position, and `gap` says whether the player has none. The caller must set `theirs`, the
-    /// opponent's games.
+    /// Returns the line that leads from the position of the query to `node`, and the position before its last move.
+    /// Returns `None` if `node` is the position of the query itself. `yours` contains the player's games that reached
+    /// the position of `node`, and `answer` is the player's answer in this position. The caller must set `theirs`, the
+    /// opponent's games, and say whether the line ends at a gap.
     fn line_to(
         &self,
         node: &SearchNode,
         yours: &PositionGames,
         answer: Option<PreparedAnswer>,
-        gap: bool,
-    ) -> Option<PreparedLine> {
+    ) -> Option<(PreparedLine, VariantPosition)> {
         if node.moves.is_empty() {
             return None;
         }
         let mut pos = self.query.line.position().clone();
+        let mut before = pos.clone();
         let (mut play, mut san) = (Vec::new(), Vec::new());
         for mv in &node.moves {
+            before.clone_from(&pos);
             let named = BookMove::from(*mv);
             play.push(named.to_string());
             san.push(named.san(&pos).unwrap_or_default());
             pos.play_unchecked(*mv);
         }
-        let is_tried = !yours.moves.is_empty();
         let yours = GameResults::of(yours.all.results);
         let score = yours.score(self.query.color);
         let has_score = yours.games >= MIN_SCORED_GAMES;
         let loss = score.zip(self.average).filter(|_| has_score);
-        Some(PreparedLine {
+        let line = PreparedLine {
             play,
             san,
             opening: node.opening,
@@ -774,17 +840,18 @@ impl Preparing<'_> {
             score: score.map(|score| 100.0 * score),
             loss: loss.map(|(score, average)| rounded(node.chance * (average - score))),
             answer,
-            gap,
-            is_tried,
-        })
+            gap: false,
+            line_end: false,
+        };
+        Some((line, before))
     }
 }
 
 impl SearchNode {
-    /// Returns the child nodes, one for each element of `moves`. An element is a move in the position of this node, and
-    /// the probability that it is played there.
-    fn children(&self, moves: &[(Move, f64)]) -> Vec<SearchNode> {
-        let child = |(mv, share): &(Move, f64)| {
+    /// Returns the child nodes, one for each element of `moves`. An element is a move in the position of this node, the
+    /// number of games with it, and the probability that it is played there.
+    fn children(&self, moves: &[(Move, u64, f64)]) -> Vec<SearchNode> {
+        let child = |(mv, games, share): &(Move, u64, f64)| {
             let pos = after(&self.pos, *mv);
             let mut moves = self.moves.clone();
             moves.push(*mv);
@@ -794,6 +861,7 @@ impl SearchNode {
                 moves,
                 path_chance: self.path_chance * share,
                 chance: self.chance * share,
+                games: *games,
             }
         };
         moves.iter().map(child).collect()
@@ -802,21 +870,22 @@ impl SearchNode {
     /// Merges `other`, a node with the same position, into this node. The new probability is the sum of both. Keeps the
     /// likelier of the two paths.
     fn join(&mut self, other: SearchNode) {
-        let chance = self.chance + other.chance;
+        let (chance, games) = (self.chance + other.chance, self.games.max(other.games));
         if other.path_chance > self.path_chance {
             *self = other;
         }
-        self.chance = chance;
+        (self.chance, self.games) = (chance, games);
     }
 }
 
-/// Returns the moves that were played in the position `pos`, each with the fraction of `games` in which it was played.
-/// Games that end in the position are left out of the calculation.
-fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, f64)> {
+/// Returns the moves that were played in the position `pos`, each with its number of games, and with the fraction of
+/// `games` in which it was played. Games that end in the position are left out of the calculation.
+fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, u64, f64)> {
     let moves = games.by_games();
     let all: u64 = moves.iter().map(|(_, tally)| tally.results.games()).sum();
     let share = |(mv, tally): (BookMove, RecentTally)| {
-        Some((mv.to_move(pos)?, tally.results.games() as f64 / all as f64))
+        let games = tally.results.games();
+        Some((mv.to_move(pos)?, games, games as f64 / all as f64))
     };
     moves.into_iter().filter_map(share).collect()
 }
@@ -839,6 +908,8 @@ fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> Prepar
         theirs: TheirGames::default(),
         yours: GameResults::default(),
         answer: None,
+        gap: false,
+        line_end: false,
         tried: Vec::new(),
     }
 }

@@ -438,15 +438,10 @@ pub fn write_prepared(
     let (event, from) = (tag(event), query.line.position());
     let start = &query.line.positions()[0];
     let (moves_before, _) = line_text(start, query.line.moves());
-    let has_repertoire = query.repertoire.is_some();
     let mut games = GameWriter::new(out);
     for (line, round) in lines.iter().zip(1..) {
         let opening = line.opening.map(|opening| (opening.eco, opening.name));
-        let mut text = format!(
-            "{moves_before} {} {{{}}}",
-            line.text(from),
-            comment(line, has_repertoire)
-        );
+        let mut text = format!("{moves_before} {} {{{}}}", line.text(from), comment(line));
         if let Some((answer, numbered)) = line.answer.as_ref().zip(line.answer_text(from)) {
             text += &format!(" {numbered} {{{}}}", answer.source.word());
         }
@@ -461,17 +456,18 @@ pub fn write_prepared(
 
 /// Returns the text of the comment on a line that a player should prepare. It says how likely the line is, how many of
 /// the opponent's and of the player's games reached its end, and the player's score in these games. If the player has
-/// no usual answer, it also says this. `has_repertoire` says whether the answers come from a repertoire.
-fn comment(line: &PreparedLine, has_repertoire: bool) -> String {
+/// no answer or no usual answer, it also says this.
+fn comment(line: &PreparedLine) -> String {
     let games = |games, whose| match games {
         0 => format!("no game of {whose}"),
         games => format!("{} of {whose}", counted(games, "game")),
     };
     let score = line.score.map(|score| format!(", {score:.1}%"));
-    let gap = match (line.gap, line.is_tried && !has_repertoire) {
-        (true, true) => ", no usual answer",
-        (true, false) => ", no answer",
-        (false, _) => "",
+    let gap = match (line.gap, line.line_end, &line.answer) {
+        (true, ..) => ", a gap",
+        (_, true, _) => ", after the end of a line of the repertoire",
+        (.., None) => ", no usual answer",
+        _ => "",
     };
     format!(
         "1 in {:.1}, {}, {}{}{gap}",

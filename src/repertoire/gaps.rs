@@ -1,5 +1,5 @@
-//! Finding the gaps of a repertoire: moves of the opponent that the repertoire does not answer. Also finds the
-//! positions in which a repertoire contains several moves of its own side.
+//! Finding the gaps of a repertoire: moves of the opponent that the repertoire does not answer (see [`Reply`]). Also
+//! finds the positions in which a repertoire contains several moves of its own side.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -8,17 +8,18 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 use super::{
     OpenedSource, OwnMoveRule,
     build::answer_of,
-    reach::{Coverage, ReachGraph, Walk},
+    reach::{Coverage, Edge, ReachGraph, Walk},
     san,
 };
 use crate::{
     error::Result,
+    explorer::{MIN_REPLY_GAMES, Reply},
     position::{Keyed, fen_of, line_text, uci},
     progress::Meter,
     tree::{Limits, LinesOf, MoveSource, Order, Tree, TreeEvent, TreeMove},
 };
 
-/// The options for [`gaps`], which finds the opponent's moves that a repertoire does not answer.
+/// The options for [`gaps`], which finds the gaps of a repertoire.
 pub struct FindGaps<'a> {
     /// The repertoire.
     pub repertoire: &'a OpenedSource,
@@ -29,11 +30,15 @@ pub struct FindGaps<'a> {
     /// The position in which lines start.
     pub start: &'a VariantPosition,
     /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
+    /// With a maximum length, the result contains no [`line_ends`](Gaps::line_ends), because the user knows where the
+    /// lines of the repertoire end.
     pub max_ply: Option<usize>,
-    /// The minimum number of games of a gap. Gaps with fewer games are left out.
-    pub min_game: u64,
-    /// The number of gaps that get an answer, the likeliest first, and the rule that chooses the answers. A gap after
-    /// which the source contains no games gets no answer.
+    /// The minimum number of games of a gap. Gaps with fewer games are left out. `None` means [`MIN_REPLY_GAMES`] or,
+    /// if the source contains only weights, no minimum.
+    pub min_game: Option<u64>,
+    /// The number of gaps that get an answer, the likeliest first, and the rule that chooses the answers. If there are
+    /// fewer gaps, the likeliest ends of lines get answers too. A gap after which the source contains no games gets no
+    /// answer.
     pub add: (usize, OwnMoveRule),
     /// The maximum memory for positions, in bytes.
     pub memory: usize,
@@ -41,8 +46,8 @@ pub struct FindGaps<'a> {
     pub meter: &'a Meter,
 }
 
-/// A move of the opponent that a repertoire does not answer. If several such moves lead to the same position, only the
-/// most likely one counts as a gap.
+/// A move of the opponent that a repertoire does not answer: a [gap](Reply::Gap), or a move [after the end of a
+/// line](Reply::LineEnd). If several such moves lead to the same position, only the most likely one is listed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Gap {
     /// The FEN of the position before the move.
@@ -61,8 +66,6 @@ pub struct Gap {
     pub one_in: f64,
     /// The number of games with the move.
     pub games: u64,
-    /// Whether the repertoire answers no reply in the position before the move, so that its line ends there.
-    pub is_line_end: bool,
     /// The answer that was added, in SAN, or `None` if no answer was added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
@@ -79,6 +82,9 @@ pub struct SourceEnd {
     /// The reciprocal of the share of games that are expected to reach the position after the line. The value 12.5
     /// means that one in 12.5 games is expected to reach it.
     pub one_in: f64,
+    /// The number of games with the last move of the line that the opponent played, or `None` if the line contains no
+    /// such move.
+    pub games: Option<u64>,
 }
 
 /// The result of [`gaps`]: the opponent's moves that a repertoire does not answer, and the share of games that
@@ -100,8 +106,12 @@ pub struct Gaps {
     /// The likeliest line of the repertoire after which the source contains no games, or `None` if there is no such
     /// line.
     pub source_end: Option<SourceEnd>,
-    /// The gaps, sorted from the likeliest to the least likely.
+    /// The gaps, sorted from the likeliest to the least likely. If the repertoire contains no move in the first
+    /// position, this position is the only gap.
     pub gaps: Vec<Gap>,
+    /// The opponent's moves after the ends of the repertoire's lines, sorted from the likeliest to the least likely.
+    /// Empty if the search has a maximum length of lines.
+    pub line_ends: Vec<Gap>,
     /// The answers that were added.
     #[serde(skip)]
     pub added: Additions,
@@ -141,8 +151,8 @@ impl MoveSource for Additions {
     }
 }
 
-/// Finds the opponent's moves that a repertoire does not answer. Also chooses answers to the most likely of these
-/// moves; `find.add` contains the maximum number of answers, and the rule that chooses them.
+/// Finds the gaps of a repertoire, and the opponent's moves after the ends of its lines. Also chooses answers to the
+/// most likely of these moves; `find.add` contains the maximum number of answers, and the rule that chooses them.
 ///
 /// # Errors
 ///
@@ -172,23 +182,37 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
         let node = &graph.nodes[*id as usize];
         node.edges.is_none() && node.reach > 0.0
     };
-    let mut found: Vec<(u32, Gap)> = (0..graph.nodes.len() as u32)
-        .filter(unanswered)
-        .map(|id| Ok((id, gap(find, &graph, id)?)))
-        .collect::<Result<_>>()?;
-    found.retain(|(_, gap)| gap.mv.is_none() || gap.games >= find.min_game);
-    found.sort_by(|(_, a), (_, b)| {
-        let by_line = || (&a.line, &a.mv).cmp(&(&b.line, &b.mv));
-        a.one_in.total_cmp(&b.one_in).then_with(by_line)
-    });
+    let unanswered = (0..graph.nodes.len() as u32).filter(unanswered);
+    let mut search = GapSearch::new(find, &graph);
+    let mut found: [Vec<(u32, Gap)>; 2] = Default::default();
+    for id in unanswered {
+        let [gaps, line_ends] = &mut found;
+        match search.reply(id)? {
+            (Reply::Gap, last) => gaps.push((id, search.gap(id, last))),
+            (Reply::LineEnd, last) if find.max_ply.is_none() => {
+                line_ends.push((id, search.gap(id, last)));
+            }
+            _ => {}
+        }
+    }
+    for list in &mut found {
+        list.sort_by(|(_, a), (_, b)| {
+            let by_line = || (&a.line, &a.mv).cmp(&(&b.line, &b.mv));
+            a.one_in.total_cmp(&b.one_in).then_with(by_line)
+        });
+    }
     let mut added = Additions::default();
     let (wanted, by) = find.add;
-    for (id, gap) in found.iter_mut().take(wanted) {
+    for (id, gap) in found.iter_mut().flatten().take(wanted) {
         let pos = graph.position(*id);
         if let Some(answer) = answer_of(find.source, find.source.moves(&pos)?, &pos, by)? {
             gap.answer = Some(san(pos.position(), answer.mv));
             gap.answer_games = Some(answer.games());
-            let mut line = graph.line(*id);
+            let (_, last) = search.reply(*id)?;
+            let mut line = last.map_or_else(Vec::new, |(from, _)| graph.line(from));
+            line.extend(
+                last.and_then(|(from, edge)| edge.mv.to_move(graph.position(from).position())),
+            );
             line.push(answer.mv);
             let remark = if answer.games() == 0 {
                 " {no games}"
@@ -210,6 +234,7 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
         Some(SeveralMoves { fen, line, moves })
     });
     let usual = VariantPosition::new(find.start.variant());
+    let [gaps, line_ends] = found.map(|list| list.into_iter().map(|(_, gap)| gap).collect());
     Ok(Gaps {
         start: (*find.start != usual).then(|| fen_of(find.start)),
         positions,
@@ -217,7 +242,8 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
         several_moves: several_moves.collect(),
         coverage: graph.coverage(find.color),
         source_end: source_end(find, &graph),
-        gaps: found.into_iter().map(|(_, gap)| gap).collect(),
+        gaps,
+        line_ends,
         added,
     })
 }
@@ -230,40 +256,114 @@ fn source_end(find: &FindGaps<'_>, graph: &ReachGraph) -> Option<SourceEnd> {
     let ends = ends.filter(|(_, node)| node.is_source_end && node.reach > 0.0);
     let most = ends.clone().map(|(_, node)| node.reach).reduce(f64::max)?;
     let likeliest = ends.filter(|(_, node)| node.reach == most);
-    let line = |(id, _)| line_text(find.start, &graph.line(id)).0;
+    let line = |(id, _)| (line_text(find.start, &graph.line(id)).0, id);
+    let (line, id) = likeliest.map(line).min()?;
+    // The last move is the player's; the one before it is the opponent's.
+    let (before, _) = graph.before(id);
+    let (opponent, mv) = graph.before(before);
+    let edges = graph.nodes[opponent as usize].edges.iter().flatten();
+    let mut edges = edges.filter(|edge| edge.to == before && edge.mv == mv && before != 0);
     Some(SourceEnd {
-        line: likeliest.map(line).min()?,
+        line,
         one_in: 1.0 / most.min(1.0),
+        games: edges.next().map(|edge| edge.games),
     })
 }
 
-/// Returns a description of the opponent's move that leads to a position without an answer in the repertoire. `id` is
-/// the index of this position in `graph`, which contains the positions that a walk through the repertoire has visited.
-fn gap(find: &FindGaps<'_>, graph: &ReachGraph, id: u32) -> Result<Gap> {
-    let whole = graph.line(id);
-    let (last, line) = match whole.split_last() {
-        Some((last, line)) => (Some(*last), line),
-        None => (None, &[][..]),
-    };
-    let (text, pos) = line_text(find.start, line);
-    let pos = &pos;
-    let (before, mv) = graph.before(id);
-    let edges = graph.nodes[before as usize].edges.iter().flatten();
-    let mut edges = edges.filter(|edge| edge.to == id && edge.mv == mv);
-    debug_assert!(last.is_none() || pos.turn() != find.color);
-    let lines = LinesOf(find.repertoire, find.color);
-    Ok(Gap {
-        fen: fen_of(pos),
-        line: text,
-        mv: last.map(|mv| san(pos, mv)),
-        uci: last.map(|mv| uci(pos, mv)),
-        moves: line_text(find.start, &whole).0,
-        one_in: 1.0 / graph.nodes[id as usize].reach.min(1.0),
-        games: edges.next().map_or(0, |edge| edge.games),
-        is_line_end: last.is_some() && lines.moves(&Keyed::new(pos.clone()))?.is_empty(),
-        answer: None,
-        answer_games: None,
-    })
+/// A search for the moves of the opponent that lead to positions without an answer in a repertoire.
+struct GapSearch<'a> {
+    find: &'a FindGaps<'a>,
+    min_game: u64,
+    /// The positions that a walk through the repertoire has visited.
+    graph: &'a ReachGraph,
+    /// For each node without an answer, the nodes and moves that lead to it.
+    edges_to: FxHashMap<u32, Vec<(u32, &'a Edge)>>,
+    /// Whether the repertoire answers a move in the positions of nodes, filled when it is first needed.
+    answers_some: FxHashMap<u32, bool>,
+}
+
+impl<'a> GapSearch<'a> {
+    fn new(find: &'a FindGaps<'a>, graph: &'a ReachGraph) -> GapSearch<'a> {
+        let mut edges_to: FxHashMap<u32, Vec<(u32, &Edge)>> = FxHashMap::default();
+        for (from, node) in (0..).zip(&graph.nodes) {
+            let edges = node.edges.iter().flatten();
+            for edge in edges.filter(|edge| graph.nodes[edge.to as usize].edges.is_none()) {
+                edges_to.entry(edge.to).or_default().push((from, edge));
+            }
+        }
+        let default = match find.source.has_results() {
+            true => MIN_REPLY_GAMES,
+            false => 0,
+        };
+        GapSearch {
+            find,
+            min_game: find.min_game.unwrap_or(default),
+            graph,
+            edges_to,
+            answers_some: FxHashMap::default(),
+        }
+    }
+
+    /// Returns how the repertoire is prepared for the moves that lead to the node `id`, and the last of these moves
+    /// with the node before it. Of several moves, a gap is preferred to the end of a line, and then the likelier move.
+    /// The first node, to which no move leads, is a gap.
+    fn reply(&mut self, id: u32) -> Result<(Reply, Option<(u32, &'a Edge)>)> {
+        let after = self.graph.position(id);
+        let mut best: Option<(Reply, f64, (u32, &Edge))> = None;
+        for (from, edge) in self.edges_to.get(&id).cloned().unwrap_or_default() {
+            let (find, graph) = (self.find, self.graph);
+            let answers_some = &mut self.answers_some;
+            let answers_another = || {
+                if let Some(known) = answers_some.get(&from) {
+                    return Ok(*known);
+                }
+                let lines = LinesOf(find.repertoire, find.color);
+                let answered = !lines.moves(&graph.position(from))?.is_empty();
+                answers_some.insert(from, answered);
+                Ok(answered)
+            };
+            let min_game = self.min_game;
+            let reply = Reply::of(
+                after.position(),
+                edge.games,
+                min_game,
+                false,
+                answers_another,
+            )?;
+            let share = graph.nodes[from as usize].reach * edge.share;
+            let is_better = |(best, most, _): &(Reply, f64, _)| {
+                reply.cmp(best).then(most.total_cmp(&share)).is_lt()
+            };
+            if best.as_ref().is_none_or(is_better) {
+                best = Some((reply, share, (from, edge)));
+            }
+        }
+        Ok(match best {
+            Some((reply, _, edge)) => (reply, Some(edge)),
+            None => (Reply::Gap, None),
+        })
+    }
+
+    /// Returns a description of the opponent's move that leads to the node `id`. `last` contains this move and the node
+    /// before it, or is `None` if `id` is the first node.
+    fn gap(&self, id: u32, last: Option<(u32, &Edge)>) -> Gap {
+        let before = last.map_or_else(Vec::new, |(from, _)| self.graph.line(from));
+        let (line, pos) = line_text(self.find.start, &before);
+        let mv = last.and_then(|(_, edge)| edge.mv.to_move(&pos));
+        let mut whole = before;
+        whole.extend(mv);
+        Gap {
+            fen: fen_of(&pos),
+            line,
+            mv: mv.map(|mv| san(&pos, mv)),
+            uci: mv.map(|mv| uci(&pos, mv)),
+            moves: line_text(self.find.start, &whole).0,
+            one_in: 1.0 / self.graph.nodes[id as usize].reach.min(1.0),
+            games: last.map_or(0, |(_, edge)| edge.games),
+            answer: None,
+            answer_games: None,
+        }
+    }
 }
 
 /// A position in which a repertoire contains more than one move for the repertoire's side.

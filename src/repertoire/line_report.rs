@@ -8,7 +8,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 use super::{OpenedSource, reach::Walk, san};
 use crate::{
     error::Result,
-    explorer::{Explorer, Filters, Line},
+    explorer::{Explorer, Filters, Line, Reply},
     position::{BookMove, Keyed, Variant},
     progress::Meter,
     tree::{Limits, LinesOf, MoveSource, Order, Tree, TreeEvent, TreeMove, played},
@@ -75,7 +75,7 @@ impl Predecessors {
 }
 
 /// A report on the position at the end of a line of moves. It says how likely games are to reach the position, and
-/// lists the moves that a repertoire contains there and the opponent's replies that the repertoire does not answer.
+/// lists the moves that a repertoire contains there and the opponent's replies that it does not answer.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LineReport {
@@ -87,9 +87,12 @@ pub struct LineReport {
     pub one_in: Option<f64>,
     /// If the player is to move, the moves of the repertoire; otherwise the replies that the repertoire answers.
     pub moves: Vec<KnownMove>,
-    /// The opponent's moves that were played and that the repertoire does not answer, the most played first. Empty if
-    /// the player is to move.
+    /// The gaps of the repertoire in the position (see [`Reply`]), the most played first. Empty if the player is to
+    /// move.
     pub gaps: Vec<LineGap>,
+    /// The opponent's moves in the position if a line of the repertoire ends there, the most played first. Otherwise
+    /// empty.
+    pub line_ends: Vec<LineGap>,
 }
 
 /// A move in UCI notation and in SAN.
@@ -134,8 +137,8 @@ pub struct LineGap {
 /// and lists the moves that the repertoire contains there and the opponent's replies that the repertoire does not
 /// answer.
 ///
-/// The opponent's replies and their probabilities come from the games of `explorer` that pass `filters`. `predecessors`
-/// must have been built from `repertoire`.
+/// The opponent's replies and their probabilities come from the games of `explorer` that pass `filters`. Replies in
+/// fewer than `min_games` games are left out. `predecessors` must have been built from `repertoire`.
 ///
 /// # Errors
 ///
@@ -147,6 +150,7 @@ pub fn line_report(
     predecessors: &Predecessors,
     explorer: &Explorer,
     filters: &Filters,
+    min_games: u64,
 ) -> Result<LineReport> {
     let pos = Keyed::new(line.position().clone());
     let paths = PathsTo {
@@ -192,17 +196,28 @@ pub fn line_report(
         one_in: one_in(1.0),
         moves: known.iter().map(answered).collect::<Result<_>>()?,
         gaps: Vec::new(),
+        line_ends: Vec::new(),
     };
     if report.is_known && !is_own {
         let moves = played(explorer, line.variant(), pos.position(), filters)?;
         let games: u64 = moves.iter().map(TreeMove::games).sum();
-        let is_gap = |mv: &&TreeMove| known.iter().all(|known| known.mv != mv.mv);
-        let gaps = moves.iter().filter(is_gap).map(|mv| LineGap {
-            mv: named(&pos, mv),
-            one_in: one_in(mv.games() as f64 / games.max(1) as f64),
-            games: mv.games(),
-        });
-        report.gaps = gaps.collect();
+        for mv in &moves {
+            let mut after = pos.position().clone();
+            after.play_unchecked(mv.mv);
+            let is_answered = known.iter().any(|known| known.mv == mv.mv);
+            let answers_another = || Ok(!known.is_empty());
+            let list = match Reply::of(&after, mv.games(), min_games, is_answered, answers_another)?
+            {
+                Reply::Gap => &mut report.gaps,
+                Reply::LineEnd => &mut report.line_ends,
+                Reply::Rare | Reply::Answered => continue,
+            };
+            list.push(LineGap {
+                mv: named(&pos, mv),
+                one_in: one_in(mv.games() as f64 / games.max(1) as f64),
+                games: mv.games(),
+            });
+        }
     }
     Ok(report)
 }

@@ -37,7 +37,7 @@ use crate::{
     book::{Book, Factors, Weights},
     counts::MoveFilter,
     error::{At, Error, Result, counted},
-    explorer::{Filters, SourceFile, Speed},
+    explorer::{Filters, MIN_REPLY_GAMES, SourceFile, Speed},
     make_book::{MakeBook, Report, Unfinished},
     pgn::{GameFilter, GameResult, Input, StreamOptions},
     position::{Keyed, Variant},
@@ -799,14 +799,14 @@ fn build_repertoire(
     Ok(content)
 }
 
-/// Answers `/gaps`: returns the gaps of one of the server's repertoires. A gap is an opponent's move that the
-/// repertoire does not answer. The games that pass the filters determine how frequent each gap is. Setting `stop`
-/// cancels the work.
+/// Answers `/gaps`: returns the gaps of one of the server's repertoires, and the opponent's moves after the ends of its
+/// lines. The games that pass the filters determine how frequent each gap is. Setting `stop` cancels the work.
 fn list_gaps(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
     let Request {
         query, parameters, ..
     } = app.request(key, Route::Gaps)?;
-    let (color, depth) = (side(&parameters)?, depth(&parameters)?);
+    let color = side(&parameters)?;
+    let depth = parameters.number("depth", 1..=MAX_DEPTH)?;
     let limit = parameters.number("limit", 0..=MOST_GAPS)?.unwrap_or(20);
     let served = app.served_repertoire(&parameters, color)?;
     let edited = served.edited(&parameters, stop)?;
@@ -827,18 +827,24 @@ fn list_gaps(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<C
         color,
         source: &OpenedSource::filtered(&app.explorer, variant, &query.filters),
         start: &start,
-        max_ply: Some(depth as usize),
-        min_game: 0,
+        max_ply: depth.map(|depth| depth as usize),
+        min_game: min_games(&parameters)?,
         add: (0, OwnMoveRule::Games),
         memory: MEMORY_BUDGET,
         meter: &Meter::stopped_by(stop),
     })?;
-    let total = found.gaps.len();
+    let (total, total_line_ends) = (found.gaps.len(), found.line_ends.len());
     found.gaps.truncate(limit as usize);
+    found.line_ends.truncate(limit as usize);
     found.several_moves.truncate(limit as usize);
-    // Each gap was played in games.
-    let filters = (&query.filters, total > 0);
-    app.with_unknown_name(filters, &FoundGaps { total, found }, stop)
+    // Each gap and each move after the end of a line was played in games.
+    let filters = (&query.filters, total + total_line_ends > 0);
+    let found = FoundGaps {
+        total,
+        total_line_ends,
+        found,
+    };
+    app.with_unknown_name(filters, &found, stop)
 }
 
 /// Answers `/repertoire`: returns a report on a position for each of the server's repertoires. The reports are based on
@@ -856,6 +862,7 @@ pub(super) fn report_repertoires(
         None => None,
         Some(_) => Some(app.served_repertoire(&parameters, side(&parameters)?)?),
     };
+    let min_games = min_games(&parameters)?.unwrap_or(MIN_REPLY_GAMES);
     let mut reports = Vec::new();
     for served in &app.repertoires {
         let is_wanted = wanted.is_none_or(|wanted| std::ptr::eq(wanted, served));
@@ -874,6 +881,7 @@ pub(super) fn report_repertoires(
                 &edited.predecessors,
                 &app.explorer,
                 &query.filters,
+                min_games,
             )?,
         });
     }
@@ -917,12 +925,20 @@ fn edited_pgn(
     Ok(Content::pgn(bytes))
 }
 
-/// The response to a request for the gaps of a repertoire. A gap is an opponent's move that the repertoire does not
-/// answer.
+/// Returns the value of the parameter `minGame`, the minimum number of games of a gap.
+pub(super) fn min_games(parameters: &Parameters) -> Result<Option<u64>, Refusal> {
+    Ok(parameters
+        .number("minGame", 1..=MAX_MIN_GAME)?
+        .map(u64::from))
+}
+
+/// The response to a request for the gaps of a repertoire.
 #[derive(Serialize)]
 struct FoundGaps {
     /// The number of all gaps. The response lists only the likeliest gaps.
     total: usize,
+    /// The number of all moves of the opponent after the ends of lines. The response lists only the likeliest ones.
+    total_line_ends: usize,
     #[serde(flatten)]
     found: Gaps,
 }

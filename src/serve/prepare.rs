@@ -13,10 +13,11 @@ use shakmaty::variant::VariantPosition;
 use super::{
     Refusal, Request,
     content::{CacheKey, Content, JSON, PGN},
+    make::min_games,
     state::AppState,
 };
 use crate::{
-    explorer::{Filters, PrepareQuery},
+    explorer::{Filters, MIN_REPLY_GAMES, PrepareQuery},
     position::Keyed,
     repertoire::write_prepared,
 };
@@ -66,12 +67,14 @@ pub(super) fn prepare(
     let is_pgn = key.prefers(PGN, JSON);
     let default_lines = if is_pgn { DEFAULT_PGN_LINES } else { 0 };
     let lines = parameters.number("lines", 0..=MAX_LINES)?;
+    let min_games = min_games(&parameters)?;
     let query = PrepareQuery {
         line: query.line,
         filters: filters.clone(),
         color,
         repertoire: repertoire.as_ref().map(|_| &moves as _),
         lines: lines.unwrap_or(default_lines) as usize,
+        min_games: min_games.unwrap_or(MIN_REPLY_GAMES),
         should_continue: &|| !stop.load(Ordering::Relaxed),
     };
     let prepared = app.explorer.prepare(&query)?;

@@ -97,16 +97,16 @@ const REPERTOIRE_PARAMETERS: [&str; 7] = [
 ];
 
 /// The names of the parameters that a request for the gaps of a repertoire accepts in addition to the parameters for
-/// filters. A gap is an opponent's move that the repertoire does not answer.
-const GAP_PARAMETERS: [&str; 5] = ["repertoire", "side", "depth", "limit", "edits"];
+/// filters.
+const GAP_PARAMETERS: [&str; 6] = ["repertoire", "side", "depth", "limit", "minGame", "edits"];
 
 /// The names of the parameters that a request for reports on repertoires accepts in addition to the parameters for a
 /// position and for filters.
-const REPORT_PARAMETERS: [&str; 3] = ["repertoire", "side", "edits"];
+const REPORT_PARAMETERS: [&str; 4] = ["repertoire", "side", "minGame", "edits"];
 
 /// The names of the parameters that a request for preparing for an opponent accepts in addition to the parameters for a
 /// position and for filters.
-const PREPARATION_PARAMETERS: [&str; 4] = ["me", "lines", "repertoire", "edits"];
+const PREPARATION_PARAMETERS: [&str; 5] = ["me", "lines", "minGame", "repertoire", "edits"];
 
 /// The parameters in the address and in the form of a request, as one query string. It is attached to the request as an
 /// extension, because it may be too long for the type [`Uri`](axum::http::Uri).

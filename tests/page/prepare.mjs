@@ -124,7 +124,7 @@ const tests = {
     const shown = await texts(page, "#moves .body [data-uci] .san button");
     assert.ok(shown.length >= 4);
     assert.deepEqual(shown, expected.moves.slice(0, shown.length).map(({ san }) => san));
-    const answers = expected.moves.map(({ answer }) => (answer ? `…${answer.san}${answer.source === "games" ? " usual" : ""}` : "Gap"));
+    const answers = expected.moves.map(({ answer, gap, yours }) => (answer ? `…${answer.san}${answer.source === "games" ? " usual" : ""}` : gap ? "Gap" : yours.games ? "no usual answer" : "no answer"));
     assert.deepEqual(await texts(page, "#moves .body .act"), answers.slice(0, shown.length));
     assert.equal(expected.moves.find(({ san }) => san === "e4").answer.source, "repertoire");
     const [first] = expected.moves;
@@ -137,7 +137,7 @@ const tests = {
     const lines = page.locator("#moves .look li");
     assert.equal(await lines.count(), expected.lines.length);
     assert.ok(expected.lines.length > 2);
-    assert.equal(await lines.locator(".gap").count(), expected.lines.filter(({ gap }) => gap).length);
+    assert.equal(await lines.locator(".gap").count(), expected.lines.filter(({ gap, answer }) => gap || !answer).length);
     // Each line shows the games of the opponent as evidence.
     const evidence = expected.lines.map(({ opening, theirs }) => `${opening ? `${opening.name} · ` : ""}${theirs.games} game${theirs.games === 1 ? "" : "s"} of theirs, ${theirs.recent} since ${expected.recentSince}`);
     assert.deepEqual(await texts(page, "#moves .look li button > span:first-child small"), evidence);

@@ -98,8 +98,9 @@ const failed = await run({
     await followed(page);
     const found = await api("/gaps?repertoire=white&side=white&limit=200");
     await gapsAreCounted(page, found.total);
-    const listed = await page.locator("#gaps .gaps").first().locator("button > span:first-child").allTextContents();
-    assert.deepEqual(listed, found.gaps.map(({ moves, isLineEnd }) => moves + (isLineEnd ? " after the end of a line" : "")));
+    const listed = async (list) => page.locator(list).first().locator("button > span:first-child").allTextContents();
+    assert.deepEqual(await listed("#gaps .gaps"), found.gaps.map(({ moves }) => moves));
+    assert.deepEqual(await listed("#gaps .ends"), found.lineEnds.map(({ moves }) => moves));
     assert.deepEqual(await page.locator("#gaps .several button").allTextContents(), ["1. e4 c5Nf3 or c3"]);
     const wide = page.viewportSize();
     await page.setViewportSize({ width: 390, height: 844 });

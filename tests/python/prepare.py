@@ -126,7 +126,7 @@ class Preparation:
         assert shown["here"] == {"theirs": len(here[0]), "yours": len(here[1])}, shown["here"]
         is_own = board.turn == (self.color == "white")
         self.check_moves(shown["moves"], board, is_own, since)
-        self.check_lines(shown["lines"], board)
+        self.check_lines(shown["lines"], shown.get("line_ends"), board)
         return len(shown["moves"]) + len(shown["lines"])
 
     def check_moves(self, shown, board, is_own, since):
@@ -147,6 +147,11 @@ class Preparation:
             name = self.names.get(to)
             assert (row["opening"] and (row["opening"]["eco"], row["opening"]["name"])) == name, row
             assert board.parse_san(row["san"]) == pushed_move(board, move), row
+            if is_own:
+                assert not row["gap"] and "line_end" not in row, row
+            else:
+                gap, end = self.state(board, after, len(games))
+                assert (row["gap"], row.get("line_end", False)) == (gap, end), row
             answer, of = (move if move in own else None, source) if is_own else self.first_answer(to)
             if answer is None:
                 assert row["answer"] is None, row
@@ -159,42 +164,58 @@ class Preparation:
         answers, source = self.answers(epd)
         return (answers[0] if answers else None), source
 
-    def check_lines(self, shown, board):
+    def state(self, before, after, games):
+        """Returns whether a move of the opponent is a gap, and whether a line of the repertoire ends before it."""
+        epd = after.epd()
+        if "repertoire" not in self.case:
+            is_answered, answers_another = bool(by_games(self.yours, epd)), True
+        else:
+            is_answered = epd in self.repertoire
+            answers_another = any(pushed_by(before, move).epd() in self.repertoire for move in before.legal_moves)
+        is_open = not is_answered and games >= 2 and any(after.legal_moves)
+        return is_open and answers_another, is_open and not answers_another
+
+    def check_lines(self, shown, ends, board):
         """Compares the lines to look at with those of all positions that may be met."""
         met = []
-        level = {board.epd(): (board, (), 1.0, 1.0)}
+        level = {board.epd(): (board, (), 1.0, 1.0, 0)}
         for _ in range(LONGEST + 1):
             children = {}
-            for epd, (board, play, path, chance) in level.items():
+            for epd, (board, play, path, chance, least) in level.items():
                 if chance * RAREST < 1:
                     continue
                 moves = by_games(self.theirs, epd)
                 if board.turn == (self.color == "white"):
                     answers, source = self.answers(epd)
-                    if play:
-                        met.append(self.line(board, play, chance, not answers))
+                    if play and least >= 2:
+                        met.append(self.line(board, play, chance, answers, least))
                     moves = by_games(self.yours, epd) if answers else []
                     if source == "repertoire":
                         moves = [(move, [None]) for move in answers]
                 total = sum(len(games) for _, games in moves)
                 for move, games in moves:
                     after, share = pushed(board, move), len(games) / total
-                    child = (after, play + (move,), path * share, chance * share)
+                    child = (after, play + (move,), path * share, chance * share, len(games))
                     before = children.get(after.epd())
                     if before:
                         likelier = child if child[2] > before[2] else before
-                        child = (*likelier[:3], before[3] + child[3])
+                        child = (*likelier[:3], before[3] + child[3], max(before[4], child[4]))
                     children[after.epd()] = child
             level = children
         most = self.case["lines"]
-        likely = [line for line in met if line["gap"] and round(line["chance"], 6) >= 0.1 and not is_rare(line)]
+        expected = [line for line in met if line["line_end"] and (line["loss"] or 0) < 0.005]
+        met = [line for line in met if line not in expected]
+        expected.sort(key=lambda line: (-line["chance"], line["play"]))
+        assert ("repertoire" in self.case) == (ends is not None)
+        assert [line["play"] for line in ends or []] == [line["play"] for line in expected[:2]], (ends, expected)
+        likely = [line for line in met if line["is_open"] and round(line["chance"], 6) >= 0.1]
         likely.sort(key=lambda line: (-line["chance"], line["play"]))
         likely = likely[: min(2, max(1, most // 2))]
         met = [line for line in met if line not in likely]
         before_gaps = most - len(likely) - max(0, min(2, most // 2) - len(likely))
         most -= len(likely)
         losses = []
-        for line in sorted(met, key=lambda line: (is_rare(line), -(line["loss"] or 0), line["play"])):
+        for line in sorted(met, key=lambda line: (-(line["loss"] or 0), line["play"])):
             related = (
                 line["play"][: len(other["play"])] == other["play"]
                 or other["play"][: len(line["play"])] == line["play"]
@@ -203,8 +224,8 @@ class Preparation:
             if len(losses) < most + 2 and (line["loss"] or 0) >= 0.005 and not any(related):
                 losses.append(line)
         expected, others = losses[:before_gaps], losses[before_gaps:]
-        gaps = [line for line in met if line["gap"] and line not in expected]
-        gaps.sort(key=lambda line: (is_rare(line), -line["chance"], line["play"]))
+        gaps = [line for line in met if line["is_open"] and line not in expected]
+        gaps.sort(key=lambda line: (-line["chance"], line["play"]))
         gaps = gaps[: min(2 - len(likely), most - len(expected))]
         expected += [line for line in others if line not in gaps][: most - len(expected) - len(gaps)]
         expected = [line | {"loss": None} for line in likely] + expected + [line | {"loss": None} for line in gaps]
@@ -218,7 +239,7 @@ class Preparation:
                 assert a is b is None or math.isclose(a, b, abs_tol=margin), (name, line, wanted)
             assert (line["opening"] and (line["opening"]["eco"], line["opening"]["name"])) == wanted["opening"], line
 
-    def line(self, board, play, chance, is_gap):
+    def line(self, board, play, chance, answers, least):
         epd = board.epd()
         counts = results(played for played in self.yours if epd in played.moves)
         reached = score(counts, self.color)
@@ -227,24 +248,28 @@ class Preparation:
             at.push_san(san)
             opening = self.names.get(at.epd(), opening)
         for move in play:
-            at = pushed(at, move)
+            before, at = at, pushed(at, move)
             opening = self.names.get(at.epd(), opening)
         has_loss = counts["games"] >= 10 and None not in (reached, self.average)
         theirs = [played for played in self.theirs if epd in played.moves]
+        is_gap, is_end = self.state(before, board, least)
         return counts | {
             "theirs": results(theirs) | {"recent": sum(played.game.date[0] >= self.since for played in theirs)},
             "play": list(play),
             "chance": chance,
             "score": reached and 100 * reached,
             "loss": round(chance * (self.average - reached), 6) if has_loss else None,
-            "gap": is_gap and any(board.legal_moves),
+            "gap": is_gap,
+            "line_end": is_end,
+            "is_open": any(board.legal_moves) and not is_end and (is_gap or not answers),
             "opening": opening,
         }
 
 
-def is_rare(line):
-    """Returns True for a line whose end at most one game of the opponent reached."""
-    return line["theirs"]["games"] < 2
+def pushed_by(board, move):
+    board = board.copy(stack=False)
+    board.push(move)
+    return board
 
 
 def pushed_move(board, text):

@@ -74,9 +74,11 @@ fn a_built_repertoire_has_no_gap_above_the_likelihood_that_was_asked_for() {
             let found = gaps(dir, "built.pgn", source, color);
             // A gap may be likely enough for an answer only if it has none, because the games of the source end there.
             let added = format!(
-                "repertoire gaps built.pgn --against {source} --color {color} --json --add 1000000 --out {source}-{color}-{by}.pgn"
+                "repertoire gaps built.pgn --against {source} --color {color} --json --min-game 1 --add 1000000 --out {source}-{color}-{by}.pgn"
             );
-            for gap in ok_json(dir, &added)["gaps"].as_array().unwrap() {
+            let added = ok_json(dir, &added);
+            let lists = ["gaps", "line_ends"].map(|name| added[name].as_array().unwrap());
+            for gap in lists.into_iter().flatten() {
                 let is_likely = gap["one_in"].as_f64().unwrap() <= f64::from(one_in);
                 assert!(
                     !is_likely || gap.get("answer").is_none(),

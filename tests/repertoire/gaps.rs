@@ -183,8 +183,7 @@ fn gaps_are_answered_as_build_would() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("all.pgn: 1 answer added\n"), "{said}");
     write(dir, "one.pgn", "1. e4 c5 2. Nf3 1-0\n\n1. e4 e5 *\n");
-    let one =
-        "repertoire gaps mine.pgn --against one.pgn --color white --add 9 --out one-added.pgn";
+    let one = "repertoire gaps mine.pgn --against one.pgn --color white --min-game 1 --add 9 --out one-added.pgn";
     let said = String::from_utf8(run(dir, one).stderr).unwrap();
     let expected = "one-added.pgn: 1 answer added; 1 answer played in a single game\n";
     assert!(said.contains(expected), "{said}");
@@ -336,7 +335,7 @@ fn rare_gaps_are_counted_and_listed_on_demand() {
     let games =
         "1. e4 e5 2. Nf3 *\n\n".repeat(1500) + &"1. e4 c5 *\n\n".repeat(20) + "1. e4 a5 *\n\n";
     write(dir, "games.pgn", &games);
-    let line = "repertoire gaps mine.pgn --against games.pgn --color white";
+    let line = "repertoire gaps mine.pgn --against games.pgn --color white --min-game 1";
     let output = run(dir, line);
     let (text, said) = (
         String::from_utf8(output.stdout).unwrap(),
@@ -367,7 +366,7 @@ fn answers_lead_to_games() {
         "1. e4 e5 *\n\n1. e4 e5 *\n\n1. e4 d5 *\n\n1. Nf3 e5 2. e4 Nc6 *",
     );
     write(dir, "mine.pgn", "1. e4 c5 2. Nf3 *");
-    let line = "repertoire gaps mine.pgn --against games.pgn --color white --add 2 --out more.pgn";
+    let line = "repertoire gaps mine.pgn --against games.pgn --color white --min-game 1 --add 2 --out more.pgn";
     let output = run(dir, line);
     let (text, said) = (output.stdout, String::from_utf8(output.stderr).unwrap());
     let text = String::from_utf8(text).unwrap();
@@ -418,7 +417,7 @@ fn gaps_report_the_positions_where_the_source_ends() {
     let output = run(dir, line);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains("no games after 1. e4, although 1 game in 1.0 reaches this position"),
+        said.contains("no games after 1. e4, although 1 game in 1.0 reaches this position\n"),
         "{said}"
     );
     let document = gaps(dir, "mine.pgn", "games.pgn", "white");
@@ -444,7 +443,7 @@ fn an_opponent_is_filtered_from_a_download() {
     ];
     write(dir, "theirs.pgn", &games.concat());
     write(dir, "mine.pgn", "1. e4 d6 2. d4 *\n");
-    let line = "repertoire gaps mine.pgn --against theirs.pgn --color white --json";
+    let line = "repertoire gaps mine.pgn --against theirs.pgn --color white --min-game 1 --json";
     let moves = |options: &str| {
         let found = reported(&ok_json(dir, &format!("{line} {options}")));
         found.into_iter().map(|gap| gap.1).collect::<Vec<_>>()
@@ -477,21 +476,94 @@ fn an_opponent_is_filtered_from_a_download() {
     assert!(fails(dir, line, 1).contains("theirs.idx: gaps filters only games in PGN files"));
 }
 
-/// Gaps with few games are left out, and replies to the last move of a line are marked.
+/// Gaps with a single game are left out by default, and replies to the last move of a line are listed apart, unless the
+/// user gives the length of the lines.
 #[test]
-fn gaps_of_few_games_are_left_out_and_last_moves_are_marked() {
+fn gaps_have_two_games_and_moves_after_ends_of_lines_are_listed_apart() {
     let dir = temp();
     let dir = dir.path();
     write(dir, "games.pgn", SOURCE);
     write(dir, "mine.pgn", "1. e4 e5 2. Nf3 *");
-    let line = "repertoire gaps mine.pgn --against games.pgn --color white --min-game 2";
+    let line = "repertoire gaps mine.pgn --against games.pgn --color white";
     let text = ok(dir, line);
-    assert!(text.contains("1. e4 c5\n"), "{text}");
+    let (gaps, ends) = text.split_once("\nafter the ends of lines\n").unwrap();
     assert!(
-        text.contains("2. Nf3 Nc6 (after the end of a line)\n"),
+        gaps.contains("1. e4 c5\n") && !gaps.contains("Nc6"),
         "{text}"
     );
+    assert!(ends.contains("1. e4 e5 2. Nf3 Nc6\n"), "{text}");
     assert!(!text.contains("d5"), "{text}");
+    let every = ok(dir, &format!("{line} --min-game 1"));
+    assert!(every.contains("1. e4 d5\n"), "{every}");
+    for plies in [3, 5, 9] {
+        let limited = ok(dir, &format!("{line} --max-ply {plies}"));
+        assert!(!limited.contains("after the ends of lines"), "{limited}");
+        assert!(limited.contains("1. e4 c5\n"), "{limited}");
+    }
+    // Ends of lines get answers after the gaps.
+    let added = ok_json(dir, &format!("{line} --json --add 2 --out more.pgn"));
+    assert_eq!(added["gaps"][0]["answer"], "Nf3");
+    assert_eq!(added["line_ends"][0]["answer"], "Bb5", "{added}");
+}
+
+/// The report about a position, the list of gaps and the preparation call the same moves gaps.
+#[test]
+fn the_page_the_list_and_the_preparation_agree_about_gaps() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |moves: &str| format!("[White \"Me\"]\n[Black \"Them\"]\n\n{moves} 1-0\n\n");
+    let games = [
+        ("1. e4 c5 2. Nf3 d6", 3),
+        ("1. e4 e5 2. Nf3 Nc6 3. Bb5", 2),
+        ("1. e4 d5 2. exd5", 2),
+        ("1. e4 g6", 1),
+        ("1. f3 e5 2. g4 Qh4#", 2),
+    ];
+    let games = games.map(|(moves, times)| game(moves).repeat(times));
+    write(dir, "games.pgn", &games.concat());
+    write(dir, "mine.pgn", "1. e4 (1. f3 e5 2. g4) e5 2. Nf3 *\n");
+    let served = Served::start(dir, "-q games.pgn --repertoire mine.pgn:white");
+    let listed = |document: &Value, name: &str, line: &str| {
+        let list = document[name].as_array().unwrap().iter();
+        let list = list.filter(|gap| gap["line"] == line);
+        let mut moves: Vec<String> = list
+            .map(|gap| gap["move"].as_str().unwrap().to_owned())
+            .collect();
+        moves.sort_unstable();
+        moves
+    };
+    let found = ok_json(
+        dir,
+        "repertoire gaps mine.pgn --color white --against games.pgn --json",
+    );
+    for (line, play, gaps, ends) in [
+        ("1. e4", "e2e4", &["c5", "d5"][..], &[][..]),
+        ("1. e4 e5 2. Nf3", "e2e4,e7e5,g1f3", &[], &["Nc6"]),
+        ("1. f3 e5 2. g4", "f2f3,e7e5,g2g4", &[], &[]),
+    ] {
+        assert_eq!(listed(&found, "gaps", line), gaps, "{found}");
+        assert_eq!(listed(&found, "line_ends", line), ends, "{found}");
+        let report = &served.json(&format!("/repertoire?play={play}"))["repertoires"][0];
+        let command = format!(
+            "prepare --index games.pgn --player Me --opponent Them --color white --duplicates all --repertoire mine.pgn --json --moves={line}"
+        );
+        let words = command.replace(&format!("--moves={line}"), "");
+        let moves = format!("--moves={line}");
+        let mut words: Vec<&str> = words.split_whitespace().collect();
+        words.push(&moves);
+        let prepared = ok_json(dir, &words[..]);
+        for (name, of_move, expected) in [("gaps", "gap", gaps), ("lineEnds", "line_end", ends)] {
+            let said = report[name].as_array().unwrap().iter();
+            let mut said: Vec<&str> = said.map(|gap| gap["san"].as_str().unwrap()).collect();
+            said.sort_unstable();
+            assert_eq!(said, expected, "{report}");
+            let moves = prepared["moves"].as_array().unwrap().iter();
+            let moves = moves.filter(|mv| mv[of_move] == true);
+            let mut moves: Vec<&str> = moves.map(|mv| mv["san"].as_str().unwrap()).collect();
+            moves.sort_unstable();
+            assert_eq!(moves, expected, "{prepared}");
+        }
+    }
 }
 
 /// If games of several variants start from the same position, the repertoire starts from this position in each of the
@@ -515,7 +587,7 @@ fn games_of_two_variants_start_in_one_position() {
         "games.pgn",
         &game("King of the Hill", "1. e4 Kf7 2. e5"),
     );
-    let line = "repertoire gaps mine.pgn --against games.pgn --color white --variant kingofthehill";
+    let line = "repertoire gaps mine.pgn --against games.pgn --color white --variant kingofthehill --min-game 1";
     let text = ok(dir, line);
     assert!(text.contains("  1. e4 Kf7\n"), "{text}");
 }
@@ -534,7 +606,7 @@ fn answers_of_a_book_name_the_lines_of_transpositions() {
     write(dir, "games.pgn", &format!("{lines}1. d4 c5 2. d5 1-0\n\n"));
     ok(
         dir,
-        "repertoire gaps -q mine.bin --color white --against games.pgn --add 1 --out more.pgn",
+        "repertoire gaps -q mine.bin --color white --against games.pgn --min-game 1 --add 1 --out more.pgn",
     );
     let pgn = std::fs::read_to_string(dir.join("more.pgn")).unwrap();
     let pgn = pgn.split_whitespace().collect::<Vec<_>>().join(" ");

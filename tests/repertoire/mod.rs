@@ -11,7 +11,9 @@ use std::{fmt::Write as _, fs, path::Path, thread};
 use serde_json::Value;
 use shakmaty::{Chess, Position, san::SanPlus};
 
-use crate::common::{corpus, fails, ok, ok_json, python, refused, run, run_python, sample, temp};
+use crate::common::{
+    corpus, fails, ok, ok_json, python, refused, run, run_python, sample, served::Served, temp,
+};
 
 /// Ten games that begin with 1. e4: six continue with 1... e5, three with 1... c5, and one with 1... d5.
 const SOURCE: &str = "1. e4 e5 2. Nf3 1-0\n\n1. e4 e5 2. Nf3 Nc6 1-0\n\n1. e4 e5 2. Nf3 Nf6 0-1\n\n1. e4 e5 2. Bc4 1-0\n\n1. e4 e5 2. Bc4 1-0\n\n\
@@ -38,13 +40,17 @@ fn check(dir: &Path, repertoire: &str, games: &str, color: &str) -> Value {
 }
 
 fn gaps(dir: &Path, repertoire: &str, source: &str, color: &str) -> Value {
-    let line = format!("repertoire gaps {repertoire} --against {source} --color {color} --json");
+    let line = format!(
+        "repertoire gaps {repertoire} --against {source} --color {color} --min-game 1 --json"
+    );
     ok_json(dir, &line)
 }
 
-/// Returns the line, the move, the frequency (one game in N) and the number of games of each gap.
+/// Returns the line, the move, the frequency (one game in N) and the number of games of each gap, and then of each move
+/// after the end of a line.
 fn reported(document: &Value) -> Vec<(String, String, f64, u64)> {
-    let gaps = document["gaps"].as_array().unwrap().iter();
+    let lists = ["gaps", "line_ends"].map(|name| document[name].as_array().unwrap());
+    let gaps = lists.into_iter().flatten();
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     gaps.map(|gap| {
         let (one_in, games) = (gap["one_in"].as_f64(), gap["games"].as_u64());

@@ -280,6 +280,7 @@ class Explorer:
         color: str,
         repertoire: Optional[_Path] = None,
         lines: int = 7,
+        min_game: int = 2,
         variant: Optional[str] = None,
         speeds: _Texts = (),
         ratings: Optional[Sequence[Union[int, str]]] = None,
@@ -303,7 +304,8 @@ class Explorer:
         """Returns the preparation of `player`, who has the color `color`, for `opponent`.
 
         The fields are those that `polybook prepare --json` prints: the opponent's moves in the position, with the results and
-        answers of the player, and at most `lines` lines to look at first. Filters apply to the games of both players.
+        answers of the player, and at most `lines` lines to look at first. A gap and the last move of a line have at least `min_game`
+        games of the opponent. Filters apply to the games of both players.
         A game that the files of both players contain counts once, unless `duplicates` is "all".
         """
     def text(self, number: int) -> bytes:

@@ -1,4 +1,4 @@
-//! `polybook repertoire gaps`: lists the opponent's moves that a repertoire does not answer.
+//! `polybook repertoire gaps`: lists the gaps of a repertoire, and the opponent's moves after the ends of its lines.
 
 use std::path::PathBuf;
 
@@ -30,14 +30,14 @@ use crate::cli::{
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "\
-A gap is a move of the opponent that the repertoire does not answer. \"1 in N\" means that one game of N reaches the gap: the
-shares of the opponent's moves on the way are multiplied, and the moves of the repertoire count as certain. If several lines
-lead to a gap, they are added up. If the repertoire has several moves in a position, each counts as certain, so a gap after
-more than one of them looks likelier than it is; the share of games in the repertoire takes these moves as equally likely.
+A gap is a move of the opponent that was played in at least two games and that the repertoire does not answer, although it
+answers another move in the same position. \"1 in N\" means that one game of N reaches the gap: the shares of the opponent's
+moves on the way are multiplied, and the moves of the repertoire count as certain. If several lines lead to a gap, they are
+added up. If the repertoire has several moves in a position, each counts as certain, so a gap after more than one of them looks
+likelier than it is; the share of games in the repertoire takes these moves as equally likely.
 
-The likeliest gaps of a single opponent often come from one or two games; --min-game leaves such gaps out. \"(after the end of
-a line)\" marks a reply to the last move of a line of the repertoire. In the position of every other gap, the repertoire
-answers other moves. --add writes one game for each answer; if the repertoire is PGN, its unchanged text follows.
+Where a line of the repertoire ends, the repertoire answers no move. These moves are listed after the gaps or, with --max-ply,
+left out. --add writes one game for each answer, to gaps first; if the repertoire is PGN, its unchanged text follows.
 
 --player is an opponent, who has the other color than the repertoire. Games that this player played with the color of the
 repertoire are left out.
@@ -64,7 +64,7 @@ pub struct Args {
     #[arg(long, alias = "colour", ignore_case = true, value_parser = position::color())]
     color: Color,
 
-    /// List only the N gaps that games reach most often
+    /// List only the N gaps, and the N ends of lines, that games reach most often
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
@@ -72,9 +72,9 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1000.0, value_parser = one_in)]
     reach: f64,
 
-    /// List only gaps with at least N games
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    min_game: u64,
+    /// List only gaps with at least N games [default: 2; if SOURCE is a book, all]
+    #[arg(long, value_name = "N")]
+    min_game: Option<u64>,
 
     /// Add an answer to each of the N gaps that games reach most often, and write the extended repertoire to --out. A
     /// gap after which the source has no games gets no answer
@@ -104,9 +104,6 @@ pub struct Args {
     #[command(flatten)]
     filter: GameFilterArgs,
 }
-
-/// The minimum number of gaps after the ends of lines for which a message recommends `--max-ply`.
-const MANY_LINE_ENDS: usize = 4;
 
 /// The help text of `--player`. Here the option selects only games in which the player has the color of the opponent;
 /// in other commands, it selects all games of the player.
@@ -182,9 +179,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let (out, added) = (out.display(), added_text(&found, source.has_results()));
         context.say(&format!("{out}: {added}\n"));
     }
-    let all = found.gaps.len();
-    found.gaps.retain(|gap| gap.one_in <= args.reach);
-    let rare = match all - found.gaps.len() {
+    let all = found.gaps.len() + found.line_ends.len();
+    for list in [&mut found.gaps, &mut found.line_ends] {
+        list.retain(|gap| gap.one_in <= args.reach);
+    }
+    let rare = match all - found.gaps.len() - found.line_ends.len() {
         0 => String::new(),
         rare => format!(
             "; {rare} more with a probability below 1 in {}: --reach 1e9 lists all gaps",
@@ -192,15 +191,15 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         ),
     };
     let mut all = counted(found.gaps.len() as u64, "gap");
-    let after_ends = found.gaps.iter().filter(|gap| gap.is_line_end).count();
-    if after_ends > 0 {
-        let hint = match usual_end(&found.gaps) {
-            Some(plies) => format!("; --max-ply {plies} leaves most of them out"),
-            None => String::new(),
-        };
-        all += &format!(" ({after_ends} after the end of a line{hint})");
+    if !found.line_ends.is_empty() {
+        all += &format!(
+            ", {} after the end of a line",
+            counted(found.line_ends.len() as u64, "move")
+        );
     }
-    found.gaps.truncate(args.limit.unwrap_or(usize::MAX));
+    for list in [&mut found.gaps, &mut found.line_ends] {
+        list.truncate(args.limit.unwrap_or(usize::MAX));
+    }
     if args.json {
         return print_json(&serde_json::to_value(&found)?);
     }
@@ -272,10 +271,9 @@ fn write(
     })
 }
 
-/// Prints up to two messages about the search for gaps. A gap is an opponent's move that the repertoire does not
-/// answer. The first message names the likeliest line of moves after which the source, which says how often moves are
+/// Prints up to two messages about the search for gaps. The first message names the likeliest line of moves after which the source, which says how often moves are
 /// played, has no games. It is printed only if this line is likelier than every gap. The second message says how many
-/// of the first `add` gaps got no answer. `add` is the number of gaps that the user wanted to answer.
+/// of the first `add` gaps and ends of lines got no answer. `add` is the number of gaps that the user wanted to answer.
 fn say_ends(found: &Gaps, add: usize, context: Context) {
     let likeliest = found.gaps.first().map_or(f64::MAX, |gap| gap.one_in);
     if let Some(end) = found
@@ -284,11 +282,17 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
         .filter(|end| end.one_in < likeliest)
     {
         let (line, one_in) = (&end.line, end.one_in);
+        let games = end.games.map_or_else(String::new, |games| {
+            format!(
+                " ({} with the opponent's last move)",
+                counted(games, "game")
+            )
+        });
         context.say(&format!(
-            "the source has no games after {line}, although 1 game in {one_in:.1} reaches this position\n"
+            "the source has no games after {line}, although 1 game in {one_in:.1} reaches this position{games}\n"
         ));
     }
-    let asked = found.gaps.iter().take(add);
+    let asked = found.gaps.iter().chain(&found.line_ends).take(add);
     let unanswered = asked.filter(|gap| gap.answer.is_none()).count() as u64;
     if unanswered > 0 {
         let gaps = counted(unanswered, "gap");
@@ -298,29 +302,12 @@ fn say_ends(found: &Gaps, add: usize, context: Context) {
     }
 }
 
-/// Returns the length in half-moves at which most lines of the repertoire end, if most of `gaps` are replies after the
-/// end of a line. Such gaps say only that the repertoire was built up to this length. Returns `None` if there are few
-/// such gaps, or if the gaps follow lines of different lengths.
-fn usual_end(gaps: &[Gap]) -> Option<usize> {
-    let plies = |gap: &Gap| {
-        let words = gap.line.split_whitespace();
-        words.filter(|word| !word.ends_with('.')).count()
-    };
-    let mut ends = Vec::from_iter(gaps.iter().filter(|gap| gap.is_line_end).map(plies));
-    ends.sort_unstable();
-    let usual = *ends.get(ends.len() / 2)?;
-    let left_out = gaps
-        .iter()
-        .filter(|gap| gap.is_line_end && plies(gap) >= usual);
-    (usual > 0 && ends.len() >= MANY_LINE_ENDS && 2 * left_out.count() > gaps.len())
-        .then_some(usual)
-}
-
 /// Returns a message that states how many answers in `found` were added to the repertoire, and how many of these
 /// answers were played in a single game only. `has_results` is `false` if the source of the answers contains only
 /// weights, and no numbers of games.
 fn added_text(found: &Gaps, has_results: bool) -> String {
-    let games = found.gaps.iter().filter_map(|gap| gap.answer_games);
+    let answered = found.gaps.iter().chain(&found.line_ends);
+    let games = answered.filter_map(|gap| gap.answer_games);
     let added = games.clone().count() as u64;
     let single = games.filter(|games| *games == 1).count() as u64;
     let mut text = format!("{} added", counted(added, "answer"));
@@ -330,9 +317,9 @@ fn added_text(found: &Gaps, has_results: bool) -> String {
     text
 }
 
-/// Formats `found`, the gaps of a repertoire, as a report. A gap is an opponent's move that the repertoire does not
-/// answer. The first part of the report states the share of games that are still in the repertoire after each
-/// half-move. It leaves out half-moves after which this share is the same as before. The second part lists the gaps.
+/// Formats `found`, the gaps of a repertoire, as a report. The first part of the report states the share of games that
+/// are still in the repertoire after each half-move. It leaves out half-moves after which this share is the same as
+/// before. The second part lists the gaps, and the third part the moves after the ends of lines.
 fn text(found: &Gaps) -> String {
     let mut text = String::new();
     let mut last = None;
@@ -350,27 +337,27 @@ fn text(found: &Gaps) -> String {
             );
         }
     }
-    if !found.gaps.is_empty() {
-        text += "\n  1 in     games  line\n";
-    }
-    for gap in &found.gaps {
-        let line = match &*gap.moves {
-            "" => "the start",
-            moves => moves,
-        };
-        let answer = match (&gap.answer, gap.answer_games) {
-            (None, _) => String::new(),
-            (Some(answer), Some(0)) => format!(", answered by {answer} without games"),
-            (Some(answer), _) => format!(", answered by {answer}"),
-        };
-        let end = match gap.is_line_end && gap.mv.is_some() {
-            true => " (after the end of a line)",
-            false => "",
-        };
-        text += &format!(
-            "{:>6.1}  {:>8}  {line}{end}{answer}\n",
-            gap.one_in, gap.games
-        );
+    for (gaps, title) in [
+        (&found.gaps, ""),
+        (&found.line_ends, "after the ends of lines\n"),
+    ] {
+        if !gaps.is_empty() {
+            text += &format!("\n{title}  1 in     games  line\n");
+        }
+        gaps.iter().for_each(|gap| text += &row(gap));
     }
     text
+}
+
+fn row(gap: &Gap) -> String {
+    let line = match &*gap.moves {
+        "" => "the start",
+        moves => moves,
+    };
+    let answer = match (&gap.answer, gap.answer_games) {
+        (None, _) => String::new(),
+        (Some(answer), Some(0)) => format!(", answered by {answer} without games"),
+        (Some(answer), _) => format!(", answered by {answer}"),
+    };
+    format!("{:>6.1}  {:>8}  {line}{answer}\n", gap.one_in, gap.games)
 }

@@ -142,17 +142,19 @@
  */
 /** @typedef {{ games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */
 /** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string | null }} BookSize A repertoire has answers instead of entries. The command is null if the book would be empty. */
-/** @typedef {WrittenMove & { oneIn: number | null, games: number }} Gap An opponent's move that the repertoire does not answer. One in `oneIn` games reaches it. */
+/** @typedef {WrittenMove & { oneIn: number | null, games: number }} Gap An opponent's move that the repertoire does not answer: a gap, or a move after the end of a line. One in `oneIn` games reaches it. */
 /** @typedef {{ name: string, color: "white" | "black", pgn: boolean, version: string }} ServedRepertoire `pgn` says whether it is a PGN file, which can be edited. `version` identifies the content of the file. */
 /** @typedef {WrittenMove & { answers?: WrittenMove[], added?: boolean }} KnownMove A move of a repertoire. An opponent's move has the answers to it. `added` is true for a move that only the edits of the user contain. */
-/** @typedef {ServedRepertoire & { isKnown: boolean, oneIn: number | null, moves: KnownMove[], gaps: Gap[] }} Repertoire The report of a repertoire about a position. */
-/** @typedef {{ moves: string, move: string, oneIn: number, games: number, isLineEnd: boolean }} LineGap An opponent's move, `move`, that a repertoire does not answer. `moves` is the line up to and including this move. `isLineEnd` is true if the repertoire answers no other move in this position either. */
+/** @typedef {ServedRepertoire & { isKnown: boolean, oneIn: number | null, moves: KnownMove[], gaps: Gap[], lineEnds: Gap[] }} Repertoire The report of a repertoire about a position. `lineEnds` are the moves if a line of the repertoire ends here. */
+/** @typedef {{ moves: string, move: string, oneIn: number, games: number }} LineGap An opponent's move, `move`, that a repertoire does not answer. `moves` is the line up to and including this move. */
 /**
- * The gaps of a whole repertoire, that is, the opponent's moves that it does not answer. The most frequent gap comes first.
+ * The gaps of a whole repertoire, and the opponent's moves after the ends of its lines. The most frequent ones come first.
  * @typedef {object} Gaps
  * @property {string | null} start The position in which lines start, if it is not the usual one.
  * @property {number} total The number of all gaps; not all of them may be listed.
  * @property {LineGap[]} gaps
+ * @property {number} totalLineEnds
+ * @property {LineGap[]} lineEnds
  * @property {{ ply: number, share: number, ended: number }[]} coverage The share of the games that is still in the repertoire after each half-move of the opponent.
  * @property {{ line: string, moves: string[] }[]} severalMoves The positions in which the repertoire has several moves.
  */
@@ -169,8 +171,10 @@
  * @property {Results & { recent: number }} theirs
  * @property {Results} yours
  * @property {(WrittenMove & { games: number, source: "repertoire" | "games" }) | null} answer
+ * @property {boolean} gap
+ * @property {boolean} [lineEnd] Whether a line of the repertoire ends before the move.
  */
-/** @typedef {Results & { play: string[], san: string[], opening: Opening | null, chance: number, theirs: Results & { recent: number }, score: number | null, loss: number | null, answer: PreparedMove["answer"], gap: boolean }} PreparedLine */
+/** @typedef {Results & { play: string[], san: string[], opening: Opening | null, chance: number, theirs: Results & { recent: number }, score: number | null, loss: number | null, answer: PreparedMove["answer"], gap: boolean, lineEnd?: boolean }} PreparedLine */
 /**
  * The preparation for an opponent: the opponent's moves, the user's results after them, and the user's answers.
  * @typedef {object} Preparation
@@ -181,6 +185,7 @@
  * @property {number | null} recentSince
  * @property {PreparedMove[]} moves
  * @property {PreparedLine[]} [lines] The lines to study first.
+ * @property {PreparedLine[]} [lineEnds] The likeliest lines at whose end a line of the repertoire ends.
  * @property {() => Promise<Blob>} file Requests these lines as PGN. The server does not send this property.
  */
 /** @typedef {{ version: string, games: number | null, notCounted?: number, years: [number, number] | null, sources: Source[], variants?: Record<string, number>, books: string[], repertoires?: ServedRepertoire[], me?: string[], indexing?: Indexing | null }} About */

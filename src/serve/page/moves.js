@@ -5,7 +5,7 @@ import { bar } from "./bars.js";
 import { button, div, fill, icon, on, small, span } from "./dom.js";
 import { brief, counted, dateWords, drawn, finished, number, percent, score as scoreOf, shortName, sum, withoutResult } from "./format.js";
 import { evaluationWords } from "./game.js";
-import { marks } from "./repertoire.js";
+import { isOpen, marks } from "./repertoire.js";
 
 /** @typedef {import("./api.js").Answer} Answer */
 /** @typedef {import("./api.js").Book} Book */
@@ -348,7 +348,7 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoire, ofPlay
     cell("results", ...(move ? [bar(move, ofPlayer, list && ((result) => list(result, uci)))] : [])),
     ...(ofPlayer ? [titled("score", move ? `${counted(finished(move), "result")}${withoutResult(move)}` : "", move ? percentOf(move) : "")] : []),
     ...(repertoire
-      ? [cell("act", ...actOf(repertoire, uci, san, isGap, play))]
+      ? [cell("act", ...actOf(repertoire, uci, san, isOpen(repertoire.report, uci), play))]
       : ofPlayer
         ? [
             titled("performance", `${counted(move?.performanceGames ?? 0)} with a result and a rated opponent`, move?.performance ?? "–"),
@@ -371,17 +371,17 @@ function tableRow({ uci, san, move }, index, answer, total, { repertoire, ofPlay
  * @param {RepertoireContext} repertoire
  * @param {string} uci
  * @param {string} san
- * @param {boolean | undefined} isGap
+ * @param {boolean} isUnanswered
  * @param {(uci: string) => void} play
  */
-function actOf({ state, toggle }, uci, san, isGap, play) {
+function actOf({ state, toggle }, uci, san, isUnanswered, play) {
   const act = (/** @type {string} */ kind, /** @type {string} */ sign, /** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ press) =>
     [button({ class: `small ${kind}`, "data-focus": `act ${uci}`, "aria-label": label }, [icon(sign), span("caption", text)], (event) => {
       // The button is in a row of the table, and a press on the row plays its move.
       event.stopPropagation();
       press();
     })];
-  if (isGap) return act("answers", "plus", "Answer", `Answer ${san}`, () => play(uci));
+  if (isUnanswered) return act("answers", "plus", "Answer", `Answer ${san}`, () => play(uci));
   const now = state?.(uci);
   if (now === "added") return act("added", "check", "Added", `${san} is added; remove it`, () => toggle(uci, san));
   if (now === "known") return act("removes", "close", "Remove", `Remove ${san} from the repertoire`, () => toggle(uci, san));

@@ -137,7 +137,7 @@ export function preparationTable(prepared, preparer, color, isOwn, isUnfolded, {
  */
 function row(move, index, prepared, { preparer, color, isOwn, all, recentSince, play }) {
   const { s, yours: whose } = wordsFor(preparer);
-  const { uci, san, opening, theirs, yours, answer } = move;
+  const { uci, san, opening, theirs, yours, answer, gap, lineEnd } = move;
   const other = color === "white" ? "black" : "white";
   const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
   const share = isOwn ? scoreText(theirs, other) : percent(theirs.games / all);
@@ -154,11 +154,12 @@ function row(move, index, prepared, { preparer, color, isOwn, all, recentSince, 
   const dots = color === "black" && !isOwn ? "…" : "";
   const isMarked = answer?.source === "repertoire";
   const title = isMarked ? "In the repertoire" : `Played in ${counted(answer?.games ?? 0)} of ${whose}`;
-  const tag = answer && !isMarked ? make("small", { title }, ...(isOwn ? ["most played"] : [span("unbroken", `${dots}${answer.san}`), " usual"])) : answer ? span({ class: "tag", title }, ...(isOwn ? [icon("mark"), preparer ? "" : "yours"] : [`${dots}${answer.san}`])) : isOwn ? "" : span("tag gap", "Gap");
-  const words = isOwn ? "" : answer ? `; ${isMarked ? "" : "usual "}answer ${answer.san}` : "; no answer";
+  const tag = answer && !isMarked ? make("small", { title }, ...(isOwn ? ["most played"] : [span("unbroken", `${dots}${answer.san}`), " usual"])) : answer ? span({ class: "tag", title }, ...(isOwn ? [icon("mark"), preparer ? "" : "yours"] : [`${dots}${answer.san}`])) : "";
+  const state = gap ? span("tag gap", "Gap") : lineEnd ? make("small", "", "line ends") : isOwn || answer ? "" : make("small", "", yours.games ? "no usual answer" : "no answer");
+  const words = isOwn ? "" : `${answer ? `; ${isMarked ? "" : "usual "}answer ${answer.san}` : "; no answer"}${gap ? ", a gap" : ""}`;
   const label = `${san}, ${isOwn ? `they score ${share} in ${number(theirs.games)}` : `${counted(theirs.games)}, ${share}`}; ${yours.games ? `${preparer || "you"} score${s} ${scoreText(yours, color)} in ${number(yours.games)}` : `no game of ${whose}`}${words}`;
   const press = button({ "aria-label": label, tabindex: index ? -1 : 0, "data-focus": `move ${uci}` }, [san], () => play(uci));
-  const element = div({ role: "row", class: "row", "data-uci": uci }, div({ role: "rowheader", class: "san" }, press), cell("name", opening?.name ?? ""), his, mine, cell("act", tag));
+  const element = div({ role: "row", class: "row", "data-uci": uci }, div({ role: "rowheader", class: "san" }, press), cell("name", opening?.name ?? ""), his, mine, cell("act", tag, state));
   on(element, "click", (event) => {
     if (!(event.target instanceof Element && event.target.closest("button"))) play(uci);
   });
@@ -177,10 +178,10 @@ function row(move, index, prepared, { preparer, color, isOwn, all, recentSince, 
  */
 export function preparationLines(prepared, preparer, color, first, open, download, start) {
   const { you, s, yours } = wordsFor(preparer);
-  const { lines } = prepared;
+  const { lines, lineEnds = [] } = prepared;
   if (!lines) return p("quiet", button({ class: "small", "data-focus": "prepare-start" }, [icon("first"), "Lines to look at first: at the start"], start));
-  if (!lines.length) return "";
-  const items = lines.map((line) => {
+  if (!lines.length && !lineEnds.length) return "";
+  const item = (/** @type {PreparedLine} */ line) => {
     const words = line.san.map((san, index) => ((first + index) % 2 === 0 || index === 0 ? `${plyNumber(first + index)} ${san}` : san));
     const cut = words.length < 5 ? 0 : words.length - 1;
     const games = 1 / line.chance;
@@ -188,14 +189,16 @@ export function preparationLines(prepared, preparer, color, first, open, downloa
     const { theirs, opening } = line;
     const recent = prepared.recentSince ? `, ${number(theirs.recent)} since ${prepared.recentSince}` : "";
     const evidence = `${opening ? `${opening.name} · ` : ""}${counted(theirs.games)} of theirs${recent}`;
-    const score = line.gap ? (line.games ? "No usual answer" : "No answer yet") : `${you} score${s} ${scoreText(line, color)}`;
+    const isScored = line.answer && !line.gap && !line.lineEnd;
+    const score = isScored ? `${you} score${s} ${scoreText(line, color)}` : line.gap ? "No answer yet" : line.lineEnd ? "Line ends" : "No usual answer";
     return make("li", "", button({ "data-focus": `line ${line.play.join()}` }, [
       span("", ...(cut ? [span("quiet", ...unbroken(words.slice(0, cut).join(" ")), " ")] : []), b(...unbroken(words.slice(cut).join(" "))), small(evidence)),
       span("often", often),
-      span(line.gap ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(!line.gap ? `in ${counted(line.games)}` : line.games ? `${counted(line.games)} of ${yours}, usual from ${USUAL}` : `no game of ${yours}`)),
+      span(line.lineEnd ? "yours" : !isScored ? "yours gap" : isWeak(line, prepared, color) ? "yours weaker" : "yours", score, small(isScored ? `in ${counted(line.games)}` : line.games ? `${counted(line.games)} of ${yours}${line.gap || line.lineEnd ? "" : `, usual from ${USUAL}`}` : `no game of ${yours}`)),
       icon("forward"),
     ], () => open(line.play)));
-  });
+  };
   const file = button({ class: "small", "data-focus": "lines-pgn" }, [icon("save"), "Download PGN"], download);
-  return div("card look", div("top", make("h3", "", "Look at these first"), file), p("quiet", "First likely lines without an answer, then lines that cost points, then others without an answer. All orders of moves count"), make("ul", "", ...items));
+  return div("card look", div("top", make("h3", "", "Look at these first"), ...(lines.length ? [file] : [])), p("quiet", "First likely lines without an answer, then lines that cost points, then others without an answer. All orders of moves count"), make("ul", "", ...lines.map(item)),
+    ...(lineEnds.length ? [p("quiet", "After the ends of lines of the repertoire"), make("ul", "", ...lineEnds.map(item))] : []));
 }

@@ -38,18 +38,29 @@ export function marks(repertoire, uci) {
     };
   }
   const gap = repertoire?.gaps.find((other) => other.uci === uci);
-  if (!gap) return { sign: undefined, tags: /** @type {Child[]} */ ([]), words: "" };
-  const text = gap.oneIn ? `1 in ${often(gap.oneIn)}` : counted(gap.games);
+  const end = repertoire?.lineEnds.find((other) => other.uci === uci);
+  const open = gap ?? end;
+  if (!open) return { sign: undefined, tags: /** @type {Child[]} */ ([]), words: "" };
+  const text = open.oneIn ? `1 in ${often(open.oneIn)}` : counted(open.games);
+  const [label, words] = gap ? ["Gap", "a gap"] : ["Line ends", "after the end of a line"];
   return {
-    sign: span({ class: "is-gap", title: `${repertoire?.name} has no answer` }, icon("warn")),
-    tags: [span({ class: "tag gap", title: gap.oneIn ? `1 game in ${often(gap.oneIn)} reaches this gap; ${counted(gap.games)} here` : undefined }, `Gap · ${text}`), " "],
-    words: `, a gap, ${gap.oneIn ? `1 game in ${often(gap.oneIn)}` : text}`,
+    sign: gap && span({ class: "is-gap", title: `${repertoire?.name} has no answer` }, icon("warn")),
+    tags: [span({ class: gap ? "tag gap" : "tag", title: open.oneIn ? `1 game in ${often(open.oneIn)} reaches this move; ${counted(open.games)} here` : undefined }, `${label} · ${text}`), " "],
+    words: `, ${words}, ${open.oneIn ? `1 game in ${often(open.oneIn)}` : text}`,
   };
 }
 
 /**
- * Returns the gap of the position that occurs in the most games, in UCI notation, or an empty string. A gap is an opponent's move that the
- * repertoire does not answer.
+ * Returns true if the repertoire has no answer to a move: if the move is a gap, or comes after the end of a line.
+ * @param {Repertoire | undefined} repertoire
+ * @param {string} uci
+ */
+export function isOpen(repertoire, uci) {
+  return [...(repertoire?.gaps ?? []), ...(repertoire?.lineEnds ?? [])].some((open) => open.uci === uci);
+}
+
+/**
+ * Returns the gap of the position that occurs in the most games, in UCI notation, or an empty string.
  * @param {Repertoire | undefined} repertoire
  */
 export function largestGap(repertoire) {
@@ -100,7 +111,7 @@ export function repertoireCard({ repertoire, gaps, isCurrent, ply, isOwn, edits,
     : covered
       ? `An answer in ${Math.round(100 * covered.share)} of 100 games up to move ${Math.ceil(covered.ply / 2)}`
       : "";
-  const following = next ? span({ title: next.moves }, " Next gap: ", ...unbroken(lastMove(next)), `, 1 game in ${often(next.oneIn)}`) : " There are no gaps left.";
+  const following = next ? span({ title: next.moves }, " Next gap: ", ...unbroken(lastMove(next)), `, 1 game in ${often(next.oneIn)} (${counted(next.games)})`) : " There are no gaps left.";
   const texts = div("texts", p("", b(name), labelOf(repertoire).slice(name.length), ...tags.flatMap((text) => [" ", span("tag", text)])), p("quiet", ...(news && isCurrent ? [b(news), following] : [news || state])));
   const label = last?.isAdded ? `Added ${last.san}: remove it` : `Add ${last?.san} to the repertoire`;
   const ways = [
@@ -170,25 +181,29 @@ export function nextGaps({ start, total, gaps }, go) {
   const items = gaps.slice(0, NEXT).map((gap) => {
     const all = gap.moves.split(/(?<!\.) /);
     const text = `${all.length > 4 ? "… " : ""}${all.slice(-4).join(" ")}`;
-    return make("li", "", button({ title: `${gap.moves}, ${counted(gap.games)} with ${gap.move}`, "data-focus": `gap ${gap.moves}` }, [span("", ...unbroken(text.slice(0, -gap.move.length), gap.move)), span("often", `1 game in ${often(gap.oneIn)}`), icon("forward")], () => go(from + gap.moves)));
+    return make("li", "", button({ title: `${gap.moves}, ${counted(gap.games)} with ${gap.move}`, "data-focus": `gap ${gap.moves}` }, [span("", ...unbroken(text.slice(0, -gap.move.length), gap.move)), span("often", `1 game in ${often(gap.oneIn)}`, small(` ${counted(gap.games)}`)), icon("forward")], () => go(from + gap.moves)));
   });
   return [make("h3", "", "Gaps ", span("tag gap", number(total))), make("ul", "card gaps", ...items)];
 }
 
 /**
- * Creates the list of the gaps of a repertoire, and of the positions in which it has several moves.
+ * Creates the lists of the gaps of a repertoire, of the moves after the ends of its lines, and of the positions in which it has several
+ * moves.
  * @param {Gaps} gaps
  * @param {(line: string) => void} go
  */
-export function gapLists({ start, total, gaps, severalMoves }, go) {
+export function gapLists({ start, total, gaps, totalLineEnds, lineEnds, severalMoves }, go) {
   const from = start ? `[FEN "${start}"]\n` : "";
-  const item = (/** @type {string} */ line, /** @type {Child[]} */ text, /** @type {string} */ end, /** @type {string} */ kind, title = "") =>
-    make("li", "", button({ title: title || undefined }, [span("", ...text), span(kind, end)], () => go(from + line)));
-  const rows = gaps.map(({ moves, move, oneIn, games, isLineEnd }) => item(moves, [...unbroken(moves.slice(0, -move.length), move), ...(isLineEnd ? [small(" after the end of a line")] : [])], `1 game in ${often(oneIn)}`, "often", `${counted(games)} with ${move}`));
-  const more = total > gaps.length ? [make("li", "none", `and ${counted(total - gaps.length, "less frequent gap")}`)] : [];
-  const several = severalMoves.map(({ line, moves }) => item(line || "*", unbroken(line || "Start"), moves.join(" or "), ""));
+  const item = (/** @type {string} */ line, /** @type {Child[]} */ text, /** @type {Child[]} */ end, /** @type {string} */ kind, title = "") =>
+    make("li", "", button({ title: title || undefined }, [span("", ...text), span(kind, ...end)], () => go(from + line)));
+  const row = (/** @type {Gaps["gaps"][number]} */ { moves, move, oneIn, games }) => item(moves, unbroken(moves.slice(0, -move.length), move), [`1 game in ${often(oneIn)}`, small(` ${counted(games)}`)], "often", `${counted(games)} with ${move}`);
+  const more = (/** @type {number} */ all, /** @type {number} */ listed, /** @type {string} */ what) => (all > listed ? [make("li", "none", `and ${counted(all - listed, what)}`)] : []);
+  const rows = gaps.map(row);
+  const ends = lineEnds.map(row);
+  const several = severalMoves.map(({ line, moves }) => item(line || "*", unbroken(line || "Start"), [moves.join(" or ")], ""));
   return [
-    make("ul", "card gaps", ...(start ? [make("li", "none", `From ${start}`)] : []), ...(rows.length ? rows : [make("li", "none", "The repertoire has no gaps in these games.")]), ...more),
+    make("ul", "card gaps", ...(start ? [make("li", "none", `From ${start}`)] : []), ...(rows.length ? rows : [make("li", "none", "The repertoire has no gaps in these games.")]), ...more(total, gaps.length, "less frequent gap")),
+    ...(ends.length ? [make("h3", "", "After the ends of lines ", small(number(totalLineEnds))), make("ul", "card gaps ends", ...ends, ...more(totalLineEnds, lineEnds.length, "less frequent move"))] : []),
     ...(several.length ? [make("h3", "", "Positions with several moves ", small(number(several.length))), make("ul", "card gaps several", ...several)] : []),
   ];
 }

@@ -98,7 +98,7 @@ function unedited(question) {
 
 /** @param {ServedRepertoire} repertoire */
 function gapsQuestion(repertoire) {
-  return put(filterQuestion(session.view), { ...repertoireQuestion(repertoire), depth: 600, limit: 200 });
+  return put(filterQuestion(session.view), { ...repertoireQuestion(repertoire), limit: 200 });
 }
 
 /**
