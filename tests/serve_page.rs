@@ -1537,6 +1537,81 @@ fn few_wait_for_books_and_the_run_ends_with_the_server() {
     drop(clients);
 }
 
+/// A visitor of a proxy who sends many requests for books keeps nobody else from a book, whatever addresses the visitor
+/// writes into the header of the proxy.
+#[cfg(unix)]
+#[test]
+fn one_visitor_of_a_proxy_does_not_deny_books_to_others() {
+    use std::{
+        io::{Read, Write},
+        time::Duration,
+    };
+
+    let (dir, pgn) = slow_games();
+    let served = Served::start(
+        dir.path(),
+        "-q games.idx --trust-proxy 127.0.0.1 --threads 2",
+    );
+    let host = served.address;
+    let ask = |forwarded: &str, path: &str| {
+        let mut client = served.connect();
+        let asked =
+            format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nX-Forwarded-For: {forwarded}\r\n\r\n");
+        client.write_all(asked.as_bytes()).unwrap();
+        client
+    };
+    let answer = |client: &mut std::net::TcpStream| {
+        client.set_read_timeout(None).unwrap();
+        let mut answer = [0; 1 << 10];
+        let length = client.read(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    };
+    let waits = |client: &mut std::net::TcpStream| {
+        let patience = Some(Duration::from_millis(200));
+        client.set_read_timeout(patience).unwrap();
+        client.peek(&mut [0]).is_err()
+    };
+    let is_refused = |answer: &str| answer.contains("as many books as it can");
+    let path = "/book.bin?minGame=1&depth=";
+    // The first book waits for the games, and the second for the first.
+    let mut greedy: Vec<_> = (1..3)
+        .map(|depth| ask("192.0.2.1", &format!("{path}{depth}")))
+        .collect();
+    assert!(greedy.iter_mut().all(waits));
+    for depth in 3..40 {
+        let forged = format!("198.51.100.{depth}, 192.0.2.1");
+        let mut client = ask(&forged, &format!("{path}{depth}"));
+        assert!(is_refused(&answer(&mut client)), "{forged}");
+    }
+    let mut others: Vec<_> = (2..6)
+        .map(|visitor| {
+            ask(
+                &format!("192.0.2.1, 192.0.2.{visitor}"),
+                &format!("{path}2"),
+            )
+        })
+        .collect();
+    assert!(others.iter_mut().all(waits));
+    // Requests that need other threads are answered.
+    assert!(answer(&mut ask("192.0.2.1", "/lichess")).starts_with("HTTP/1.1 200"));
+    // When the first book is finished, it is the turn of those who have had none.
+    let finish = || {
+        let mut games = fs::OpenOptions::new().write(true).open(&pgn).unwrap();
+        games.write_all(GAMES.as_bytes()).unwrap();
+    };
+    finish();
+    for number in 0..3 {
+        let client = match number {
+            0 => &mut greedy[0],
+            _ => &mut others[number - 1],
+        };
+        let text = answer(client);
+        assert!(!is_refused(&text), "{text}");
+        assert!(waits(&mut greedy[1]));
+        finish();
+    }
+}
+
 #[test]
 fn pages_of_other_sites_make_no_books() {
     let dir = temp();

@@ -126,6 +126,12 @@ pub struct Args {
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<Origin>,
 
+    /// Take the address of a visitor from the last entry of the header X-Forwarded-For if the request comes from this IP
+    /// address of a reverse proxy, such as 127.0.0.1. The limits for one client address then apply to each visitor of the
+    /// proxy. Can be given several times [default: none]
+    #[arg(long, value_name = "IP")]
+    trust_proxy: Vec<IpAddr>,
+
     /// Use N threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     threads: Option<u16>,
@@ -215,6 +221,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         evals,
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
+        proxies: args.trust_proxy.clone(),
         book_games: args.book_games,
         threads: args.threads(),
         log: args.verbose.then(|| Box::new(print_served) as Log),

@@ -1,36 +1,34 @@
-//! Clients of the server: whether they are still connected, and how many resources of the server they may use.
-//!
-//! Each resource has two limits, one for the whole server and one for each address, so that no single address can
-//! block all others.
+//! Clients of the server: whether they are still connected, and the [fair queues](super::queue) for what each of them
+//! may use.
 
 use std::{
-    collections::HashMap,
     io::ErrorKind,
     net::{self, IpAddr},
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use axum::http::{HeaderMap, HeaderName};
 use tokio::{
     net::{TcpSocket, TcpStream},
-    sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 
-use super::{Refusal, content::Content};
-
-/// The maximum time for which a request waits for a semaphore permit. A permit allows a request to use a limited
-/// resource, such as a thread that reads games.
-const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
+use super::{
+    Refusal,
+    content::Content,
+    queue::{FairQueue, Permit, QueueLimits, Visitor},
+};
 
 /// The interval at which the server checks whether a client that waits for a response is still connected.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The maximum size of a small response, in bytes. Small responses are sent without a permit of the semaphore that
-/// limits the bytes of unsent responses, because they fit into the send buffers of the operating system.
+/// The maximum size of a small response, in bytes. Small responses are sent without permits for unsent bytes, because
+/// they fit into the send buffers of the operating system.
 const SMALL: usize = 64 << 10;
 
 /// The size, in bytes, of the send buffer of a connection. A blocked write continues when a third of the buffer is
@@ -38,103 +36,109 @@ const SMALL: usize = 64 << 10;
 /// progress.
 const SEND_BUFFER: u32 = 128 << 10;
 
-/// A resource of the server, such as connections. The server limits how much of each resource clients may use.
-#[derive(Copy, Clone)]
-enum Share {
-    /// Connections. When the limit of the server is reached, further connections wait to be accepted.
-    Connections,
-    /// Requests that are being answered. Further requests wait.
-    Requests,
-    /// Requests that read the PGN text of games, including those that wait for a thread. The limit keeps other requests
-    /// from waiting for them.
-    Texts,
-    /// Requests that make books, including those that wait for the thread.
-    Books,
-    /// Bytes of large responses that have not been sent yet.
-    Unsent,
-    /// Large responses that wait until other responses have been sent.
-    Waiting,
-    /// Bytes of forms that have been received and not answered yet.
-    Forms,
+/// The header to which each proxy appends the address from which it received the request.
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The maximum number of connections of all clients.
+const MAX_CONNECTIONS: usize = 4096;
+
+/// The maximum number of connections of one visitor.
+const CONNECTIONS_OF_ONE: usize = 256;
+
+/// The maximum number of requests of one visitor that are being received or answered. Further requests wait.
+const REQUESTS_OF_ONE: usize = 32;
+
+/// The limits of requests that are being answered. Further requests wait.
+const REQUESTS: QueueLimits = QueueLimits {
+    permits: 256,
+    held_by_one: REQUESTS_OF_ONE,
+    ..QueueLimits::NONE
+};
+
+/// The limits of the bytes of forms that have been received and not answered yet.
+const FORMS: QueueLimits = QueueLimits {
+    permits: 16 << 20,
+    held_by_one: 4 << 20,
+    waiting: 0,
+    waiting_of_one: 0,
+};
+
+/// The limits of the bytes of large responses that have not been sent yet.
+const UNSENT: QueueLimits = QueueLimits {
+    permits: 64 << 20,
+    held_by_one: 16 << 20,
+    waiting: 8,
+    ..QueueLimits::NONE
+};
+
+/// The fair queues that all routes of the server share. Threads have queues of their own.
+struct Queues {
+    connections: FairQueue,
+    /// Requests that are being received or answered.
+    arrivals: FairQueue,
+    /// Requests that are being answered.
+    requests: FairQueue,
+    forms: FairQueue,
+    unsent: FairQueue,
 }
 
-/// The limits of all resources, in the order of the variants of [`Share`].
-type ClientLimits = [usize; 7];
-
-/// The limits for all clients of the server together, in the order of the variants of [`Share`]. They allow 4096
-/// connections, 256 requests, 64 requests for the PGN text of games, 4 requests for books, 64 MiB of unsent responses,
-/// 8 waiting responses, and 16 MiB of forms.
-const OF_SERVER: ClientLimits = [4096, 256, 64, 4, 64 << 20, 8, 16 << 20];
-/// The limits for all clients with the same IP address, in the order of the variants of [`Share`]. They allow 256
-/// connections, 32 requests, 2 requests for the PGN text of games, 2 requests for books and 16 MiB of unsent
-/// responses. The number of requests also limits the forms.
-const OF_ADDRESS: ClientLimits = [256, 32, 2, 2, 16 << 20, UNLIMITED, UNLIMITED];
-
-/// The limit of a resource that is not limited.
-const UNLIMITED: usize = Semaphore::MAX_PERMITS;
-
-/// The limits for one IP address if the server listens only on the local machine. All clients then have the same
-/// address, so nothing is limited.
-const OF_THIS_MACHINE: ClientLimits = [UNLIMITED; 7];
-
-/// One semaphore for each [`Share`]. The semaphores enforce the limits of the whole server or of one address.
-struct Capacity([Arc<Semaphore>; 7]);
-
-impl Capacity {
-    fn new(limits: ClientLimits) -> Arc<Capacity> {
-        let permits = limits.map(|count| Arc::new(Semaphore::new(count)));
-        Arc::new(Capacity(permits))
-    }
-
-    fn of(&self, share: Share) -> Arc<Semaphore> {
-        Arc::clone(&self.0[share as usize])
-    }
-}
-
-/// The clients of a server, and the semaphores that limit how much of each resource they use.
+/// The clients of a server, and the queues for what they use.
 pub(super) struct Clients {
-    /// The semaphores of the whole server.
-    server: Arc<Capacity>,
-    /// The limits of each address.
-    share: ClientLimits,
-    /// The semaphores of the addresses that have connections.
-    shares: HashMap<IpAddr, Weak<Capacity>>,
+    /// A permit for each connection that may be accepted.
+    connections: Arc<Semaphore>,
+    queues: Arc<Queues>,
+    /// The addresses of trusted proxies, which say in a header who sent a request.
+    proxies: Vec<IpAddr>,
+    /// Whether all clients run on this machine, so that limits for one visitor make no sense.
+    are_local: bool,
 }
 
-/// The client of one connection. A `Client` and its clones share the semaphore permits of the connection. The permits
-/// are released when the last clone is dropped.
+/// The client of one request, or of one connection. A `Client` and its clones share the permits of the connection,
+/// which are released when the last clone is dropped.
 #[derive(Clone)]
 pub(super) struct Client {
     stream: Arc<net::TcpStream>,
-    server: Arc<Capacity>,
-    share: Arc<Capacity>,
-    _permits: Arc<[OwnedSemaphorePermit; 2]>,
+    visitor: Visitor,
+    /// Whether the client is a trusted proxy.
+    is_proxy: bool,
+    queues: Arc<Queues>,
+    _permits: Arc<(OwnedSemaphorePermit, Permit)>,
 }
 
 impl Clients {
-    /// Creates an empty set of clients for a server that accepts connections at the IP address `listening`. If this is
-    /// a loopback address, all clients run on this machine, so there are no limits per address.
-    pub(super) fn new(listening: IpAddr) -> Clients {
-        let (mut server, mut share) = (OF_SERVER, OF_ADDRESS);
+    /// Creates an empty set of clients for a server that accepts connections at the IP address `listening`. Requests
+    /// from the addresses `proxies` are those of the visitors whom these proxies name. If `listening` is a loopback
+    /// address and there are no such proxies, all clients run on this machine, so there are no limits for one visitor.
+    pub(super) fn new(listening: IpAddr, proxies: &[IpAddr]) -> Clients {
         let connections = most_connections();
-        server[Share::Connections as usize] = connections;
-        // If the process may open only few files, an address may use at most a quarter of the connections.
-        let own = &mut share[Share::Connections as usize];
-        *own = (*own).min(connections / 4);
+        let of_one = QueueLimits {
+            // If the process may open only few files, a visitor may use at most a quarter of the connections.
+            held_by_one: CONNECTIONS_OF_ONE.min(connections / 4),
+            waiting: 0,
+            ..QueueLimits::NONE
+        };
+        let arrivals = QueueLimits {
+            held_by_one: REQUESTS_OF_ONE,
+            ..QueueLimits::NONE
+        };
         Clients {
-            server: Capacity::new(server),
-            share: match listening.is_loopback() {
-                true => OF_THIS_MACHINE,
-                false => share,
-            },
-            shares: HashMap::new(),
+            connections: Arc::new(Semaphore::new(connections)),
+            queues: Arc::new(Queues {
+                connections: FairQueue::new(of_one),
+                arrivals: FairQueue::new(arrivals),
+                requests: FairQueue::new(REQUESTS),
+                forms: FairQueue::new(FORMS),
+                unsent: FairQueue::new(UNSENT),
+            }),
+            proxies: proxies.iter().map(IpAddr::to_canonical).collect(),
+            are_local: listening.is_loopback() && proxies.is_empty(),
         }
     }
 
     /// Waits until the limit on connections allows the server to accept another one. Returns the semaphore permit for
     /// this connection.
     pub(super) async fn connection_permit(&self) -> OwnedSemaphorePermit {
-        let permit = self.server.of(Share::Connections).acquire_owned().await;
+        let permit = Arc::clone(&self.connections).acquire_owned().await;
         permit.expect("nobody closes the semaphore")
     }
 
@@ -142,39 +146,33 @@ impl Clients {
     /// The client holds this permit from now on. Returns the client and its stream. The stream can be moved to the
     /// runtime of another thread.
     ///
-    /// Returns `None` if the address has too many connections, or if the operating system cannot open another file.
+    /// Returns `None` if the visitor has too many connections, or if the operating system cannot open another file.
     pub(super) fn enter(
-        &mut self,
+        &self,
         permit: OwnedSemaphorePermit,
         stream: TcpStream,
         address: IpAddr,
     ) -> Option<(Client, net::TcpStream)> {
-        let share = self.share_of(address);
-        let own = share.of(Share::Connections).try_acquire_owned().ok()?;
+        let is_proxy = self.proxies.contains(&address.to_canonical());
+        let visitor = match self.are_local {
+            true => Visitor::Local,
+            false => Visitor::at(address),
+        };
+        // A proxy has a connection for each of its visitors.
+        let holder = if is_proxy { Visitor::Local } else { visitor };
+        let own = self.queues.connections.try_acquire(holder, 1)?;
         let stream = stream.into_std().ok()?;
         let socket = TcpSocket::from_std_stream(stream.try_clone().ok()?);
         // If this fails, the operating system chooses the size of the buffer.
         let _ = socket.set_send_buffer_size(SEND_BUFFER);
         let client = Client {
             stream: Arc::new(stream.try_clone().ok()?),
-            server: Arc::clone(&self.server),
-            share,
-            _permits: Arc::new([permit, own]),
+            visitor,
+            is_proxy,
+            queues: Arc::clone(&self.queues),
+            _permits: Arc::new((permit, own)),
         };
         Some((client, stream))
-    }
-
-    /// Returns the semaphores that all connections of one address share. Creates new semaphores if this address has no
-    /// other connection.
-    fn share_of(&mut self, address: IpAddr) -> Arc<Capacity> {
-        let address = client_network(address);
-        if let Some(share) = self.shares.get(&address).and_then(Weak::upgrade) {
-            return share;
-        }
-        self.shares.retain(|_, share| share.strong_count() > 0);
-        let share = Capacity::new(self.share);
-        self.shares.insert(address, Arc::downgrade(&share));
-        share
     }
 }
 
@@ -185,26 +183,29 @@ impl Clients {
 fn most_connections() -> usize {
     let soft = rlimit::Resource::NOFILE.get().map_or(0, |(soft, _)| soft);
     let files = usize::try_from(soft / 2).unwrap_or(usize::MAX);
-    (files.saturating_sub(64) / 2).clamp(8, OF_SERVER[Share::Connections as usize])
+    (files.saturating_sub(64) / 2).clamp(8, MAX_CONNECTIONS)
 }
 
 /// Returns the maximum number of connections on systems other than Unix. There, the limit on open files is high enough
 /// and need not be considered.
 #[cfg(not(unix))]
 fn most_connections() -> usize {
-    OF_SERVER[Share::Connections as usize]
+    MAX_CONNECTIONS
 }
 
-/// Returns the IP address to which the limits for a client apply. Returns an IPv4 address unchanged. Reduces an IPv6
-/// address to its 64-bit network, because one client can use all addresses in this network.
-fn client_network(client: IpAddr) -> IpAddr {
-    match client.to_canonical() {
-        IpAddr::V4(address) => address.into(),
-        IpAddr::V6(address) => {
-            let network = address.to_bits() >> 64 << 64;
-            IpAddr::V6(network.into())
-        }
-    }
+/// Returns the address in the last entry of the header `X-Forwarded-For`, which the nearest proxy appended. The earlier
+/// entries come from the visitor, who can write any address there. Returns `None` if the last entry is not an IP
+/// address, with or without a port.
+fn last_forwarded(headers: &HeaderMap) -> Option<IpAddr> {
+    let last = headers.get_all(FORWARDED_FOR).iter().next_back()?;
+    let last = last.to_str().ok()?.rsplit(',').next()?.trim();
+    let with_port = || {
+        last.parse()
+            .ok()
+            .map(|address: net::SocketAddr| address.ip())
+    };
+    let bare = last.trim_start_matches('[').trim_end_matches(']');
+    bare.parse().ok().or_else(with_port)
 }
 
 impl Client {
@@ -217,110 +218,76 @@ impl Client {
         }
     }
 
-    /// Waits for the semaphore permit of the client's address that is needed to receive and answer a request. Dropping
-    /// the returned value releases the permit.
+    /// Returns the visitor who sent the request.
+    pub(super) fn visitor(&self) -> Visitor {
+        self.visitor
+    }
+
+    /// Returns the client of a request with the header fields `headers`. If a trusted proxy sent the request, the client
+    /// is the visitor whom the proxy names.
+    pub(super) fn of_request(mut self, headers: &HeaderMap) -> Client {
+        if self.is_proxy
+            && let Some(address) = last_forwarded(headers)
+        {
+            self.visitor = Visitor::at(address);
+        }
+        self
+    }
+
+    /// Waits for the visitor's permit to send a request. Dropping the returned value releases the permit.
     ///
     /// # Errors
     ///
     /// Returns an error response if the permit is not available within ten seconds.
-    pub(super) async fn address_permit(&self) -> Result<impl Send + use<>, Refusal> {
-        in_time(self.share.of(Share::Requests).acquire_owned()).await
+    pub(super) async fn arrival_permit(&self) -> Result<Permit, Refusal> {
+        self.queues.arrivals.acquire_soon(self.visitor, 1).await
     }
 
-    /// Waits for the semaphore permit of the server that is needed to answer a request. Dropping the returned value
-    /// releases the permit. To prevent a deadlock, call [`address_permit`](Client::address_permit) first.
+    /// Waits for the permit of the server that is needed to answer a request. Dropping the returned value releases the
+    /// permit. To prevent a deadlock, call [`arrival_permit`](Client::arrival_permit) first.
     ///
     /// # Errors
     ///
     /// Returns an error response if the permit is not available within ten seconds.
-    pub(super) async fn server_permit(&self) -> Result<impl Send + use<>, Refusal> {
-        in_time(self.server.of(Share::Requests).acquire_owned()).await
+    pub(super) async fn request_permit(&self) -> Result<Permit, Refusal> {
+        self.queues.requests.acquire_soon(self.visitor, 1).await
     }
 
-    /// Acquires the two semaphore permits that are needed to read the PGN text of games. Waits for the permit of the
-    /// client's address, but not for that of the server. Dropping the result releases both permits.
+    /// Acquires the permits that are needed to store `bytes` bytes of a form. Does not wait for them, because forms that
+    /// are incomplete hold permits too.
     ///
     /// # Errors
     ///
-    /// Returns an error response if the permit of the address is not available within ten seconds. Also returns an
-    /// error response if the permit of the server is not available immediately.
-    pub(super) async fn text_permits(&self) -> Result<impl Send + use<>, Refusal> {
-        let own = in_time(self.share.of(Share::Texts).acquire_owned()).await?;
-        let permit = self.server.of(Share::Texts).try_acquire_owned();
-        let too_many = |_| {
-            Refusal::unavailable(
-                "the server is already reading the games of other requests: try again later",
-            )
-        };
-        Ok((own, permit.map_err(too_many)?))
-    }
-
-    /// Acquires the two semaphore permits that are needed to make a book: one of the client's address and one of the
-    /// server. Does not wait for them. Dropping the result releases both permits.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error response if too many books are being made for the client's address or for all clients together.
-    pub(super) fn book_permits(&self) -> Result<impl Send + use<>, Refusal> {
-        let permit = |of: &Capacity| of.of(Share::Books).try_acquire_owned();
-        let too_many = |_| {
-            Refusal::unavailable(
-                "the server is already making as many books as it can: try again later",
-            )
-        };
-        let own = permit(&self.share).map_err(too_many)?;
-        Ok((own, permit(&self.server).map_err(too_many)?))
-    }
-
-    /// Acquires the semaphore permits that are needed to store `bytes` bytes of a form. Does not wait for them, because
-    /// forms that are incomplete hold permits too.
-    ///
-    /// # Errors
-    ///
-    /// Returns a refusal if the forms of all clients together contain too many bytes.
-    pub(super) fn form_permits(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let permits = self.server.of(Share::Forms).try_acquire_many_owned(bytes);
-        permits.map_err(|_| {
+    /// Returns a refusal if the forms of the visitor or of all clients together contain too many bytes.
+    pub(super) fn form_permits(&self, bytes: usize) -> Result<Permit, Refusal> {
+        let permits = self.queues.forms.try_acquire(self.visitor, bytes);
+        permits.ok_or_else(|| {
             Refusal::unavailable("the server is receiving too many forms at once: try again later")
         })
     }
 
-    /// Acquires the semaphore permits that are needed to send `content`, if it is large, and attaches them to
-    /// `content`. They are released when the response has been sent. Returns a small response unchanged, because it
-    /// needs no permits.
+    /// Acquires the permits that are needed to send `content`, if it is large, and attaches them to `content`. They are
+    /// released when the response has been sent. Returns a small response unchanged, because it needs no permits.
     ///
     /// # Errors
     ///
-    /// Returns an error response if too many unsent bytes are waiting for the client's address, or if too many large
-    /// responses are waiting. Also returns an error response if the permits are not available within ten seconds.
+    /// Returns an error response if too many unsent bytes are waiting for the visitor, or if too many large responses
+    /// are waiting. Also returns an error response if the permits are not available within ten seconds.
     pub(super) async fn to_be_sent(&self, content: Content) -> Result<Content, Refusal> {
         if content.size() <= SMALL {
             return Ok(content);
         }
-        // A response that exceeds the limit of an address takes all permits of the address, so it is sent when no
-        // other response is.
-        let permits = content.size().min(OF_ADDRESS[Share::Unsent as usize]) as u32;
-        let own = self.share.of(Share::Unsent).try_acquire_many_owned(permits);
-        let too_much = |_| {
-            Refusal::unavailable(
-                "earlier answers to your address are still being sent: read these \
-                                                 answers first",
-            )
-        };
-        let own = own.map_err(too_much)?;
-        let unsent = || self.server.of(Share::Unsent);
-        if let Ok(unsent) = unsent().try_acquire_many_owned(permits) {
-            return Ok(content.holding((own, unsent)));
+        // A response that exceeds the limit of a visitor takes all permits of the visitor, so it is sent when no other
+        // response is.
+        let permits = content.size().min(UNSENT.held_by_one);
+        let unsent = &self.queues.unsent;
+        if unsent.exceeds(self.visitor, permits) {
+            return Err(Refusal::unavailable(
+                "earlier answers to your address are still being sent: read these answers first",
+            ));
         }
-        let waits = self.server.of(Share::Waiting).try_acquire_owned();
-        let _waits = waits.map_err(|_| {
-            Refusal::unavailable(
-                "the server is sending too many large answers at once: try again later",
-            )
-        })?;
-        let unsent = in_time(unsent().acquire_many_owned(permits)).await?;
-        Ok(content.holding((own, unsent)))
+        let permits = unsent.acquire_soon(self.visitor, permits).await?;
+        Ok(content.holding(permits))
     }
 }
 
@@ -372,96 +339,106 @@ pub(super) async fn while_wanted<T>(
     }
 }
 
-/// Waits for a semaphore permit and returns it. `permit` is the future that acquires the permit. Returns an error
-/// response if this takes longer than ten seconds.
-pub(super) async fn in_time<T>(
-    permit: impl Future<Output = Result<T, AcquireError>>,
-) -> Result<T, Refusal> {
-    match timeout(PERMIT_TIMEOUT, permit).await {
-        Ok(Ok(permit)) => Ok(permit),
-        _ => Err(Refusal::too_many()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn on_network() -> Clients {
-        Clients::new([0, 0, 0, 0].into())
+    /// Runs `test` with a client at `address` of a server at `listening`, which trusts `proxies`.
+    fn with_client(
+        listening: [u8; 4],
+        proxies: &[IpAddr],
+        address: [u8; 4],
+        test: impl AsyncFnOnce(Client),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let clients = Clients::new(listening.into(), proxies);
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap());
+            let (stream, permit) = (stream.await.unwrap(), clients.connection_permit().await);
+            let (client, _stream) = clients.enter(permit, stream, address.into()).unwrap();
+            test(client).await;
+        });
     }
 
     #[test]
-    fn the_connections_of_an_address_share_and_leave_the_rest_to_others() {
-        let mut clients = on_network();
-        let mut share = |client: &str| clients.share_of(client.parse().unwrap());
-        let first = share("10.0.0.1");
-        assert!(Arc::ptr_eq(&first, &share("::ffff:10.0.0.1")));
-        assert!(!Arc::ptr_eq(&first, &share("10.0.0.2")));
-        let network = share("2001:db8:0:1::1");
-        assert!(Arc::ptr_eq(&network, &share("2001:db8:0:1:ffff::")));
-        assert!(!Arc::ptr_eq(&network, &share("2001:db8:0:2::")));
-        assert_eq!(
-            first.of(Share::Requests).available_permits(),
-            OF_ADDRESS[Share::Requests as usize]
-        );
-        drop((first, network));
-        // Entries of addresses without connections are removed when another address connects.
-        share("10.0.0.3");
-        assert_eq!(clients.shares.len(), 1);
+    fn only_a_trusted_proxy_names_the_visitor_and_only_its_own_entry_counts() {
+        let headers = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(FORWARDED_FOR, value.parse().unwrap());
+            }
+            headers
+        };
+        let at = |address: &str| Visitor::at(address.parse().unwrap());
+        let proxy: IpAddr = [127, 0, 0, 1].into();
+        for (values, named) in [
+            (&["192.0.2.7"][..], at("192.0.2.7")),
+            (&["203.0.113.1, 192.0.2.7"], at("192.0.2.7")),
+            (&["203.0.113.1", "192.0.2.7"], at("192.0.2.7")),
+            (&["192.0.2.7:5000"], at("192.0.2.7")),
+            (&["[2001:db8::1]:5000"], at("2001:db8::2")),
+            (&["[2001:db8::1]"], at("2001:db8::2")),
+            (&["192.0.2.7, unknown"], at("127.0.0.1")),
+            (&[], at("127.0.0.1")),
+        ] {
+            with_client([127, 0, 0, 1], &[proxy], [127, 0, 0, 1], async |client| {
+                assert_eq!(
+                    client.of_request(&headers(values)).visitor(),
+                    named,
+                    "{values:?}"
+                );
+            });
+            with_client([0, 0, 0, 0], &[proxy], [10, 0, 0, 1], async |client| {
+                let client = client.of_request(&headers(values));
+                assert_eq!(client.visitor(), at("10.0.0.1"), "{values:?}");
+            });
+            with_client([127, 0, 0, 1], &[], [127, 0, 0, 1], async |client| {
+                let client = client.of_request(&headers(values));
+                assert_eq!(client.visitor(), Visitor::Local, "{values:?}");
+            });
+        }
     }
 
     #[test]
     fn large_answers_hold_permits_until_they_are_sent() {
-        let runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = { runtime }.enable_all().build().unwrap();
-        runtime.block_on(async {
-            let mut clients = on_network();
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let stream = TcpStream::connect(listener.local_addr().unwrap());
-            let (stream, permit) = (stream.await.unwrap(), clients.connection_permit().await);
-            let client = clients.enter(permit, stream, [10, 0, 0, 1].into());
-            let (client, _stream) = client.unwrap();
+        with_client([0, 0, 0, 0], &[], [10, 0, 0, 1], async |client| {
             let content = |size| Content::pgn(vec![b'x'; size]);
-            let unsent = || {
-                OF_SERVER[Share::Unsent as usize]
-                    - client.server.of(Share::Unsent).available_permits()
-            };
+            let other = Visitor::at([10, 0, 0, 2].into());
+            let unsent = |client: &Client| UNSENT.permits - client.queues.unsent.free();
 
             let small = client.to_be_sent(content(SMALL)).await.unwrap();
-            assert_eq!(unsent(), 0);
+            assert_eq!(unsent(&client), 0);
             let large = client.to_be_sent(content(5 << 20)).await.unwrap();
             let etag = large.etag();
             let response = large.into_response(etag);
-            assert_eq!(unsent(), 5 << 20);
-            // This is more than the address may use, regardless of other addresses.
+            assert_eq!(unsent(&client), 5 << 20);
+            // This is more than the visitor may use, regardless of other visitors.
             let refusal = client.to_be_sent(content(12 << 20)).await;
             let refusal = refusal.map(|_| ()).unwrap_err();
             let advice = "read these answers first";
             assert_eq!(refusal.status(), 503);
             assert!(refusal.text().contains(advice), "{refusal:?}");
             drop((small, response));
-            assert_eq!(unsent(), 0);
+            assert_eq!(unsent(&client), 0);
             client.to_be_sent(content(12 << 20)).await.unwrap();
             let largest = client.to_be_sent(content(24 << 20)).await.unwrap();
-            assert_eq!(unsent(), OF_ADDRESS[Share::Unsent as usize]);
+            assert_eq!(unsent(&client), UNSENT.held_by_one);
             drop(largest);
-            assert_eq!(unsent(), 0);
+            assert_eq!(unsent(&client), 0);
 
-            // While all of the server's bytes are taken, a few answers wait and further ones are refused.
-            let server = Arc::clone(&client.server);
-            let taken = server
-                .of(Share::Unsent)
-                .try_acquire_many_owned(OF_SERVER[Share::Unsent as usize] as u32);
-            let _waiting = server
-                .of(Share::Waiting)
-                .try_acquire_many_owned(OF_SERVER[Share::Waiting as usize] as u32 - 1);
+            // While all of the server's bytes are taken, answers wait.
+            let taken = client
+                .queues
+                .unsent
+                .try_acquire(Visitor::Local, UNSENT.permits);
+            assert!(taken.is_some());
             let waits = client.to_be_sent(content(1 << 20));
             let mut waits = std::pin::pin!(waits);
-            let soon = std::time::Duration::from_millis(10);
+            let soon = Duration::from_millis(10);
             assert!(timeout(soon, &mut waits).await.is_err());
-            let refusal = client.to_be_sent(content(1 << 20)).await;
-            assert_eq!(refusal.map(|_| ()).unwrap_err().status(), 503);
+            assert!(client.queues.unsent.try_acquire(other, 1).is_none());
             drop(taken);
             assert!(waits.await.is_ok());
         });

@@ -30,6 +30,7 @@ use super::{
     Parameters, Refusal, Request, Route, ServedRepertoire,
     client::{Client, StopAtEnd, while_wanted},
     content::{CacheKey, Content},
+    queue::Visitor,
     request,
     state::{AppState, FileStates, check_unchanged},
 };
@@ -100,7 +101,7 @@ pub(super) struct Product {
     what: &'static str,
     /// The advice in the error message if making the product takes too long.
     advice: &'static str,
-    make: fn(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal>,
+    make: fn(&AppState, &CacheKey, Visitor, &Arc<AtomicBool>) -> Result<Content, Refusal>,
 }
 
 pub(super) const BOOK: Product = Product {
@@ -126,8 +127,9 @@ pub(super) fn route(product: Product) -> MethodRouter<Arc<AppState>> {
     get(async move |state, client, request| answer_product(state, client, request, product).await)
 }
 
-/// Answers a request for `product`, such as a book. Waits until no other product is being made, and then makes the
-/// product on a worker thread. Cancels the work if the client disconnects or the time limit is exceeded.
+/// Answers a request for `product`, such as a book. Waits until no other product is being made and it is the visitor's
+/// turn, and then makes the product on a worker thread. Cancels the work if the client disconnects or the time limit is
+/// exceeded.
 async fn answer_product(
     State(app): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
@@ -141,15 +143,19 @@ async fn answer_product(
     }
     let key = CacheKey::of(&request);
     app.find_duplicates(&client, &key).await?;
-    let _permits = client.book_permits()?;
-    let permit = Arc::clone(&app.makers.permits).acquire_owned();
+    let visitor = client.visitor();
+    let too_many = || {
+        Refusal::unavailable(
+            "the server is already making as many books as it can: try again later",
+        )
+    };
+    let permit = app.makers.queue.acquire(visitor, 1, too_many);
     let another =
-        || Refusal::unavailable("the server is making a book for another request: try again later");
-    let permit = while_wanted(&client, MAKING, permit, another).await?;
-    let permit = permit.map_err(|_| Refusal::unavailable("the server is shutting down"))?;
+        || Refusal::unavailable("the server is making books for other requests: try again later");
+    let permit = while_wanted(&client, MAKING, permit, another).await??;
     let stop = StopAtEnd::default();
     let (state, flag) = (Arc::clone(&app), Arc::clone(&stop.0));
-    let work = move || make(&state, &key, &flag);
+    let work = move || make(&state, &key, visitor, &flag);
     let content = app.makers.content_with(permit, &client, work);
     let too_long = || {
         Refusal::unavailable(format!(
@@ -211,9 +217,14 @@ struct BookPlan {
 }
 
 /// Answers `/book.bin` and `/book.pgn`: makes a book from the games that pass the filters, and returns it as a file.
-/// If the request has the parameter `count`, stores the file for a later request instead, and returns the size of the
-/// book and an equivalent polybook command. Setting `stop` cancels the work.
-fn make_book(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+/// If the request has the parameter `count`, stores the file for a later request of `visitor` instead, and returns the
+/// size of the book and an equivalent polybook command. Setting `stop` cancels the work.
+fn make_book(
+    app: &AppState,
+    key: &CacheKey,
+    visitor: Visitor,
+    stop: &Arc<AtomicBool>,
+) -> Result<Content, Refusal> {
     let Request {
         query, parameters, ..
     } = app.request(key, Route::Make)?;
@@ -255,7 +266,7 @@ fn make_book(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<C
         return Ok(content);
     }
     if entries > 0 {
-        app.keep_content(of, content);
+        app.keep_content(visitor, of, content);
     }
     Content::json(&json!({
         "games": report.totals.games.counted,
@@ -710,6 +721,7 @@ const MOST_GAPS: u32 = 10_000;
 fn build_repertoire(
     app: &AppState,
     key: &CacheKey,
+    visitor: Visitor,
     stop: &Arc<AtomicBool>,
 ) -> Result<Content, Refusal> {
     let Request {
@@ -778,7 +790,7 @@ fn build_repertoire(
         false => Content::book(bytes),
     };
     if only_counts {
-        app.keep_content(of, content);
+        app.keep_content(visitor, of, content);
         let by = if by == OwnMoveRule::Games {
             " --by games"
         } else {
@@ -801,7 +813,12 @@ fn build_repertoire(
 
 /// Answers `/gaps`: returns the gaps of one of the server's repertoires, and the opponent's moves after the ends of its
 /// lines. The games that pass the filters determine how frequent each gap is. Setting `stop` cancels the work.
-fn list_gaps(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+fn list_gaps(
+    app: &AppState,
+    key: &CacheKey,
+    _visitor: Visitor,
+    stop: &Arc<AtomicBool>,
+) -> Result<Content, Refusal> {
     let Request {
         query, parameters, ..
     } = app.request(key, Route::Gaps)?;

@@ -17,9 +17,10 @@
 //!
 //! # Limits
 //!
-//! Semaphores (`client`) limit the number of connections and requests, and the bytes of responses that wait to be
-//! sent, for each address and for all together. There are no limits for an address if the server listens only on its
-//! own machine. The server closes a connection whose client takes more than ten seconds to send the headers or a
+//! Fair queues (`queue`) limit what each visitor and all visitors together may use: connections, requests, threads,
+//! books, and the bytes of forms and of responses that wait to be sent. A free permit goes to the visitor that holds
+//! the fewest. A visitor is an address or, behind a trusted proxy, the address that the proxy names. There are no
+//! limits for a visitor if the server listens only on its own machine and trusts no proxy. The server closes a connection whose client takes more than ten seconds to send the headers or a
 //! form, or stops reading for five seconds. A request waits at most ten seconds for its turn (a minute for a book),
 //! and then gets status 503. If a client disconnects, the work for its request is cancelled. If a request panics, it
 //! gets status 503 (`state`).
@@ -38,6 +39,7 @@ mod guard;
 mod make;
 mod page;
 mod prepare;
+mod queue;
 mod refusal;
 mod request;
 mod routes;

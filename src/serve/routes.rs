@@ -22,7 +22,7 @@ use axum::{
     routing::{MethodRouter, get},
 };
 use serde::Serialize;
-use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio::time::timeout;
 use tower_http::{
     compression::CompressionLayer,
     cors::{AllowHeaders, AllowOrigin, AllowPrivateNetwork, CorsLayer},
@@ -30,10 +30,11 @@ use tower_http::{
 
 use super::{
     Parameters, Request as ParsedRequest, Route,
-    client::{Client, StopAtEnd, in_time, while_connected, while_wanted},
+    client::{Client, StopAtEnd, while_connected, while_wanted},
     content::{CacheKey, Content, JSON, PGN, not_modified},
     guard::Origin,
     make, page, prepare,
+    queue::Permit,
     refusal::Refusal,
     request::{WholeQuery, query_of},
     state::{AppState, ShouldContinue, SuggestRequest, Thread, catch_panics},
@@ -171,7 +172,8 @@ fn or_posted(getting: MethodRouter<Arc<AppState>>) -> MethodRouter<Arc<AppState>
 async fn suggest(state: ServerState, client: Asker, request: Request) -> Result<Response, Refusal> {
     let mut names = state.names.clone();
     // An error means that reading the names has ended, with or without success. The response says which.
-    let _ = in_time(async { Ok(names.changed().await) }).await?;
+    let read = timeout(READING, names.changed()).await;
+    let _ = read.map_err(|_| Refusal::too_many())?;
     of_index(state, client, request, |app, key, _| suggestions(app, key)).await
 }
 
@@ -283,7 +285,6 @@ async fn answered(
                     while_connected(&client, app.counters.content(&client, work)).await??
                 }
                 Thread::Reader => {
-                    let _permits = client.text_permits().await?;
                     let content = app.readers.content(&client, work);
                     let too_long = || Refusal::unavailable(TOO_LONG);
                     while_wanted(&client, READING, content, too_long).await??
@@ -307,7 +308,6 @@ async fn of_texts(
 ) -> Result<Response, Refusal> {
     let (key, state) = (CacheKey::of(&request), Arc::clone(&app));
     app.find_duplicates(&client, &key).await?;
-    let _permits = client.text_permits().await?;
     let reader = client.clone();
     let work = move || {
         let begun = Instant::now();
@@ -438,12 +438,9 @@ const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 struct ReceivedForm(Result<Vec<u8>, Refusal>);
 
 /// Receives the form in the body of a `POST` request, and adds it as an extension, which [`form_as_query`] reads. Also
-/// returns the semaphore permits for the bytes of the form, which the caller must hold as long as the request. Returns
-/// a request without a form unchanged.
-pub(super) async fn receive_form(
-    request: Request,
-    client: &Client,
-) -> (Request, Option<OwnedSemaphorePermit>) {
+/// returns the permits for the bytes of the form, which the caller must hold as long as the request. Returns a request
+/// without a form unchanged.
+pub(super) async fn receive_form(request: Request, client: &Client) -> (Request, Option<Permit>) {
     let has_form = request.method() == Method::POST
         && FORM_ROUTES.contains(&request.uri().path())
         && is_form(request.headers());
@@ -465,17 +462,14 @@ pub(super) async fn receive_form(
 }
 
 /// Receives the whole body of a request, and returns the form in it with its parameters encoded again. Acquires a
-/// semaphore permit of the server for each byte when it arrives, so that forms which arrive slowly hold few permits. If
-/// the encoded form is longer, also acquires a permit for each further byte.
+/// permit for each byte when it arrives, so that forms which arrive slowly hold few permits. If the encoded form is
+/// longer, also acquires a permit for each further byte.
 ///
 /// # Errors
 ///
 /// Returns an error response if the body exceeds [`MAX_FORM`], if the forms of all clients together are too large, or
 /// if the connection breaks.
-async fn receive(
-    mut body: Body,
-    client: &Client,
-) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Refusal> {
+async fn receive(mut body: Body, client: &Client) -> Result<(Vec<u8>, Option<Permit>), Refusal> {
     let check_length = |length: u64| match length > MAX_FORM as u64 {
         true => {
             let text = format!("the form is too long: send at most {} KiB", MAX_FORM >> 10);
@@ -485,7 +479,7 @@ async fn receive(
     };
     check_length(body.size_hint().lower())?;
     let mut form = Vec::new();
-    let mut permits: Option<OwnedSemaphorePermit> = None;
+    let mut permits: Option<Permit> = None;
     while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         let frame =
             frame.map_err(|err| Refusal::bad(format!("the form cannot be received: {err}")))?;

@@ -7,7 +7,7 @@
 use std::{
     convert::Infallible,
     fmt, io,
-    net::{self, SocketAddr, TcpListener},
+    net::{self, IpAddr, SocketAddr, TcpListener},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -39,7 +39,6 @@ use tokio::{
     net::TcpStream,
     runtime::Builder,
     sync::{
-        Semaphore,
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
         watch,
     },
@@ -51,6 +50,7 @@ use super::{
     BookFile, Refusal, ServedRepertoire,
     client::{Client, Clients},
     guard::{Guard, Hosts, Origin},
+    queue::{FairQueue, Visitor},
     routes::{is_form_refused, receive_form, routes, with_page},
     state::AppState,
 };
@@ -79,6 +79,9 @@ pub struct Server {
     pub hosts: Vec<String>,
     /// The origins whose pages may read the responses, in addition to the server's own page.
     pub origins: Vec<Origin>,
+    /// The addresses of trusted proxies. The visitor who sent a request from such an address is the last entry of the
+    /// header `X-Forwarded-For`.
+    pub proxies: Vec<IpAddr>,
     /// The maximum number of games in the PGN files from which the server makes a book or repertoire.
     pub book_games: u64,
     /// The number of threads that answer requests, or 0 for one per core.
@@ -113,7 +116,8 @@ impl Server {
         let routes = routes(Arc::clone(&state), &self.origins);
         let allowed = (self.hosts, self.origins);
         let mut listening = listening(listener, allowed, routes, self.log, threads)?;
-        listening.makers = Some(Arc::clone(&state.makers.permits));
+        listening.makers = Some(state.makers.queue.clone());
+        listening.proxies = self.proxies;
         // Requests for suggestions wait until the names are read. If an index cannot be read, the answers to these
         // requests say so.
         let thread = thread::Builder::new().name("names".to_owned());
@@ -161,19 +165,30 @@ pub(super) fn listening(
         threads,
         last_lines,
         makers: None,
+        proxies: Vec::new(),
     })
 }
 
 /// A server whose threads are already running. It accepts connections as soon as [`run`](Listening::run) is called.
-#[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
     address: SocketAddr,
     threads: Threads,
     /// A receiver that is disconnected as soon as all requests are logged. `None` if the server has no log.
     last_lines: Option<Receiver<()>>,
-    /// The semaphore for making books. If all of its permits are available, no book is being made.
-    makers: Option<Arc<Semaphore>>,
+    /// The queue of the thread that makes books. If its permit is available, no book is being made.
+    makers: Option<FairQueue>,
+    /// The addresses of trusted proxies.
+    proxies: Vec<IpAddr>,
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut listening = f.debug_struct("Listening");
+        listening
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Listening {
@@ -192,13 +207,15 @@ impl Listening {
     pub fn run(self, stop: &Stop) -> Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.at("connections", "wait for")?;
-        let served = runtime.block_on(accept_connections(self.listener, &self.threads, stop));
+        let accepting = accept_connections(self.listener, &self.proxies, &self.threads, stop);
+        let served = runtime.block_on(accepting);
         // When the threads end, the requests for books are dropped, which cancels their work. The work then removes
         // its files.
         drop(self.threads);
         if let Some(makers) = self.makers {
             // If the work takes longer, it ends when the program exits.
-            let _ = runtime.block_on(async { timeout(LAST_BOOK, makers.acquire()).await });
+            let ended = makers.acquire(Visitor::Local, 1, Refusal::too_many);
+            let _ = runtime.block_on(async { timeout(LAST_BOOK, ended).await });
         }
         if let Some(last_lines) = self.last_lines {
             // An error needs no handling: either the log is complete, or writing it takes too long.
@@ -382,15 +399,17 @@ async fn serve_arrivals(mut arrivals: UnboundedReceiver<AcceptedClient>, site: S
 }
 
 /// Accepts connections and distributes them evenly among the threads, until `stop` is triggered. Then waits for at most
-/// [`SHUTDOWN_TIMEOUT`] until the requests that are still being answered are complete.
+/// [`SHUTDOWN_TIMEOUT`] until the requests that are still being answered are complete. `proxies` are the addresses of
+/// trusted proxies.
 async fn accept_connections(
     listener: TcpListener,
+    proxies: &[IpAddr],
     threads: &Threads,
     stop: &Stop,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let connections = GracefulShutdown::new();
-    let mut clients = Clients::new(listener.local_addr()?.ip());
+    let clients = Clients::new(listener.local_addr()?.ip(), proxies);
     let accept = async {
         for thread in threads.iter().cycle() {
             let permit = clients.connection_permit().await;
@@ -447,6 +466,7 @@ impl Site {
         let logged = log.map(|log| (log, request.method().to_string(), request.uri().to_string()));
         let origin = request.headers().get(header::ORIGIN).cloned();
         let guard = self.guard.clone();
+        let client = client.of_request(request.headers());
         let mut response = self.checked(request, client).await.into_response();
         guard.protect(origin.as_ref(), &mut response);
         if let Some((log, method, path)) = logged {
@@ -469,14 +489,14 @@ impl Site {
     /// error response if the client accepts no content coding of the server.
     async fn checked(self, request: Request<Body>, client: Client) -> Result<Response, Refusal> {
         self.guard.check(&request)?;
-        let _own = client.address_permit().await?;
-        // Requests whose forms arrive slowly hold only the permits of their address and of the bytes that have arrived,
-        // so they do not block other clients.
+        let _own = client.arrival_permit().await?;
+        // Requests whose forms arrive slowly hold only the permits of their visitor and of the bytes that have arrived,
+        // so they do not block other visitors.
         let (mut request, _form) = receive_form(request, &client).await;
         // A refused form needs no work, so it is answered even if the server is busy.
         let _permit = match is_form_refused(&request) {
             true => None,
-            false => Some(client.server_permit().await?),
+            false => Some(client.request_permit().await?),
         };
         request.extensions_mut().insert(client);
         let Ok(response) = TowerToHyperService::new(self.routes).call(request).await;
@@ -611,7 +631,7 @@ mod tests {
     fn with_clients(listening: IpAddr, count: u8, test: impl AsyncFnOnce(Vec<Client>)) {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut clients = Clients::new(listening);
+            let clients = Clients::new(listening, &[]);
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let mut entered = Vec::new();
             for address in 0..count {
@@ -675,7 +695,7 @@ mod tests {
                 let mut request = unfinished(0, false);
                 *request.body_mut() = Body::from(form);
                 let (_, permits) = receive_form(request, &clients[0]).await;
-                assert_eq!(permits.unwrap().num_permits(), bytes, "{form}");
+                assert_eq!(permits.unwrap().count(), bytes, "{form}");
             }
         });
     }
@@ -710,7 +730,7 @@ mod tests {
             // A form that is too long is refused even if the server cannot answer any other request.
             let mut taken = Vec::new();
             for _ in 0..256 {
-                taken.push(clients[0].server_permit().await.unwrap());
+                taken.push(clients[0].request_permit().await.unwrap());
             }
             let valid = immediate(answer(get_request(), &clients[0]).as_mut()).await;
             assert!(valid.is_none());

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::{self, Sender},
     },
     thread,
@@ -17,14 +17,16 @@ use axum::http::HeaderValue;
 use serde::Serialize;
 use serde_json::json;
 use shakmaty::Color;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use super::{
     BookFile, Parameters, Refusal, Request, Route, ServedRepertoire,
     board::{Board, Moves},
-    client::{Client, in_time, while_connected},
+    client::{Client, while_connected},
     content::{CacheKey, Content, JSON, PGN, ResponseCache, etag_of, response_cache},
-    hash, request,
+    hash,
+    queue::{FairQueue, Permit, QueueLimits, Visitor},
+    request,
 };
 use crate::{
     error::{At, Error, Result},
@@ -37,9 +39,32 @@ use crate::{
     task,
 };
 
-/// The number of threads that read the PGN text of games. These threads do nothing else, because reading a compressed
-/// file takes a long time and must not delay requests for results of moves.
-const READER_THREADS: usize = 4;
+/// The limits of the threads that read the PGN text of games. These threads do nothing else, because reading a
+/// compressed file takes a long time and must not delay requests for results of moves. Waiting requests hold permits of
+/// the server, and the limit leaves enough of these permits for other requests.
+const READERS: QueueLimits = QueueLimits {
+    permits: 4,
+    held_by_one: 2,
+    waiting: 60,
+    ..QueueLimits::NONE
+};
+
+/// The limits of the thread that makes books.
+const MAKERS: QueueLimits = QueueLimits {
+    permits: 1,
+    waiting: 15,
+    waiting_of_one: 1,
+    ..QueueLimits::NONE
+};
+
+/// The limits of the thread that searches for duplicate games. All requests wait for the same search, and waiting
+/// requests hold permits of the server.
+const SEARCHERS: QueueLimits = QueueLimits {
+    permits: 1,
+    waiting: 63,
+    waiting_of_one: 16,
+    ..QueueLimits::NONE
+};
 
 /// The size, in bytes, at which a page of games in PGN is full. No further game is added to a page that has reached
 /// this size, so that a response does not take too much memory.
@@ -53,9 +78,9 @@ const MAX_TIMED_GAMES: usize = 200;
 /// worker thread adds up the results.
 const MAX_INLINE_YEARS: u16 = 100;
 
-/// The maximum number of requests that wait for the duplicate games. Waiting requests hold permits of the server, and
-/// the limit leaves enough of these permits for other requests.
-const MAX_DUPLICATE_WAITERS: usize = 64;
+/// The maximum number of made books and repertoires that are stored for a download, and of all of their bytes. Only the
+/// last one of each visitor is stored. The first one is stored even if it is larger.
+const MAX_STORED: (usize, usize) = (4, 64 << 20);
 
 /// The maximum number of names in a response of `/suggest`.
 const MOST_SUGGESTED: u32 = 50;
@@ -148,11 +173,11 @@ pub(super) struct AppState {
     pub(super) makers: Workers,
     /// The thread that searches for duplicate games.
     searchers: Workers,
-    /// One permit for each request that may wait for the duplicate games.
-    duplicate_waiters: Semaphore,
-    /// The book or repertoire whose size was requested last. It is kept because a request for the file itself usually
-    /// follows.
-    last_content: Mutex<Option<(ContentIdentity, Content)>>,
+    /// The number of requests that wait for the duplicate games.
+    duplicate_waiters: AtomicUsize,
+    /// The books and repertoires whose size visitors requested last, the newest at the end. They are kept because a
+    /// request for the file itself usually follows.
+    stored: Mutex<Vec<(Visitor, ContentIdentity, Content)>>,
     /// The states of the PGN files of all sources when the server was started.
     files: FileStates,
     /// The maximum number of games in the PGN files from which a book or repertoire is made.
@@ -195,14 +220,14 @@ struct WithUnknownName<'a, T> {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A pool of worker threads that may block while they read files. All threads are started in advance. The pool has one
-/// semaphore permit for each thread, so that work begins only when a thread is idle.
+/// A pool of worker threads that may block while they read files. All threads are started in advance. The pool has a
+/// permit for each thread, so that work begins only when a thread is idle.
 pub(super) struct Workers {
     /// The senders to the idle threads. The thread that became idle last is at the end. Each thread waits on a
     /// channel of its own, so that idle threads do not contend for this lock.
     idle: Arc<Mutex<Vec<Sender<Job>>>>,
     /// One permit for each thread.
-    pub(super) permits: Arc<Semaphore>,
+    pub(super) queue: FairQueue,
 }
 
 /// The thread on which a response is computed.
@@ -235,10 +260,10 @@ pub(super) fn catch_panics<T>(work: impl FnOnce() -> Result<T, Refusal>) -> Resu
 }
 
 impl Workers {
-    /// Starts a pool of `count` worker threads.
-    fn start(count: usize) -> Result<Workers> {
+    /// Starts a pool with one worker thread for each permit of `limits`.
+    fn start(limits: QueueLimits) -> Result<Workers> {
         let mut idle = Vec::new();
-        for _ in 0..count {
+        for _ in 0..limits.permits {
             let (jobs, waiting) = mpsc::channel::<Job>();
             let work = move || waiting.into_iter().for_each(|job| job());
             let thread = thread::Builder::new().name("answers".to_owned());
@@ -247,7 +272,7 @@ impl Workers {
         }
         Ok(Workers {
             idle: Arc::new(Mutex::new(idle)),
-            permits: Arc::new(Semaphore::new(count)),
+            queue: FairQueue::new(limits),
         })
     }
 
@@ -256,19 +281,18 @@ impl Workers {
     ///
     /// # Errors
     ///
-    /// Returns an error response if no thread becomes idle within ten seconds, or if the client has disconnected. Also
-    /// returns an error response if `work` returns one or panics.
+    /// Returns an error response if no thread becomes idle for the visitor within ten seconds, if too many requests wait
+    /// for a thread, or if the client has disconnected. Also returns an error response if `work` returns one or panics.
     pub(super) async fn content(
         &self,
         client: &Client,
         work: impl FnOnce() -> Result<Content, Refusal> + Send + 'static,
     ) -> Result<Content, Refusal> {
-        let permit = in_time(Arc::clone(&self.permits).acquire_owned()).await?;
+        let permit = self.queue.acquire_soon(client.visitor(), 1).await?;
         self.content_with(permit, client, work).await
     }
 
-    /// Calls `work` on a worker thread, and returns the response that `work` creates. `permit` is a semaphore permit
-    /// of this pool. It is held until `work` has ended, even if the client disconnects during this time.
+    /// Calls `work` on a worker thread, and returns the response that `work` creates. `permit` is a permit of this pool. It is held until `work` has ended, even if the client disconnects during this time.
     ///
     /// # Errors
     ///
@@ -276,7 +300,7 @@ impl Workers {
     /// panics.
     pub(super) async fn content_with(
         &self,
-        permit: OwnedSemaphorePermit,
+        permit: Permit,
         client: &Client,
         work: impl FnOnce() -> Result<Content, Refusal> + Send + 'static,
     ) -> Result<Content, Refusal> {
@@ -284,15 +308,15 @@ impl Workers {
         client.to_be_sent(content).await
     }
 
-    /// Calls `work` on a worker thread, and returns its result. `permit` is a semaphore permit of this pool, which is
-    /// held until `work` has ended.
+    /// Calls `work` on a worker thread, and returns its result. `permit` is a permit of this pool, which is held until
+    /// `work` has ended.
     ///
     /// # Errors
     ///
     /// Fails for the same reasons as [`content_with`](Workers::content_with).
     async fn run<T: Send + 'static>(
         &self,
-        permit: OwnedSemaphorePermit,
+        permit: Permit,
         client: &Client,
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
@@ -363,12 +387,17 @@ impl AppState {
             evals,
             me,
             cache: response_cache(),
-            counters: Workers::start(threads)?,
-            readers: Workers::start(READER_THREADS)?,
-            makers: Workers::start(1)?,
-            searchers: Workers::start(1)?,
-            duplicate_waiters: Semaphore::new(MAX_DUPLICATE_WAITERS),
-            last_content: Mutex::default(),
+            counters: Workers::start(QueueLimits {
+                permits: threads,
+                // A visitor whose requests take long leaves a thread to others, if there are several.
+                held_by_one: (threads - 1).max(1),
+                ..QueueLimits::NONE
+            })?,
+            readers: Workers::start(READERS)?,
+            makers: Workers::start(MAKERS)?,
+            searchers: Workers::start(SEARCHERS)?,
+            duplicate_waiters: AtomicUsize::new(0),
+            stored: Mutex::default(),
             book_games,
             names,
         })
@@ -522,11 +551,10 @@ impl AppState {
         if self.explorer.knows_duplicates() || !self.needs_duplicates(key)? {
             return Ok(());
         }
-        let waits = self.duplicate_waiters.try_acquire();
-        let _waits = waits.map_err(|_| Refusal::too_many())?;
-        let permit = Arc::clone(&self.searchers.permits).acquire_owned();
-        let permit = while_connected(client, permit).await?;
-        let permit = permit.map_err(|_| Refusal::too_many())?;
+        let _waits = WaitsForDuplicates::new(self);
+        let queue = &self.searchers.queue;
+        let permit = queue.acquire(client.visitor(), 1, Refusal::too_many);
+        let permit = while_connected(client, permit).await??;
         if self.explorer.knows_duplicates() {
             return Ok(());
         }
@@ -567,7 +595,7 @@ impl AppState {
 
     /// Returns `true` if a request waits for the duplicate games.
     fn duplicates_are_wanted(&self) -> bool {
-        self.duplicate_waiters.available_permits() < MAX_DUPLICATE_WAITERS
+        self.duplicate_waiters.load(Ordering::Relaxed) > 0
     }
 
     /// Answers `/about`: returns a description of the server's games, books and repertoires, as JSON. `key` describes
@@ -774,18 +802,36 @@ impl AppState {
         Ok(states)
     }
 
-    /// Removes the stored book or repertoire, and returns it if its identity equals `identity`. Otherwise, drops it and
-    /// returns `None`.
+    /// Removes the stored book or repertoire with the identity `identity`, and returns it. Returns `None` if there is
+    /// none.
     pub(super) fn take_content(&self, identity: &ContentIdentity) -> Option<Content> {
-        let last = task::lock(&self.last_content).take();
-        last.filter(|(stored, _)| stored == identity)
-            .map(|(_, content)| content)
+        let mut stored = task::lock(&self.stored);
+        let at = stored.iter().position(|(_, other, _)| other == identity)?;
+        Some(stored.remove(at).2)
     }
 
     /// Stores the book or repertoire `content` with the identity `identity`, so that a later request can download it.
-    /// Replaces the book or repertoire that was stored before.
-    pub(super) fn keep_content(&self, identity: ContentIdentity, content: Content) {
-        *task::lock(&self.last_content) = Some((identity, content));
+    /// Replaces the book or repertoire that was stored for `visitor` before. If the limits are exceeded, removes those
+    /// that were stored first.
+    pub(super) fn keep_content(
+        &self,
+        visitor: Visitor,
+        identity: ContentIdentity,
+        content: Content,
+    ) {
+        let mut stored = task::lock(&self.stored);
+        stored.retain(|(other, ..)| *other != visitor);
+        stored.push((visitor, identity, content));
+        let (most, most_bytes) = MAX_STORED;
+        let bytes = |stored: &[(_, _, Content)]| {
+            stored
+                .iter()
+                .map(|(.., content)| content.size())
+                .sum::<usize>()
+        };
+        while stored.len() > most || stored.len() > 1 && bytes(&stored) > most_bytes {
+            stored.remove(0);
+        }
     }
 
     /// Converts `answer` to a JSON response with keys in camel case, stores the response in the cache, and returns it.
@@ -829,6 +875,22 @@ impl AppState {
     pub(super) fn cached(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)
+    }
+}
+
+/// A request that waits for the duplicate games. Their search ends if no request waits.
+struct WaitsForDuplicates<'a>(&'a AtomicUsize);
+
+impl WaitsForDuplicates<'_> {
+    fn new(state: &AppState) -> WaitsForDuplicates<'_> {
+        state.duplicate_waiters.fetch_add(1, Ordering::Relaxed);
+        WaitsForDuplicates(&state.duplicate_waiters)
+    }
+}
+
+impl Drop for WaitsForDuplicates<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -937,7 +999,7 @@ mod tests {
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap());
-            let mut clients = Clients::new([127, 0, 0, 1].into());
+            let clients = Clients::new([127, 0, 0, 1].into(), &[]);
             let (stream, permit) = (stream.await.unwrap(), clients.connection_permit().await);
             let client = clients.enter(permit, stream, [127, 0, 0, 1].into());
             let (client, _stream) = client.unwrap();
@@ -957,7 +1019,8 @@ mod tests {
                 assert_eq!(found.is_ok(), is_valid, "{path}?{query}");
                 assert!(!app.explorer.knows_duplicates(), "{path}?{query}");
             }
-            let searching = Arc::clone(&app.searchers.permits).try_acquire_owned();
+            let searching = app.searchers.queue.try_acquire(Visitor::Local, 1);
+            assert!(searching.is_some());
             let prepare = key("/prepare", "player=a&color=white&me=b");
             let facets = key("/facets", "duplicates=once");
             let mut first = Box::pin(app.find_duplicates(&client, &prepare));
@@ -968,21 +1031,53 @@ mod tests {
                 assert!(tokio::time::timeout(soon, waiting).await.is_err());
             }
             assert!(app.duplicates_are_wanted());
-            let others = app
-                .duplicate_waiters
-                .try_acquire_many(MAX_DUPLICATE_WAITERS as u32 - 2);
+            let mut others = Vec::new();
+            for _ in 2..SEARCHERS.waiting {
+                let mut waiting = Box::pin(app.find_duplicates(&client, &facets));
+                let soon = std::time::Duration::from_millis(1);
+                assert!(tokio::time::timeout(soon, &mut waiting).await.is_err());
+                others.push(waiting);
+            }
             let refusal = app.find_duplicates(&client, &facets).await.unwrap_err();
             assert_eq!(refusal.status(), 503);
             drop(others);
             // The search needs none of the threads of other requests.
-            let workers = Arc::clone(&app.counters.permits).try_acquire_owned();
+            let workers = app.counters.queue.try_acquire(Visitor::Local, 1);
             drop(first);
             assert!(app.duplicates_are_wanted());
             drop(searching);
             second.await.unwrap();
-            assert!(workers.is_ok() && app.explorer.knows_duplicates());
+            assert!(workers.is_some() && app.explorer.knows_duplicates());
             assert!(!app.duplicates_are_wanted());
         });
+    }
+
+    #[test]
+    fn the_last_book_of_each_visitor_is_stored() {
+        let dir = tempfile::tempdir().unwrap();
+        let app = app(dir.path());
+        let visitor = |number: u8| Visitor::at([10, 0, 0, number].into());
+        let identity = |number: u8| ContentIdentity {
+            path: number.to_string(),
+            parameters: Parameters::parse("").unwrap(),
+            files: FileStates::new(),
+        };
+        let content = |size: usize| Content::pgn(vec![b'x'; size]);
+        app.keep_content(visitor(1), identity(1), content(9));
+        for number in 2..50 {
+            app.keep_content(visitor(2), identity(number), content(9));
+        }
+        assert!(app.take_content(&identity(2)).is_none());
+        assert!(app.take_content(&identity(49)).is_some());
+        assert!(app.take_content(&identity(1)).is_some());
+        assert!(app.take_content(&identity(1)).is_none());
+        for number in 1..6 {
+            app.keep_content(visitor(number), identity(number), content(9));
+        }
+        assert!(app.take_content(&identity(1)).is_none());
+        app.keep_content(visitor(9), identity(9), content(MAX_STORED.1));
+        assert!(app.take_content(&identity(5)).is_none());
+        assert!(app.take_content(&identity(9)).is_some());
     }
 
     #[test]
