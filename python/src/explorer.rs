@@ -272,7 +272,7 @@ impl Explorer {
             let known = opened?;
             if !known.is_for(variant) {
                 let problem = format!(
-                    "this repertoire contains no games of {variant}: give --variant with a variant of the repertoire"
+                    "this repertoire contains no games of {variant}: give a variant of the repertoire with the argument variant"
                 );
                 return Err(Error::file(path, problem));
             }

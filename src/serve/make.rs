@@ -31,6 +31,7 @@ use super::{
     client::{Client, StopAtEnd, while_wanted},
     content::{CacheKey, Content},
     queue::Visitor,
+    refusal::for_clients,
     request,
     state::{AppState, FileStates, check_unchanged},
 };
@@ -192,9 +193,8 @@ impl Counting {
             .stop_flag(Arc::clone(stop))
             .run();
         let report = report.map_err(|err| match err {
-            // The reason mentions the option `--min-game`, but users of the page know only the parameter.
             Error::Empty { reason } => {
-                let reason = reason.replace("--min-game ", "minGame=");
+                let reason = for_clients(&reason);
                 Refusal::bad(format!("the {what} would be empty: {reason}"))
             }
             err => err.into(),
