@@ -107,7 +107,7 @@ fn top_games_have_the_highest_mean_of_the_known_ratings() {
     assert_eq!(ids(&answer["recentGames"]), [3]);
     assert_eq!(
         ids(&served.json("/games?sort=rating")["games"]),
-        [2, 0, 1, 4, 3]
+        [1, 4, 2, 0, 3]
     );
 }
 

@@ -10,7 +10,7 @@ use super::{
     duplicate_groups::DuplicateGroups,
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold},
-    open_index::{GameSummary, OpenIndex, text_of_number},
+    open_index::{OpenIndex, text_of_number},
     query::{Page, Query, Sort, View},
     sources::Sources,
     tally::{Rank, by_date, by_rating},
@@ -266,18 +266,9 @@ fn rank_of(source: &OpenIndex, id: u32, mv: BookMove, sort: Sort) -> Rank {
     let game = source.first + u64::from(id);
     match sort {
         Sort::Recent => by_date(&summary, game, mv),
-        Sort::Rating => by_both_ratings(&summary, game, mv),
+        Sort::Rating => by_rating(&summary, game, mv),
         Sort::Id => by_number(game, mv),
     }
-}
-
-/// Returns the rank (sort key) of a game in a list in which the games with two known ratings come first. Otherwise the
-/// list is sorted as by [`by_rating`]. The rating of one player says little about the
-/// level of a game.
-fn by_both_ratings(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
-    let (rank, number, mv) = by_rating(summary, number, mv);
-    let has_both = summary.elo.iter().all(|rating| *rating > 0);
-    (u64::from(has_both) << 63 | rank, number, mv)
 }
 
 /// Returns the rank (sort key) of game `number` in a list that is sorted by game number in ascending order. `mv`, the
