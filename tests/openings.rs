@@ -431,3 +431,151 @@ fn variations_are_folded_with_the_variations_within_them() {
         assert_eq!(folded_rows, names.len());
     }
 }
+
+/// Five games lead to the Ruy Lopez, and three of them begin after its first moves.
+fn games_from_other_positions(dir: &std::path::Path) {
+    let after_e4 = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1";
+    let after_nc6 = "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3";
+    let game = |white: &str, fen: &str, moves: &str| {
+        let start = match fen {
+            "" => String::new(),
+            fen => format!("[SetUp \"1\"]\n[FEN \"{fen}\"]\n"),
+        };
+        format!("[White \"{white}\"]\n[Black \"X\"]\n[Result \"1-0\"]\n{start}\n{moves} 1-0\n\n")
+    };
+    let usual = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+    let games = [
+        game("A", "", "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6"),
+        game("B", usual, "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6"),
+        game("C", after_e4, "1... e5 2. Nf3 Nc6 3. Bb5 a6"),
+        game("D", after_nc6, "3. Bb5 a6"),
+        game("D", after_nc6, "3. Bb5 Nf6"),
+    ];
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    fs::write(dir.join("from.pgn"), &games[3]).unwrap();
+    fs::write(dir.join("usual.pgn"), &games[0]).unwrap();
+}
+
+#[test]
+fn games_from_other_positions_are_counted_and_the_advice_shows_them() {
+    let dir = temp();
+    let dir = dir.path();
+    games_from_other_positions(dir);
+    let said = |line: &str| {
+        let output = run(dir, line);
+        assert!(output.status.success(), "{line}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (options, others) in [
+        ("", 3),
+        ("--moves e4", 3),
+        ("--player D", 2),
+        ("--player C", 1),
+        ("--player A", 0),
+        ("--duplicates once", 3),
+    ] {
+        for command in ["moves", "games", "openings"] {
+            let line = format!("{command} --index games.pgn {options}");
+            let note = said(&line);
+            let count = match others {
+                0 => String::new(),
+                1 => "1 game begins in another position".to_owned(),
+                others => format!("{others} games begin in another position"),
+            };
+            assert!(note.contains(&count), "{line}: {note}");
+            assert_eq!(
+                note.contains("another position"),
+                others > 0,
+                "{line}: {note}"
+            );
+            let document = ok_json(dir, &format!("{line} --json"));
+            let expected = (others > 0).then_some(others);
+            assert_eq!(document["other_starts"].as_u64(), expected, "{line}");
+        }
+    }
+    // In the position of such a game, nothing is left out. A file may contain no other games, or only usual ones.
+    let fen = "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3";
+    let output = run(
+        dir,
+        &["games", "--index", "games.pgn", "--fen", fen, "--json"],
+    );
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["total"], 5);
+    assert!(document.get("other_starts").is_none(), "{document}");
+    let only = said("games --index from.pgn");
+    assert!(
+        only.contains(&format!("for example with --fen \"{fen}\"")),
+        "{only}"
+    );
+    assert!(!said("games --index usual.pgn").contains("another position"));
+    let served = Served::start(dir, "-q games.pgn");
+    let others = |path: &str| served.json(path)["otherStarts"].clone();
+    assert_eq!(served.json("/lichess")["polybook"]["otherStarts"], 3);
+    assert_eq!(
+        served.json("/player?player=D&color=white")["polybook"]["otherStarts"],
+        2
+    );
+    assert_eq!(others("/games"), 3);
+    assert_eq!(
+        others("/openings?opening=Ruy Lopez".replace(' ', "+").as_str()),
+        3
+    );
+    assert_eq!(others("/games?player=A"), serde_json::Value::Null);
+    let fen = fen.replace(' ', "_");
+    assert_eq!(
+        others(&format!("/games?fen={fen}")),
+        serde_json::Value::Null
+    );
+    // Counts do not say where games began.
+    ok(
+        dir,
+        "make-book -q games.pgn --counts counts --by speed,rating,month",
+    );
+    ok(dir, "make-book -q counts --explorer counts.idx");
+    assert!(!said("moves --index counts.idx").contains("another position"));
+}
+
+#[test]
+fn a_name_with_typing_errors_is_corrected_as_in_the_search_of_the_page() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: &str| {
+        format!("[White \"{white}\"]\n[Black \"X\"]\n[Result \"1-0\"]\n\n1. e4 c5 1-0\n\n")
+    };
+    let games = [
+        "Carlsen, Magnus",
+        "Carlsen, Magnus",
+        "Karpov, Anatoly",
+        "Ivanchuk, Vassily",
+    ]
+    .map(game);
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    ok(dir, "make-book -q games.pgn --explorer idx");
+    for (name, games, meant) in [
+        ("Carlson", 2, "Carlsen, Magnus"),
+        ("Calrsen", 2, "Carlsen, Magnus"),
+        ("Karpow", 1, "Karpov, Anatoly"),
+        ("ivanchuck", 1, "Ivanchuk, Vassily"),
+    ] {
+        let line = format!("openings --index idx --player {name}");
+        let output = run(dir, &line);
+        let note = String::from_utf8(output.stderr).unwrap();
+        let expected =
+            format!("no player's name contains \"{name}\": the games are those of \"{meant}\"\n");
+        assert!(note.contains(&expected), "{note}");
+        let document = ok_json(dir, &format!("{line} --json"));
+        assert_eq!(document["games"], games, "{document}");
+        assert_eq!(document["matched_players"], serde_json::json!([meant]));
+    }
+    // A whole name is not corrected, and a name that resembles no other is an error.
+    let error = fails(dir, "openings --index idx --player Carlson --exact", 1);
+    assert!(
+        error.contains("no player has exactly the name \"Carlson\""),
+        "{error}"
+    );
+    let error = fails(dir, "openings --index idx --player Smyslov", 1);
+    assert!(
+        error.contains("no player's name contains \"Smyslov\""),
+        "{error}"
+    );
+}

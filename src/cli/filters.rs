@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::ArgGroup;
 use polybook::{
     explorer::{
-        Explorer, Filters, MatchedNames, NameMatch, Page, Query, RatingGroup, RatingRange, Sort,
-        Speed,
+        Explorer, Filters, Line, MatchedNames, NameMatch, Page, Query, RatingGroup, RatingRange,
+        Sort, Speed,
     },
     index::Index,
     make_book::Totals,
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use shakmaty::Color;
 
 use super::{
-    Context, index_cache::index_of, input::may_have_games, usage::Usage, weighting::one_of,
+    Context, counted, index_cache::index_of, input::may_have_games, usage::Usage, weighting::one_of,
 };
 
 /// The id of the clap group that contains the options for names of players and events. `--exact` can be given only
@@ -446,6 +446,53 @@ pub fn add_matched(document: &mut Value, matched: &MatchedNames) {
     }
     if !matched.opponents.is_empty() {
         document["matched_opponents"] = json!(matched.opponents);
+    }
+}
+
+/// Prints how many games pass the filters but begin in another position than the starting position of `line`, and how to
+/// see them. Returns their number.
+pub fn say_other_starts(
+    explorer: &Explorer,
+    line: &Line,
+    filters: &Filters,
+    context: Context,
+) -> anyhow::Result<u64> {
+    let Some(others) = explorer.other_starts(line, filters)? else {
+        return Ok(0);
+    };
+    let (games, begin) = (
+        counted(others.games, "game"),
+        if others.games == 1 { "begins" } else { "begin" },
+    );
+    // The tag cannot be read if the PGN file is gone.
+    let text = explorer.text(others.first).unwrap_or_default();
+    let fen = tag_value(&text, "FEN").map_or_else(
+        || "the FEN of such a position".to_owned(),
+        |fen| format!("\"{fen}\""),
+    );
+    context.say(&format!(
+        "{games} {begin} in another position and {} only in the positions that {}: give such a position, for example \
+         with --fen {fen}\n",
+        if others.games == 1 { "counts" } else { "count" },
+        if others.games == 1 { "it reaches" } else { "they reach" },
+    ));
+    Ok(others.games)
+}
+
+/// Returns the value of a tag in the PGN text of a game, or `None` if the game has no such tag, or a value that no FEN
+/// has.
+fn tag_value(text: &[u8], name: &str) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let (_, rest) = text.split_once(&format!("[{name} \""))?;
+    let (value, _) = rest.split_once('"')?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " /-[]~+".contains(c);
+    value.chars().all(is_plain).then(|| value.to_owned())
+}
+
+/// Adds the number of games that begin in another position to a JSON document, unless it is 0.
+pub fn add_other_starts(document: &mut Value, games: u64) {
+    if games > 0 {
+        document["other_starts"] = json!(games);
     }
 }
 

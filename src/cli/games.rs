@@ -7,7 +7,7 @@ use std::{
 };
 
 use polybook::{
-    explorer::{Line, Page, Query, Sort, View},
+    explorer::{Page, Query, Sort, View},
     index::{GameHeader, Index, IndexKind},
     position::{self, BookMove},
 };
@@ -17,7 +17,8 @@ use shakmaty::Color;
 use super::{
     Context, counted,
     filters::{
-        ExplorerFilterArgs, add_matched, check_names, explorer_of, needs_explorer, passed_unknown,
+        ExplorerFilterArgs, add_matched, add_other_starts, check_names, explorer_of,
+        needs_explorer, passed_unknown, say_other_starts,
     },
     input::{may_have_games, refuse_counts_for_games},
     key,
@@ -57,8 +58,8 @@ pub struct Args {
     #[arg(long, conflicts_with = "json")]
     pgn: bool,
 
-    /// List the games by their numbers (id), newest first (recent), or with the highest ratings first and
-    /// games with an unrated player last (rating). An index made with --leveldb lists games only by their numbers
+    /// List the games by their numbers (id), newest first (recent), or with the highest mean of the known ratings first
+    /// (rating). An index made with --leveldb lists games only by their numbers
     #[arg(long, value_name = "id|recent|rating", default_value_t = Sort::Id)]
     sort: Sort,
 
@@ -123,9 +124,10 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
 /// Prints the games that reached a position and pass the filters. The indexes were made with `make-book --explorer`.
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index, context).map_err(|err| better_reason(args, err))?;
-    let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
+    let line = args.position.line_in_explorer(&explorer, &args.index)?;
+    let pos = line.position().clone();
     let key = position::key(&pos);
-    let mut query = Query::new(Line::at(variant, pos.clone()), View::Lichess);
+    let mut query = Query::new(line, View::Lichess);
     query.filters = args.filters.filters()?;
     let page = Page {
         skip: args.skip,
@@ -136,6 +138,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let (total, numbers) = explorer.game_numbers(&query, &page)?;
     let matched = check_names(&explorer, &query.filters, total > 0, context)?;
     context.warn(&passed_unknown(&explorer, &query)?);
+    let other_starts = say_other_starts(&explorer, &query.line, &query.filters, context)?;
     if args.pgn {
         return print_texts(numbers.map(|game| explorer.text(game?.0)));
     }
@@ -153,6 +156,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         })
     });
     let mut head = json!({ "key": key::text(key), "total": total });
+    add_other_starts(&mut head, other_starts);
     add_matched(&mut head, &matched);
     print_list(args, &head, total, games)
 }

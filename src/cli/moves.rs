@@ -20,7 +20,8 @@ use super::{
     Context, counted,
     evals::{self, EvalsArg},
     filters::{
-        ExplorerFilterArgs, add_matched, check_names, explorer_of, passed_unknown, plain_index,
+        ExplorerFilterArgs, add_matched, add_other_starts, check_names, explorer_of,
+        passed_unknown, plain_index, say_other_starts,
     },
     key,
     position::{PositionArgs, Searched, refuse_other_of_index},
@@ -131,8 +132,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.index, context)?;
-    let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
-    let mut query = Query::new(Line::at(variant, pos.clone()), View::Lichess);
+    let line = args.position.line_in_explorer(&explorer, &args.index)?;
+    let pos = line.position().clone();
+    let mut query = Query::new(Line::at(line.variant(), pos.clone()), View::Lichess);
     query.filters = args.filters.filters()?;
     query.filters.skip_unfinished = args.unfinished == UnfinishedGames::Skip;
     query.moves = None;
@@ -158,6 +160,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         context.say(&line);
     }
     context.warn(&passed_unknown(&explorer, &query)?);
+    let other_starts = say_other_starts(&explorer, &line, &query.filters, context)?;
     sort(&mut answer.moves, args.sort, &pos);
     let evals = evals_of(args.evals.open()?.as_ref(), &pos, &answer)?;
     let times = args
@@ -183,6 +186,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         // Counts have games without a result as draws.
         let counts = explorer.needs_all_games(query.filters.source.as_deref(), "results");
         let mut document = document(&answer, &shown, counts.is_none());
+        add_other_starts(&mut document, other_starts);
         add_matched(&mut document, &matched);
         if let Some(fewest) = explorer.min_game(&query.filters) {
             document["min_game"] = json!(fewest);

@@ -2,12 +2,17 @@
 
 use std::path::PathBuf;
 
-use polybook::explorer::{Line, OpeningRow, OpeningTable};
+use polybook::explorer::{
+    Explorer, Filters, Line, NameMatch, OpeningRow, OpeningTable, SuggestField,
+};
 use serde_json::{Value, json};
 
 use super::{
     Context, counted,
-    filters::{ExplorerFilterArgs, add_matched, check_names, explorer_of},
+    filters::{
+        ExplorerFilterArgs, add_matched, add_other_starts, check_names, explorer_of,
+        say_other_starts,
+    },
     input::refuse_counts_for_games,
     position::PositionArgs,
     terminal::{one_decimal, print, print_json},
@@ -85,12 +90,15 @@ enum OpeningOrder {
 /// the difference between the score and the expected score has little meaning.
 const LIKELY_GAMES: u64 = 10;
 
+/// The maximum number of names that replace a name with typing errors.
+const MOST_CORRECTED: usize = 3;
+
 /// The fraction of the openings that are marked as `weaker` or `stronger` on average although their true score is the
 /// average. It is about the probability that an 80 % confidence interval does not contain the true value.
 const MARKED_BY_CHANCE: f64 = 0.2;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let filters = args.filters.filters()?;
+    let mut filters = args.filters.filters()?;
     let of_player = !filters.players.is_empty();
     let by_result = args.filters.select_by_result();
     let order = args.sort.unwrap_or(match of_player && !by_result {
@@ -113,9 +121,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     )?;
     refuse_counts_for_games(&args.index)?;
     let explorer = explorer_of(&args.index, context)?;
-    let (variant, pos) = args.position.in_explorer(&explorer, &args.index)?;
-    let table = explorer.openings(&Line::at(variant, pos), &filters)?;
+    if filters.names == NameMatch::Part {
+        filters.players = corrected(&explorer, &filters.players, context)?;
+    }
+    let line = args.position.line_in_explorer(&explorer, &args.index)?;
+    let at = Line::at(line.variant(), line.position().clone());
+    let table = explorer.openings(&at, &filters)?;
     let matched = check_names(&explorer, &filters, table.results.games > 0, context)?;
+    let other_starts = say_other_starts(&explorer, &line, &filters, context)?;
     let mut families = table.families.clone();
     sort(&mut families, order);
     let mut rows: Vec<(&OpeningRow, bool)> = Vec::new();
@@ -141,6 +154,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     match args.json {
         true => {
             let mut document = document(&table, &rows, of_player)?;
+            add_other_starts(&mut document, other_starts);
             add_matched(&mut document, &matched);
             print_json(&document)?;
         }
@@ -151,6 +165,46 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         context.say(&format!("{more} more: --limit {all} lists all of them\n"));
     }
     Ok(())
+}
+
+/// Returns the names of a player, with each name that occurs in no game replaced by the names that differ from it by the
+/// fewest typing errors, and says so. The search is that of the page, which allows up to two typing errors. A name to
+/// which it finds no similar name stays as it is.
+fn corrected(
+    explorer: &Explorer,
+    names: &[String],
+    context: Context,
+) -> anyhow::Result<Vec<String>> {
+    let of_player = Filters {
+        players: names.to_vec(),
+        names: NameMatch::Part,
+        ..Filters::default()
+    };
+    let unknown = match names {
+        [] => Vec::new(),
+        _ => explorer.unknown_names(&of_player)?,
+    };
+    let mut corrected = Vec::new();
+    for name in names {
+        let is_unknown = unknown.iter().any(|unknown| unknown.name == *name);
+        let mut found = match is_unknown {
+            true => explorer.suggest(SuggestField::Player, name, MOST_CORRECTED, None)?,
+            false => Vec::new(),
+        };
+        let fewest = found.first().map_or(0, |first| first.distance);
+        found.retain(|similar| similar.distance == fewest);
+        if found.is_empty() {
+            corrected.push(name.clone());
+            continue;
+        }
+        let quoted = found.iter().map(|similar| format!("\"{}\"", similar.name));
+        let quoted = quoted.collect::<Vec<_>>().join(" and ");
+        context.say(&format!(
+            "no player's name contains \"{name}\": the games are those of {quoted}\n"
+        ));
+        corrected.extend(found.into_iter().map(|similar| similar.name));
+    }
+    Ok(corrected)
 }
 
 /// Sorts the rows of a table of openings by the value that `order` names. Within each row, also sorts the variations of

@@ -45,6 +45,7 @@ mod fold;
 mod list;
 mod open_index;
 mod opening_table;
+mod other_starts;
 mod prepare;
 mod query;
 mod reply;
@@ -68,6 +69,7 @@ use self::{
     list::{game_info, is_number},
     open_index::OpenIndex,
     opening_table::opening_table,
+    other_starts::OtherStartGames,
     prepare::prepare,
     sources::{Sources, source_overview},
     suggest::Suggestions,
@@ -80,6 +82,7 @@ pub use self::{
     facets::{ColorCount, Facets, RatingScore},
     list::{GameInfo, GameList, ListedGame, MatchGames, PlayedGame, Player},
     opening_table::{OpeningRow, OpeningTable},
+    other_starts::OtherStarts,
     prepare::{
         AnswerSource, GamesHere, PlayerGames, Preparation, PrepareQuery, PreparedAnswer,
         PreparedLine, PreparedMove, RepertoireMoves, TheirGames,
@@ -123,6 +126,7 @@ const MAX_LINE_POSITIONS: usize = 600;
 pub struct Explorer {
     sources: Sources,
     suggestions: Suggestions,
+    other_starts: OtherStartGames,
 }
 
 impl fmt::Debug for Explorer {
@@ -155,6 +159,7 @@ impl Explorer {
         Ok(Explorer {
             sources: Sources::new(opened),
             suggestions: Suggestions::default(),
+            other_starts: OtherStartGames::default(),
         })
     }
 
@@ -499,6 +504,19 @@ impl Explorer {
     /// Returns an error in the same cases as [`openings`](Explorer::openings).
     pub fn openings_by_variation(&self, line: &Line, filters: &Filters) -> Result<OpeningTable> {
         task::caught(|| opening_table(&self.sources, line, filters, |opening| opening.variation()))
+    }
+
+    /// Returns the number of games that pass the filters and begin in another position than the starting position. Such
+    /// games count only in the positions that they reach, so an answer about a line from the starting position may
+    /// leave them out. Returns `None` if there are none, if `line` itself begins in another position, or if the sources
+    /// contain only counts.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs individual
+    /// games and a selected source contains only counts.
+    pub fn other_starts(&self, line: &Line, filters: &Filters) -> Result<Option<OtherStarts>> {
+        task::caught(|| self.other_starts.passing(&self.sources, line, filters))
     }
 
     /// Prepares a player for an opponent. Returns the moves that were played in the position of `query`, with the

@@ -39,6 +39,10 @@ pub(super) struct Board {
     /// A name in the filters that occurs in no game. `None` if games pass the filters, or if there is no such name.
     #[serde(skip_serializing_if = "Option::is_none", rename = "unknownName")]
     unknown_name: Option<UnknownName>,
+    /// The number of games that pass the filters but begin in another position than the starting position. `None` if
+    /// there are none, or if the line of the request begins in another position too.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "otherStarts")]
+    other_starts: Option<u64>,
     /// The number of games that the history by month does not contain, because their month is unknown. `None` if the
     /// answer has no such history.
     #[serde(skip_serializing_if = "Option::is_none", rename = "unknownMonths")]
@@ -151,6 +155,7 @@ impl Board {
         Board {
             rules: request.legal.then(|| PositionRules::new(line)),
             unknown_name: None,
+            other_starts: None,
             unknown_months: answer.unknown_months,
             transpositions: is_known.then(|| transpositions.collect()),
             min_game: explorer.min_game(filters),
@@ -165,6 +170,11 @@ impl Board {
     /// that occur in games.
     pub(super) fn set_unknown_name(&mut self, unknown: UnknownName) {
         self.unknown_name = Some(unknown);
+    }
+
+    /// Adds the number of games that begin in another position.
+    pub(super) fn set_other_starts(&mut self, games: Option<u64>) {
+        self.other_starts = games;
     }
 
     /// Looks up the evaluations of the position `pos` and of the positions after its legal moves in `evals`, and stores

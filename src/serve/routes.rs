@@ -37,7 +37,7 @@ use super::{
     queue::Permit,
     refusal::Refusal,
     request::{WholeQuery, query_of},
-    state::{AppState, ShouldContinue, SuggestRequest, Thread, catch_panics},
+    state::{AppState, ShouldContinue, SuggestRequest, Thread, WithOtherStarts, catch_panics},
 };
 use crate::explorer::{Filters, Suggestion};
 
@@ -418,7 +418,11 @@ fn openings(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Co
             .openings_by_variation(&query.line, &query.filters)?,
     };
     let has_games = openings.results.games > 0;
-    app.answered(key, (&query.filters, has_games), &openings, stop)
+    let answer = WithOtherStarts {
+        answer: openings,
+        other_starts: app.other_starts(&query)?,
+    };
+    app.answered(key, (&query.filters, has_games), &answer, stop)
 }
 
 /// The paths of the routes that accept a form. Other routes refuse the method `POST`, so their forms are not received.

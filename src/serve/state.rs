@@ -218,6 +218,15 @@ struct WithUnknownName<'a, T> {
     unknown_name: Option<UnknownName>,
 }
 
+/// The response `answer` with the number of games that begin in another position than the starting position.
+#[derive(Serialize)]
+pub(super) struct WithOtherStarts<T> {
+    #[serde(flatten)]
+    pub(super) answer: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) other_starts: Option<u64>,
+}
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A pool of worker threads that may block while they read files. All threads are started in advance. The pool has a
@@ -439,6 +448,7 @@ impl AppState {
         {
             polybook.set_unknown_name(unknown);
         }
+        polybook.set_other_starts(self.other_starts(&request.query)?);
         if let Some(evals) = &self.evals {
             polybook.evaluate(request.query.line.position(), evals)?;
         }
@@ -474,7 +484,18 @@ impl AppState {
         // A request for a later page would be refused.
         list.next = list.next.filter(|next| *next <= request::MAX_SKIP as usize);
         let has_games = list.total > 0;
-        self.answered(key, (&request.query.filters, has_games), &list, stop)
+        let answer = WithOtherStarts {
+            answer: list,
+            other_starts: self.other_starts(&request.query)?,
+        };
+        self.answered(key, (&request.query.filters, has_games), &answer, stop)
+    }
+
+    /// Returns the number of games that pass the filters of `query` but begin in another position than the starting
+    /// position, or `None` if there are none.
+    pub(super) fn other_starts(&self, query: &Query) -> Result<Option<u64>, Refusal> {
+        let others = self.explorer.other_starts(&query.line, &query.filters)?;
+        Ok(others.map(|others| others.games))
     }
 
     /// Answers `/games` with a page of the games that reach a position, as PGN. If the games are long, the page

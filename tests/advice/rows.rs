@@ -688,9 +688,15 @@ prepare --index mixfull.idx --variant atomic --player A --opponent B --color whi
 
 /// Advice about repertoires.
 pub const REPERTOIRES: &str = r#"
-repertoire gaps mine.pgn --color black --against lines.pgn
-  ! (4 after the end of a line; --max-ply 2 leaves most of them out)
-  > repertoire gaps mine.pgn --color black --against lines.pgn --max-ply 2
+games --index frc2.pgn
+  ! give such a position, for example with --fen "4k3/8/8/8/8/8/8/4K2R w K - 0 1"
+  > games --index frc2.pgn --fen '4k3/8/8/8/8/8/8/4K2R w K - 0 1'
+moves --index frc2.pgn
+  ! give such a position, for example with --fen "4k3/8/8/8/8/8/8/4K2R w K - 0 1"
+  > moves --index frc2.pgn --fen '4k3/8/8/8/8/8/8/4K2R w K - 0 1'
+openings --index frc2.pgn
+  ! give such a position, for example with --fen "4k3/8/8/8/8/8/8/4K2R w K - 0 1"
+  > openings --index frc2.pgn --fen '4k3/8/8/8/8/8/8/4K2R w K - 0 1'
 repertoire check duel.pgn mine.pgn --color white
   ! give the repertoire before the games, or use --white duel.pgn if duel.pgn is the repertoire
   > repertoire check mine.pgn duel.pgn --color white && repertoire check --white duel.pgn mine.pgn
@@ -700,7 +706,7 @@ repertoire check mine.pgn duel.pgn --color white --limit 1
 repertoire gaps mine.pgn --color white --against full.idx --white A
   ! give the PGN file of the games, or use polybook prepare, which filters an index
   > repertoire gaps mine.pgn --color white --against en.pgn --white A && prepare --index full.idx --player A --opponent A --color black --repertoire mine.pgn
-repertoire gaps mine.pgn --color white --against duel.pgn --reach 1
+repertoire gaps mine.pgn --color white --against duel.pgn --min-game 1 --reach 1
   ! --reach 1e9 lists all gaps
   > repertoire gaps mine.pgn --color white --against duel.pgn --reach 1e9
 repertoire gaps mine.pgn --color white --against frc2.pgn

@@ -48,6 +48,7 @@
  * @property {WrittenMove[]} legal
  * @property {{ uci: string, games: number }[] | null} transpositions For a move, the number of games that reach the position after it by another move order. Null if these numbers are unknown.
  * @property {number} [minGame] If rare positions are missing from the counts, the minimum number of moves in a position.
+ * @property {number} [otherStarts] The number of games that pass the filters but begin in another position than the line.
  * @property {number} [maxPly] The number of half-moves of each game that were counted, if the games were not counted to their end.
  * @property {({ uci: string, depth: number } & Evaluation)[]} [evals] The evaluations of the positions after the legal moves.
  * @property {{ read: number, moves: { uci: string, games: number, mean: number }[] }} [clocks] The mean times of the moves in seconds.
@@ -140,7 +141,7 @@
  * @property {number} lineGames The number of games that reach this position. Some of them may have become another opening.
  * @property {OpeningRow[]} [variations]
  */
-/** @typedef {{ games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */
+/** @typedef {{ otherStarts?: number, games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */
 /** @typedef {{ games: number, entries?: number, answers?: number, bytes: number, command: string | null }} BookSize A repertoire has answers instead of entries. The command is null if the book would be empty. */
 /** @typedef {WrittenMove & { oneIn: number | null, games: number }} Gap An opponent's move that the repertoire does not answer: a gap, or a move after the end of a line. One in `oneIn` games reaches it. */
 /** @typedef {{ name: string, color: "white" | "black", pgn: boolean, version: string }} ServedRepertoire `pgn` says whether it is a PGN file, which can be edited. `version` identifies the content of the file. */

@@ -127,7 +127,8 @@ function showPreparedGames(whose, sans) {
 function showOpenings(found, signal) {
   if (signal.aborted) return;
   if (found instanceof Error) fill(byId("openings"), p("problem", words(found)));
-  else openings.show(found, Boolean(session.view.filters.player), session.view.order);
+  // If no game passes the filters, `explain` says why in place of the openings.
+  else if (found.games) openings.show(found, Boolean(session.view.filters.player), session.view.order);
 }
 
 /**

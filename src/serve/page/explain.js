@@ -14,13 +14,13 @@ import { noGames, noName } from "./states.js";
 /** @typedef {import("./api.js").Facets} Facets */
 
 /**
- * Shows why the position has no games, in place of the table of moves.
+ * Shows why the position has no games, in place of the table of moves, and of the openings or the gaps if the view shows them.
  * @param {Answer} counts
  * @param {AbortSignal} signal
  */
 export async function explain(counts, signal) {
-  const place = byId("moves");
   const { view, opened } = session;
+  const place = byId(["openings", "gaps"].includes(view.tab) ? view.tab : "moves");
   const { filters, play: line, variant } = view;
   const isFiltered = !!narrowing(filters).length;
   const isOver = !counts.polybook.legal.length;
@@ -50,7 +50,7 @@ export async function explain(counts, signal) {
     if (signal.aborted) return;
     const one = await largestWithout(signal);
     if (signal.aborted) return;
-    const elsewhere = facets?.variants?.[variant] ?? 0;
+    const elsewhere = line.length ? 0 : (counts.polybook.otherStarts ?? facets?.variants?.[variant] ?? 0);
     const variants = VARIANTS.filter(([name]) => !variant && facets?.variants?.[name]).map(([name, label]) => /** @type {[string, string, number]} */ ([name, label, facets?.variants?.[name] ?? 0]));
     const choose = (/** @type {string} */ name) => void go({ variant: name, fen: "", play: [] }, { push: true });
     fill(place, noGames({ all, unfiltered, back: before, one, isFiltered, isOver, isEnd, elsewhere, hasLine: line.length > 0, variants }, { clear: clearFilters, back, remove: removeFilters, variant: choose }));

@@ -5,7 +5,7 @@ import { ask, askFile, words } from "./api.js";
 import { byId, fill, p, save, toast } from "./dom.js";
 import { editsOf, markSaved, olderLines, setLines, toggledEdits } from "./edits.js";
 import { say } from "./elements.js";
-import { counted, plyNumber } from "./format.js";
+import { counted, plyNumber, sum } from "./format.js";
 import { firstPly } from "./line.js";
 import { chosenRepertoire, isMe } from "./me.js";
 import { go, refresh, scrollToHeading } from "./navigation.js";
@@ -122,7 +122,8 @@ export async function showGaps(signal) {
       if (news.at === session.view.play.join()) say(`${news.text} ${counted(gaps.total, "gap")} left`);
     }
     drawRepertoire();
-    if (!found.gaps) return;
+    // If no game passes the filters, `explain` says why in place of the gaps.
+    if (!found.gaps || (session.view.tab === "gaps" && session.answer && !sum(session.answer))) return;
     fill(place, ...gapLists(found.gaps, goToGap));
     fill(next, ...nextGaps(found.gaps, goToGap));
   } catch (error) {
