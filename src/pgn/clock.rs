@@ -9,21 +9,35 @@ use super::{Tags, filter::millis};
 ///
 /// A comment after a move contains one of two times: the time that the move took, as in `[%emt 0:00:05]`, or the time
 /// left on the clock, as in `[%clk 0:02:59.5]`. In the second case, the time of the move is the time left before the
-/// move, plus the increment, minus the time left after the move. This requires a `TimeControl` tag with one period,
-/// such as `180+2`. With several periods, it would be unknown after which moves the time of the next period is added to
-/// the clock.
+/// move, plus the increment, minus the time left after the move. This requires a `TimeControl` tag such as `180+2` or, with
+/// several periods, `40/5400+30:1800+30`. The time of the next period is added to the clock after the move that ends a
+/// period. If the tag does not say which move this is, it is the first move after which more time is left than before.
 ///
 /// The time of a side's first move remains unknown in two cases. If all of the base time is left, the clock did not
 /// run. If less than three quarters are left, the side did not begin with the base time. For example, a player on
 /// Lichess who goes berserk begins with only half of the base time.
 #[derive(Debug)]
 pub(crate) struct Clocks {
-    /// The base time and the increment of each side, in seconds. `None` if the time control is unknown or has several
-    /// periods.
-    control: Option<(f64, [f64; 2])>,
+    /// The periods of the time control. Empty if the time control is unknown.
+    periods: Vec<Period>,
+    /// The index of the current period of each side.
+    period: [usize; 2],
+    /// The increment of each side in seconds, and the number of its moves.
+    increments: [f64; 2],
+    moves: [u32; 2],
     /// The time left on the clocks of White and Black in seconds, if it is known.
     left: [Option<f64>; 2],
-    has_moved: [bool; 2],
+}
+
+/// A period of a time control, such as `40/5400+30`.
+#[derive(Copy, Clone, Debug)]
+struct Period {
+    /// The number of the last move of the period, if the time control says it.
+    last_move: Option<u32>,
+    /// The time that is added to the clock when the period begins, in seconds.
+    base: f64,
+    /// The time that is added to the clock after each move, in seconds.
+    increment: f64,
 }
 
 /// The times that the comments after one move contain, in seconds: the time left on the clock, and the time that the
@@ -47,12 +61,15 @@ impl Clocks {
     /// Creates the clocks of a game before its first move. Reads the base time and the increment from the
     /// `TimeControl` tag. Without a readable tag, the time of a move is known only if a comment states it directly.
     pub fn new(tags: &Tags<'_>) -> Clocks {
-        let control = tags.get(b"TimeControl").and_then(time_control);
-        let control = control.map(|(base, increment)| (base, [increment; 2]));
+        let periods = tags.get(b"TimeControl").and_then(periods);
+        let periods = periods.unwrap_or_default();
+        let first = periods.first();
         Clocks {
-            control,
-            left: [control.map(|(base, _)| base); 2],
-            has_moved: [false; 2],
+            left: [first.map(|period| period.base); 2],
+            increments: [first.map_or(0.0, |period| period.increment); 2],
+            period: [0; 2],
+            moves: [0; 2],
+            periods,
         }
     }
 
@@ -61,29 +78,82 @@ impl Clocks {
     pub fn next(&mut self, side: Color, stated: CommentTimes) -> Option<f64> {
         let side = usize::from(side.is_black());
         let before = std::mem::replace(&mut self.left[side], stated.left);
-        let is_first = !std::mem::replace(&mut self.has_moved[side], true);
+        self.moves[side] += 1;
+        let Some(&Period { base, .. }) = self.periods.first() else {
+            return stated.taken;
+        };
+        let is_first = self.moves[side] == 1;
+        if is_first && stated.left.is_some_and(|left| left <= base / 2.0) {
+            self.increments[side] = 0.0;
+        }
+        let taken = self.time_by_clock(side, before, stated.left);
         if stated.taken.is_some() {
             return stated.taken;
         }
-        let ((base, increments), before, left) = (self.control.as_mut()?, before?, stated.left?);
-        if is_first && left <= *base / 2.0 {
-            increments[side] = 0.0;
-        }
-        let did_run = !is_first || left != before && left >= 0.75 * *base;
-        let taken = before + increments[side] - left;
+        let did_run = !is_first || stated.left != before && stated.left? >= 0.75 * base;
+        taken.filter(|_| did_run)
+    }
+
+    /// Returns the time of a move of `side`, calculated from the times left `before` and after it. Begins the next
+    /// period of this side if the move ends the current one.
+    fn time_by_clock(
+        &mut self,
+        side: usize,
+        before: Option<f64>,
+        left: Option<f64>,
+    ) -> Option<f64> {
+        let period = self.periods[self.period[side]];
+        let next = self.periods.get(self.period[side] + 1).copied();
+        let ends_by_number = period.last_move == Some(self.moves[side]);
+        let taken = before
+            .zip(left)
+            .map(|(before, left)| before + self.increments[side] - left);
         // Allow for rounding errors, because tenths of a second are not exact in binary.
-        (did_run && taken > -1e-6).then_some(taken.max(0.0))
+        let is_possible = |taken: &f64| *taken > -1e-6;
+        let ends_by_clock =
+            period.last_move.is_none() && taken.is_some_and(|taken| !is_possible(&taken));
+        let added = match next {
+            Some(next) if ends_by_number || ends_by_clock => {
+                self.period[side] += 1;
+                self.increments[side] = next.increment;
+                next.base
+            }
+            _ => 0.0,
+        };
+        let taken = taken.map(|taken| taken + added);
+        taken.filter(is_possible).map(|taken| taken.max(0.0))
     }
 }
 
-/// Parses the value of a `TimeControl` tag, such as `180+2`. Returns the base time and the increment in seconds, or
-/// `None` if the value is unreadable or has several periods.
-fn time_control(tag: &[u8]) -> Option<(f64, f64)> {
+/// Parses the value of a `TimeControl` tag, such as `180+2` or `40/5400+30:1800+30`. Returns its periods, or `None` if
+/// the value is unreadable.
+fn periods(tag: &[u8]) -> Option<Vec<Period>> {
     let text = std::str::from_utf8(tag).ok()?.trim();
-    let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
-    let seconds = |text| Some(millis(text)? as f64 / 1000.0);
-    let base = seconds(base).filter(|base| *base > 0.0)?;
-    Some((base, seconds(increment)?))
+    let mut moves = 0_u32;
+    let period = |text: &str| {
+        let (count, time) = match text.split_once('/') {
+            Some((count, time)) => (
+                Some(count.parse::<u32>().ok().filter(|count| *count > 0)?),
+                time,
+            ),
+            None => (None, text),
+        };
+        let (base, increment) = time.split_once('+').unwrap_or((time, "0"));
+        let seconds = |text| Some(millis(text)? as f64 / 1000.0);
+        let last_move = match count {
+            Some(count) => {
+                moves = moves.checked_add(count)?;
+                Some(moves)
+            }
+            None => None,
+        };
+        Some(Period {
+            last_move,
+            base: seconds(base).filter(|base| *base > 0.0)?,
+            increment: seconds(increment)?,
+        })
+    };
+    text.split(':').map(period).collect()
 }
 
 fn is_digits(text: &str) -> bool {
@@ -170,8 +240,10 @@ mod tests {
         for control in [
             "-",
             "?",
-            "40/7200:3600",
-            "1/86400",
+            "40/7200:",
+            "0/7200",
+            "1/",
+            "40/7200:-",
             "*60",
             "180+",
             "+2",
@@ -194,6 +266,58 @@ mod tests {
         assert_eq!(
             taken("60", &["[%clk 0:00:50]", "", "[%clk 0:01:10]"]),
             [Some(10.0), None, None]
+        );
+    }
+
+    #[test]
+    fn the_time_of_the_next_period_is_added() {
+        let left = |times: &[&str]| {
+            let comments: Vec<String> = times.iter().map(|time| format!("[%clk {time}]")).collect();
+            // Black has no clock.
+            comments
+                .into_iter()
+                .flat_map(|white| [white, String::new()])
+                .collect::<Vec<_>>()
+        };
+        let white = |control: &str, times: &[&str]| {
+            let comments = left(times);
+            let comments: Vec<&str> = comments.iter().map(String::as_str).collect();
+            taken(control, &comments)
+                .into_iter()
+                .step_by(2)
+                .collect::<Vec<_>>()
+        };
+        // 30 minutes are added to the clock when it has run out, or at the time control.
+        let times = ["1:29:30", "0:10:00", "0:38:00", "0:38:20", "1:08:40"];
+        assert_eq!(
+            white("5400+30:1800+30", &times),
+            [Some(60.0), Some(4800.0), Some(150.0), Some(10.0), None]
+        );
+        assert_eq!(
+            white("5400+30:1800+30:1800+40", &times),
+            [
+                Some(60.0),
+                Some(4800.0),
+                Some(150.0),
+                Some(10.0),
+                Some(10.0)
+            ]
+        );
+        assert_eq!(
+            white("3/5400+30:1800", &times),
+            [Some(60.0), Some(4800.0), Some(150.0), None, None]
+        );
+        // The move that ends the period takes longer than the time that is added.
+        assert_eq!(
+            white(
+                "2/7200:1/3600:900",
+                &["1:50:00", "1:50:00", "1:00:00", "1:10:00"]
+            ),
+            [Some(600.0), Some(3600.0), Some(3900.0), None]
+        );
+        assert_eq!(
+            white("1/86400", &["23:00:00", "22:00:00"]),
+            [Some(3600.0), Some(3600.0)]
         );
     }
 
