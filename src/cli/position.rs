@@ -109,9 +109,12 @@ impl PositionArgs {
     ) -> anyhow::Result<VariantPosition> {
         match self.position_of(variant) {
             // Another --variant would not help.
-            Err(LineError::Chess960 { .. }) if searched.only == Some(Variant::Standard) => {
+            Err(err)
+                if searched.only == Some(Variant::Standard)
+                    && let Some((part, variant)) = err.part_of_other_variant() =>
+            {
                 anyhow::bail!(
-                    "{} contains only standard chess, but the castling rights of the FEN are those of Chess960",
+                    "{} contains only standard chess, but the {part} of the FEN are those of {variant}",
                     input::name(searched.file)
                 )
             }

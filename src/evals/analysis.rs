@@ -585,7 +585,7 @@ fn end_of(games: &mut GameReader<'_>, variations: &mut u64) -> Result<Chess, Str
                 *variations += 1;
             }
             Token::EndVariation => depth -= 1,
-            Token::End(GameEnd::Broken(flaw)) => return Err(flaw.reason.to_owned()),
+            Token::End(GameEnd::Broken(flaw)) => return Err(flaw.reason.to_string()),
             Token::End(GameEnd::Complete(_)) => return Ok(pos),
             _ if depth > 0 => {}
             Token::Move { text, .. } | Token::Unreadable { text, .. } => {

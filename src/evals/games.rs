@@ -98,7 +98,9 @@ fn read_game(text: &[u8], origin: u8, read: &mut BatchRead) -> Result<(), (usize
                     }
                 }
             }
-            Token::End(GameEnd::Broken(flaw)) => return Err((flaw.offset, flaw.reason.to_owned())),
+            Token::End(GameEnd::Broken(flaw)) => {
+                return Err((flaw.offset, flaw.reason.to_string()));
+            }
             // The moves after a null move do not lead to positions of a legal game.
             Token::NullMove { .. } | Token::End(GameEnd::Complete(_)) => return Ok(()),
             Token::BeginVariation | Token::EndVariation => {

@@ -270,17 +270,17 @@ pub(super) fn position_of(format: LineFormat, line: &[u8]) -> Result<Chess, Stri
     }
 }
 
-/// Returns the error message for a FEN that cannot be read because of `err`. If the FEN is a position of Chess960, the
+/// Returns the error message for a FEN that cannot be read because of `err`. If the FEN is a position of another variant, the
 /// message says that only standard chess is supported.
 fn problem_of(err: LineError) -> String {
-    match err {
-        LineError::Chess960 { fen } => {
+    match (err.part_of_other_variant(), err) {
+        (Some((part, variant)), LineError::OtherVariant { fen, .. }) => {
             format!(
-                "FEN \"{fen}\": the castling rights are those of Chess960, but a store of evaluations contains only \
-                 standard chess"
+                "FEN \"{fen}\": the {part} are those of {variant}, but a store of evaluations contains only standard \
+                 chess"
             )
         }
-        err => err.to_string(),
+        (_, err) => err.to_string(),
     }
 }
 

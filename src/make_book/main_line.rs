@@ -290,7 +290,7 @@ impl MainLine {
                     offset: flaw.offset,
                     ply: self.plies.len(),
                     mv: String::new(),
-                    reason: flaw.reason.to_owned(),
+                    reason: flaw.reason.to_string(),
                 };
                 (None, Some(problem))
             }

@@ -14,7 +14,11 @@ use memchr::{memchr_iter, memchr2, memrchr, memrchr2};
 
 use super::{
     game::{GameReader, MAX_COMMENT_DISTANCE},
-    tags::{MAX_CONTINUATION_LENGTH, closing_quote, has_tag, is_tag_start, moves_begin},
+    tags::{
+        MAX_CONTINUATION_LENGTH, closing_quote, has_tag, is_tag_start, moves_begin,
+        number_after_tags,
+    },
+    text::{Text, WINDOW},
 };
 
 /// The maximum distance in bytes from the beginning of one game to the beginning of the next: 16 MiB. A [`Cutter`]
@@ -156,10 +160,13 @@ fn tagged_boundary(text: &[u8]) -> Option<usize> {
     while tries < MAX_CANDIDATES {
         let at = memrchr(b'[', &text[..end])?;
         end = at;
+        // The moves of a game may go on after a tag. The bytes after the tag decide about this.
         let begins_game = at > 0
             && matches!(text[at - 1], b'\n' | b'\r')
-            && is_tag_start(text, at)
-            && !line_before_is_tag(text, at);
+            && is_tag_start(Text::new(text), at)
+            && text.len() - at >= WINDOW
+            && !line_before_is_tag(text, at)
+            && number_after_tags(Text::new(text), at).is_none();
         if !begins_game {
             continue;
         }
@@ -281,7 +288,9 @@ mod tests {
                         Token::End(GameEnd::Complete(result)) => {
                             break moves += &format!("{result:?}");
                         }
-                        Token::End(GameEnd::Broken(flaw)) => break moves += flaw.reason,
+                        Token::End(GameEnd::Broken(flaw)) => {
+                            break moves += &flaw.reason.to_string();
+                        }
                     }
                 }
                 found.push((start, moves));

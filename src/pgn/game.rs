@@ -7,15 +7,17 @@
 //! line and the next closing brace, or if there is no closing brace within [`MAX_COMMENT_DISTANCE`], the comment counts
 //! as unclosed, and the next game begins at this line.
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 
 use super::{
     result::GameResult,
     tags::{
-        NextLines, Tag, Tags, damaged_start_tag, end_of_bad_tag, ends_game, first_tag,
-        is_bad_tag_line, is_tag_start, line_end, moves_begin, read_tag, tag_on_next_lines,
+        MoveNumber, NextLines, Tag, Tags, damaged_start_tag, end_of_bad_tag, ends_game, first_tag,
+        is_bad_tag_line, is_tag_start, moves_begin, number_after_tags, read_tag, tag_on_next_lines,
+        tag_text,
     },
-    word::blank,
+    text::Text,
+    word::{blank, is_control, markup},
 };
 use crate::position::Variant;
 
@@ -26,7 +28,7 @@ use crate::position::Variant;
 /// [`Token::End`](super::Token::End). Alternatively, call [`skip_moves`](GameReader::skip_moves) to skip the moves.
 #[derive(Debug)]
 pub struct GameReader<'a> {
-    pub(super) text: &'a [u8],
+    pub(super) text: Text<'a>,
     /// The offset of the next byte to read.
     pub(super) at: usize,
     tags: Tags<'a>,
@@ -55,13 +57,17 @@ pub struct GameReader<'a> {
     pub(super) variation_end: usize,
     /// The number of moves in the main line of the current game that the caller has read, including null moves.
     pub(super) moves: usize,
+    /// While the moves of a game are skipped: the offset at which this began, and the value of `moves` there.
+    pub(super) skipped_from: Option<(usize, usize)>,
+    /// Whether a blank has separated the letter of a piece from the rest of a move in the current game.
+    pub(super) has_lone_pieces: bool,
 }
 
 impl<'a> GameReader<'a> {
     /// Creates a reader of the games in `text`. The text must not begin in the middle of a game.
     pub fn new(text: &'a [u8]) -> GameReader<'a> {
         GameReader {
-            text,
+            text: Text::new(text),
             at: 0,
             tags: Tags::default(),
             game: 0,
@@ -77,6 +83,8 @@ impl<'a> GameReader<'a> {
             depth: 0,
             variation_end: 0,
             moves: 0,
+            skipped_from: None,
+            has_lone_pieces: false,
         }
     }
 
@@ -146,6 +154,7 @@ impl<'a> GameReader<'a> {
     pub fn next_game(&mut self) -> bool {
         self.tags.clear();
         self.has_unreadable_marker = false;
+        self.has_lone_pieces = false;
         self.first_tag = None;
         self.first_comment = None;
         loop {
@@ -156,35 +165,46 @@ impl<'a> GameReader<'a> {
             self.game = self.at;
             self.moves = 0;
             self.tags_end = self.at;
-            // A damaged `FEN` or `Variant` tag also begins a game, because the text of the game must include this
-            // tag.
-            let begins_tags =
-                || is_tag_start(self.text, self.at) || self.damaged_start_tag().1.is_some();
-            if byte == b'[' && begins_tags() {
+            if byte == b'[' && is_tag_start(self.text, self.at) {
                 self.first_tag = Some(self.at);
                 self.read_tags();
                 return true;
             }
-            if moves_begin(&self.text[self.at..]) {
+            if moves_begin(self.text.ahead(self.at)) {
                 return true;
             }
             if byte == b'[' {
+                // A damaged `FEN` or `Variant` tag also begins a game, because the text of the game must include this
+                // tag.
+                if self.damaged_start_tag().1.is_some() {
+                    self.first_tag = Some(self.at);
+                    self.read_tags();
+                    return true;
+                }
                 self.pass_bad_tag();
                 continue;
             }
+            // Other text may precede a tag in its line.
             self.stray_text.get_or_insert(self.at);
-            self.at = line_end(self.text, self.at);
+            let line = self.line_between_tags();
+            self.at += first_tag(line).unwrap_or(line.len());
         }
     }
 
-    /// Skips blanks, comments, and lines that begin with the escape character `%`. Stops at the next game.
+    /// Skips blanks, comments, markup, and lines that begin with the escape character `%`. Stops at the next game.
     fn skip_between_games(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             match byte {
                 b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c => self.at += 1,
                 // A byte order mark counts as a blank, because files that begin with one may have been concatenated.
-                0x80.. if blank(&self.text[self.at..]) > 0 => {
-                    self.at += blank(&self.text[self.at..]);
+                _ if (!byte.is_ascii() || is_control(byte))
+                    && blank(self.text.ahead(self.at)) > 0 =>
+                {
+                    self.at += blank(self.text.ahead(self.at));
+                }
+                b'<' | b'[' | b'&' if markup(self.text.ahead(self.at)) > 0 => {
+                    self.stray_text.get_or_insert(self.at);
+                    self.pass_markup();
                 }
                 _ => match self.pass_comment() {
                     Ok(true) => {}
@@ -193,6 +213,13 @@ impl<'a> GameReader<'a> {
                 },
             }
         }
+    }
+
+    /// Skips markup such as `<br />` or `[/pgn]` at the current offset. Returns `false` if there is none.
+    pub(super) fn pass_markup(&mut self) -> bool {
+        let length = markup(self.text.ahead(self.at));
+        self.at += length;
+        length > 0
     }
 
     /// Skips a comment, or a line that begins with the escape character `%`, if one begins at the current offset.
@@ -207,8 +234,8 @@ impl<'a> GameReader<'a> {
                 CommentEnd::Closed(end) => end,
                 CommentEnd::Unclosed(next) => return Err(next),
             },
-            Some(b';') => line_end(self.text, self.at),
-            Some(b'%') if self.is_line_start() => line_end(self.text, self.at),
+            Some(b';') => self.text.line_end(self.at),
+            Some(b'%') if self.is_line_start() => self.text.line_end(self.at),
             _ => return Ok(false),
         };
         Ok(true)
@@ -216,13 +243,50 @@ impl<'a> GameReader<'a> {
 
     /// Returns `true` if the current offset is the start of a line.
     pub(super) fn is_line_start(&self) -> bool {
-        self.at == 0 || matches!(self.text[self.at - 1], b'\n' | b'\r')
+        self.at == 0 || matches!(self.text.get(self.at - 1), Some(b'\n' | b'\r'))
     }
 
-    /// Returns `true` if the bracket at the current offset begins the tags of a new game.
-    pub(super) fn tags_begin_here(&self) -> bool {
-        is_tag_start(self.text, self.at)
-            || (self.is_line_start() && is_bad_tag_line(self.text, self.at))
+    /// Returns `true` if the bracket at the current offset begins the tags of a new game. If the moves of the current
+    /// game [go on](GameReader::moves_go_on) after a tag, skips the tag and returns `false`.
+    #[cold]
+    pub(super) fn tags_begin_here(&mut self) -> bool {
+        let is_tag = is_tag_start(self.text, self.at);
+        if !is_tag && !(self.is_line_start() && is_bad_tag_line(self.text, self.at)) {
+            return false;
+        }
+        if !self.moves_go_on() {
+            return true;
+        }
+        self.stray_text.get_or_insert(self.at);
+        self.at = match read_tag(self.text, self.at) {
+            Some((_, end)) => end,
+            None => self.text.line_end(self.at),
+        };
+        false
+    }
+
+    /// Returns `true` if the number after the tags at the current offset is the number of the next move of the current
+    /// game. The tags then do not begin a game.
+    fn moves_go_on(&mut self) -> bool {
+        let Some(number) = number_after_tags(self.text, self.at) else {
+            return false;
+        };
+        self.depth == 0 && self.count_skipped_moves() && Some(number) == self.next_number()
+    }
+
+    /// Returns the number of the next move of the main line. Returns `None` if the `FEN` tag of the game is malformed.
+    fn next_number(&self) -> Option<MoveNumber> {
+        let fen = self.tags.fen().map(tag_text);
+        let mut fields = fen
+            .as_deref()
+            .unwrap_or("- w - - 0 1")
+            .split_ascii_whitespace();
+        let is_black = matches!(fields.nth(1)?, "b" | "B" | "black");
+        let first: u32 = fields
+            .nth(3)
+            .map_or(Some(1), |number| number.parse().ok())?;
+        let plies = u32::try_from(self.moves).ok()? + u32::from(is_black);
+        Some((first.checked_add(plies / 2)?, plies % 2 == 1))
     }
 
     /// Skips a bracket that does not begin a tag pair, and the rest of its line.
@@ -245,34 +309,42 @@ impl<'a> GameReader<'a> {
     /// continue reading. Also returns the tag if it is a damaged `FEN` or `Variant` tag.
     fn damaged_start_tag(&self) -> (usize, Option<Tag<'a>>) {
         let end = end_of_bad_tag(self.text, self.at);
-        (end, damaged_start_tag(&self.text[self.at..end]))
+        (end, damaged_start_tag(self.text.passed(self.at, end)))
     }
 
-    /// Returns `true` if only blanks and comments are between the offset `at` and the end of the current game. For this
-    /// check, the game ends before a blank line, before the tags of the next game, or at the end of the text.
-    pub(super) fn is_last(&self, at: usize) -> bool {
-        let mut rest = &self.text[at..];
+    /// Returns `true` if only blanks, markup and comments are between the offset `at` and the end of the current game.
+    /// For this check, the game ends before a blank line, before the tags of the next game, at the end of the text, or
+    /// if very many blanks follow.
+    pub(super) fn is_last(&mut self, mut at: usize) -> bool {
         let mut breaks = 0;
+        let mut rest = self.text.ahead(at);
         loop {
-            match *rest {
+            let length = match *rest {
                 [] => return true,
                 [b'\r', b'\n', ..] => {
                     breaks += 1;
-                    rest = &rest[2..];
+                    2
                 }
                 [b'\n' | b'\r', ..] => {
                     breaks += 1;
-                    rest = &rest[1..];
+                    1
                 }
-                [b' ' | b'\t', ..] => rest = &rest[1..],
+                [b' ' | b'\t', ..] => 1,
+                _ if markup(rest) > 0 => markup(rest),
                 [b'[', ..] => return breaks > 0,
-                [b'{', ..] => match memchr(b'}', &rest[..rest.len().min(MAX_COMMENT_DISTANCE)]) {
-                    Some(close) => rest = &rest[close + 1..],
-                    None => return rest.len() <= MAX_COMMENT_DISTANCE,
+                [b'{', ..] => match self.comments.closing_brace(self.text, at) {
+                    Some(close) if close - at < MAX_COMMENT_DISTANCE => {
+                        at = close + 1;
+                        rest = self.text.ahead(at);
+                        continue;
+                    }
+                    _ => return self.text.len() - at <= MAX_COMMENT_DISTANCE,
                 },
-                _ if blank(rest) > 0 => rest = &rest[blank(rest)..],
+                _ if blank(rest) > 0 => blank(rest),
                 _ => return false,
-            }
+            };
+            at += length;
+            rest = &rest[length..];
             if breaks > 1 {
                 return true;
             }
@@ -280,10 +352,11 @@ impl<'a> GameReader<'a> {
     }
 
     /// Returns `true` if only ASCII blanks are between the offset `at` and the tags of the next game or the end of the
-    /// text.
+    /// text, or if very many blanks follow.
     pub(super) fn tags_or_end_follow(&self, at: usize) -> bool {
-        let rest = self.text[at..].trim_ascii_start();
-        rest.is_empty() || is_tag_start(self.text, self.text.len() - rest.len())
+        let ahead = self.text.ahead(at);
+        let rest = ahead.trim_ascii_start();
+        rest.is_empty() || is_tag_start(self.text, at + ahead.len() - rest.len())
     }
 
     /// Returns `true` if the current game states a result that cannot be read, in the `Result` tag or after the moves.
@@ -296,13 +369,13 @@ impl<'a> GameReader<'a> {
 
     /// Returns `true` if `text`, which the reader has just returned as a move, is `0-0` at the end of the game. It is
     /// then the result, and means that both sides lost. Elsewhere, `0-0` is castling.
-    pub(crate) fn is_double_loss(&self, text: &[u8]) -> bool {
+    pub(crate) fn is_double_loss(&mut self, text: &[u8]) -> bool {
         GameResult::is_double_loss(text) && self.is_last(self.at)
     }
 
     /// Reads the tag pairs of a game. A line may contain several of them. Skips blank lines, comments and lines that
     /// begin with the escape character `%` between them. Also skips lines that begin with a bracket but are not tag
-    /// pairs, and [other text between tags](GameReader::is_text_between_tags).
+    /// pairs, and [other text between tags](GameReader::end_of_text_between_tags).
     fn read_tags(&mut self) {
         let mut blank_line = false;
         loop {
@@ -313,6 +386,8 @@ impl<'a> GameReader<'a> {
                     self.tags.push(tag);
                     self.at = end;
                 }
+                // `[1] e4 e5 [2] Nf3`
+                None if blank_line && moves_begin(self.text.ahead(self.at)) => return,
                 None if self.text.get(self.at) == Some(&b'[') => self.pass_bad_tag(),
                 None => return,
             }
@@ -334,23 +409,25 @@ impl<'a> GameReader<'a> {
                         blank_line |= breaks > 1;
                         self.at += 1;
                     }
-                    Some(_) if !blank_line && self.is_text_between_tags(is_line) => {
-                        self.bad_tag.get_or_insert(self.at);
-                        let line = self.line_between_tags();
-                        self.at += first_tag(line).unwrap_or(line.len());
-                        breaks = 0;
-                    }
-                    _ => {
+                    None => return,
+                    Some(_) => {
+                        if !blank_line && let Some(end) = self.end_of_text_between_tags(is_line) {
+                            self.bad_tag.get_or_insert(self.at);
+                            self.at = end;
+                            breaks = 0;
+                            continue;
+                        }
                         let start = self.at;
                         match self.pass_comment() {
-                            Ok(true) if self.text[start] == b'{' => {
-                                self.first_comment.get_or_insert(start);
+                            Ok(true) => {
+                                if self.text.get(start) == Some(&b'{') {
+                                    self.first_comment.get_or_insert(start);
+                                }
                                 breaks = 0;
                             }
-                            Ok(true) => breaks = 0,
                             Ok(false) if self.text.get(start) == Some(&b'[') => break,
-                            Ok(false) if blank(&self.text[start..]) > 0 => {
-                                self.at += blank(&self.text[start..]);
+                            Ok(false) if blank(self.text.ahead(start)) > 0 => {
+                                self.at += blank(self.text.ahead(start));
                             }
                             Ok(false) => break,
                             // The unclosed comment is reported when the moves are read.
@@ -362,9 +439,10 @@ impl<'a> GameReader<'a> {
         }
     }
 
-    /// Returns `true` if the rest of the current line is text between the tags of a game that is neither a tag nor a
-    /// comment, so that it must be skipped. Returns `false` for any other text, and if the text may already belong to
-    /// the moves. `is_line` is `true` if the text begins its line, and `false` if it follows a tag.
+    /// Examines text between the tags of a game. If it is neither a tag nor a comment, so that it must be skipped,
+    /// returns the offset at which to continue reading: at the next tag, or at the end of the line. Returns `None` for
+    /// any other text, and if the text may already belong to the moves. `is_line` is `true` if the text begins its line,
+    /// and `false` if it follows a tag.
     ///
     /// The text is recognized as follows:
     ///
@@ -372,32 +450,35 @@ impl<'a> GameReader<'a> {
     ///   lines, or moves must follow after a blank line.
     /// - If a line looks like moves or opens a comment, the next tag must certainly belong to this game.
     /// - Any other line must be followed by a tag of this game on one of the next lines, before a blank line.
-    fn is_text_between_tags(&mut self, is_line: bool) -> bool {
+    fn end_of_text_between_tags(&mut self, is_line: bool) -> Option<usize> {
         let line = self.line_between_tags();
         let may_end_tags = match line.first() {
-            None | Some(b'[' | b';') => return false,
-            Some(b'%') if self.is_line_start() => return false,
-            Some(b'{') if memchr(b'}', line).is_some() => return false,
+            None | Some(b'[' | b';') => return None,
+            Some(b'%') if self.is_line_start() => return None,
+            Some(b'{') if memchr(b'}', line).is_some() => return None,
             Some(b'{') => true,
-            _ if blank(line) > 0 => return false,
+            _ if blank(line) > 0 => return None,
             _ => moves_begin(line),
         };
         if may_end_tags && !is_line {
-            return false;
+            return None;
         }
-        if first_tag(line).is_some() {
-            return !may_end_tags;
+        if let Some(tag) = first_tag(line) {
+            return (!may_end_tags).then_some(self.at + tag);
         }
         match tag_on_next_lines(self.text, self.at) {
             NextLines::Tag {
                 tag,
+                at,
                 may_end_tags: later,
             } => {
                 let is_certain = !(may_end_tags || later) || self.tags.lacks_name(tag.name);
-                is_certain && !self.tags.end_before(tag, false)
+                (is_certain && !self.tags.end_before(tag, false)).then_some(at)
             }
-            NextLines::BlankLine(after) => !is_line && moves_begin(&self.text[after..]),
-            NextLines::Other => false,
+            NextLines::BlankLine(after) => {
+                (!is_line && moves_begin(self.text.ahead(after))).then_some(self.at + line.len())
+            }
+            NextLines::Other => None,
         }
     }
 
@@ -405,9 +486,9 @@ impl<'a> GameReader<'a> {
     /// line may contain very many tags.
     fn line_between_tags(&mut self) -> &'a [u8] {
         if self.at >= self.line_end {
-            self.line_end = line_end(self.text, self.at);
+            self.line_end = self.text.line_end(self.at);
         }
-        &self.text[self.at..self.line_end]
+        self.text.line(self.at, self.line_end)
     }
 }
 
@@ -444,7 +525,7 @@ impl Comments {
     /// the rest of the file. This result is certain if `text` ends at the end of the file or at the start of a later
     /// game, or if at least [`MAX_COMMENT_DISTANCE`] bytes of `text` follow the offset in the result.
     #[inline]
-    pub(super) fn end_of(&mut self, text: &[u8], open: usize) -> CommentEnd {
+    pub(super) fn end_of(&mut self, text: Text<'_>, open: usize) -> CommentEnd {
         let close = self.closing_brace(text, open);
         let body_end = close.unwrap_or(text.len());
         match unclosed_at(text, open + 1, body_end, close) {
@@ -458,11 +539,11 @@ impl Comments {
     /// Returns the offset in `text` of the first closing brace after the offset `open`, or `None` if there is none.
     /// Uses the cached result of the last search if it still applies.
     #[inline]
-    fn closing_brace(&mut self, text: &[u8], open: usize) -> Option<usize> {
+    pub(super) fn closing_brace(&mut self, text: Text<'_>, open: usize) -> Option<usize> {
         match self.close {
             Some(close) if self.looked_from <= open && close.is_none_or(|at| at >= open) => close,
             _ => {
-                let close = memchr(b'}', &text[open..]).map(|i| open + i);
+                let close = text.find(b'}', open);
                 self.looked_from = open;
                 self.close = Some(close);
                 close
@@ -477,15 +558,15 @@ impl Comments {
 ///
 /// Returns the offset of the line at which the game begins, or `None` if no game begins in the comment.
 #[inline]
-fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> Option<usize> {
+fn unclosed_at(text: Text<'_>, start: usize, end: usize, close: Option<usize>) -> Option<usize> {
     let mut at = start;
-    while let Some(line_break) = memchr2(b'\n', b'\r', &text[at..end]).map(|i| at + i) {
+    while let Some(line_break) = text.line_end_before(at, end) {
         at = line_break + 1;
         if !may_begin_game(text, start, at) {
             continue;
         }
         let closes_it = close.is_some_and(|close| {
-            close - at <= MAX_COMMENT_DISTANCE && memchr(b'{', &text[at..close]).is_none()
+            close - at <= MAX_COMMENT_DISTANCE && memchr(b'{', text.passed(at, close)).is_none()
         });
         // The closing brace found for this line is also the first one after all later lines, so they need no check.
         return (!closes_it).then_some(at);
@@ -496,10 +577,10 @@ fn unclosed_at(text: &[u8], start: usize, end: usize, close: Option<usize>) -> O
 /// Returns `true` if a game may begin at the offset `line`, the start of a line in a comment. This is the case if the
 /// line starts with a tag. It is also the case if the line starts with `1.`, and the text of the comment before the
 /// line ends with a termination marker such as `1-0`. `comment` is the offset at which the text of the comment begins.
-fn may_begin_game(text: &[u8], comment: usize, line: usize) -> bool {
+fn may_begin_game(text: Text<'_>, comment: usize, line: usize) -> bool {
     match text.get(line) {
         Some(b'[') => is_tag_start(text, line),
-        Some(b'1') => text.get(line + 1) == Some(&b'.') && ends_game(&text[comment..line]),
+        Some(b'1') => text.get(line + 1) == Some(&b'.') && ends_game(text.behind(comment, line)),
         _ => false,
     }
 }
@@ -696,7 +777,7 @@ mod tests {
     }
 
     fn comment_end(text: &[u8], open: usize) -> CommentEnd {
-        Comments::default().end_of(text, open)
+        Comments::default().end_of(Text::new(text), open)
     }
 
     #[test]

@@ -43,6 +43,7 @@ mod names;
 mod play;
 mod result;
 mod tags;
+mod text;
 mod variations;
 mod visit;
 mod word;
@@ -68,7 +69,7 @@ pub use self::{
     },
     game::GameReader,
     input::{Input, Stream, StreamOptions},
-    movetext::{Flaw, GameEnd, Token},
+    movetext::{Flaw, FlawKind, GameEnd, Token},
     play::Games,
     result::GameResult,
     tags::{Tag, Tags},

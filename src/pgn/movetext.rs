@@ -2,14 +2,16 @@
 //! between them. Skips variations, and the moves of games that are not needed.
 
 use memchr::memrchr2;
+use thiserror::Error;
 
 use super::{
     game::{CommentEnd, GameReader},
     result::GameResult,
-    tags::{ends_game, is_tag_start, line_end},
+    tags::{MoveNumber, Tags, bracketed_number, ends_game, is_tag_start, number_of_late_move},
+    text::WINDOW,
     word::{
-        blank, cross, dash, figurine, first_word, is_move_byte, is_part_of_words, may_go_on,
-        without_marks,
+        blank, cross, dash, figurine, first_word, is_move_byte, is_part_of_words, markup,
+        may_go_on, without_marks,
     },
 };
 use crate::position::{Word, looks_like_move};
@@ -72,11 +74,37 @@ const MAX_MARKER_LENGTH: usize = 64;
 /// Damage in the text of a game, such as an unclosed comment, after which the moves cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Flaw {
-    /// The kind of damage, such as "comment is not closed".
-    pub reason: &'static str,
+    /// The kind of damage.
+    pub reason: FlawKind,
     /// The offset at which the damage begins, in the text passed to [`GameReader::new`](super::GameReader::new). Add
     /// the offset of the [`Batch`](super::Batch) to get the offset in the file.
     pub offset: usize,
+}
+
+/// A kind of damage in the text of a game.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
+pub enum FlawKind {
+    /// A comment has no closing brace.
+    #[error("comment is not closed")]
+    UnclosedComment,
+    /// A variation has no closing parenthesis.
+    #[error("variation is not closed")]
+    UnclosedVariation,
+    /// A word is not a move.
+    #[error("not a move")]
+    NotAMove,
+    /// The number of the first move is greater than 1, or the first move is Black's, but the game has no `FEN` tag. Only
+    /// the rest of the game is there.
+    #[error(
+        "the game begins at move {number}{}, but no FEN tag says in which position: add this tag or the moves before",
+        if *is_black { "..." } else { "" }
+    )]
+    NoStart {
+        /// The number of the move.
+        number: u32,
+        /// Whether the move is Black's.
+        is_black: bool,
+    },
 }
 
 impl<'a> GameReader<'a> {
@@ -98,9 +126,9 @@ impl<'a> GameReader<'a> {
             let start = self.at;
             match self.read_element() {
                 Some(token) => return token,
-                None => match self.text[start] {
-                    b'{' => comment(&self.text[start + 1..self.at - 1]),
-                    b';' => comment(&self.text[start + 1..self.at]),
+                None => match self.text.get(start) {
+                    Some(b'{') => comment(self.text.passed(start + 1, self.at - 1)),
+                    Some(b';') => comment(self.text.passed(start + 1, self.at)),
                     _ => {}
                 },
             }
@@ -119,7 +147,7 @@ impl<'a> GameReader<'a> {
                 let begin = number.filter(|_| is_move).unwrap_or(start);
                 return (begin, token);
             }
-            match self.text[start] {
+            match *self.text.get(start).expect("an element was read there") {
                 b'0'..=b'9' => number = number.or(Some(start)),
                 // Signs such as `\u{25a1}` between the number and the move are not ASCII.
                 byte if byte == b'.' || byte.is_ascii_whitespace() || !byte.is_ascii() => {}
@@ -178,18 +206,36 @@ impl<'a> GameReader<'a> {
                     self.at += 1;
                 }
             }
-            b';' => self.at = line_end(self.text, self.at),
+            b';' => self.at = self.text.line_end(self.at),
             b'*' => {
                 self.at += 1;
                 return self.end_of_game(GameResult::Unknown);
             }
-            b'[' if self.tags_begin_here() => {
-                return Some(Token::End(GameEnd::Complete(None)));
-            }
-            b'%' if self.is_line_start() => self.at = line_end(self.text, self.at),
+            b'[' => return self.read_bracket(),
+            b'%' if self.is_line_start() => self.at = self.text.line_end(self.at),
             _ => return self.read_sign(),
         }
         None
+    }
+
+    /// Reads a bracket, with which the tags of the next game, tags between the moves, markup such as `[/pgn]` or a move
+    /// number such as `[12]` may begin. Returns the token that it begins, or `None` if it was skipped.
+    #[cold]
+    fn read_bracket(&mut self) -> Option<Token<'a>> {
+        let bracket = self.at;
+        if self.tags_begin_here() {
+            return Some(Token::End(GameEnd::Complete(None)));
+        }
+        if self.at > bracket || self.pass_markup() {
+            return None;
+        }
+        let rest = self.text.ahead(bracket);
+        let is_result = || GameResult::from_marker(first_word(&rest[1..])).is_some();
+        if bracketed_number(rest) > 0 || is_result() {
+            self.at += 1;
+            return None;
+        }
+        self.read_sign()
     }
 
     /// Returns the next word of the main line if only blanks and move numbers precede it and a blank follows it.
@@ -207,23 +253,26 @@ impl<'a> GameReader<'a> {
                 b' ' | b'\n' | b'\r' | b'.' | b'\t' => self.at += 1,
                 b'a'..=b'h' | b'A'..=b'Z' => break,
                 b'1'..=b'9' => {
-                    let rest = &self.text[self.at..];
-                    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit());
-                    let digits = digits.count();
+                    let mut end = self.at + 1;
+                    while self.text.get(end).is_some_and(u8::is_ascii_digit) {
+                        end += 1;
+                    }
                     // All other digits begin a termination marker, such as `1 - 0`, or castling.
-                    match rest[digits..] {
+                    match (self.text.get(end)?, self.text.get(end + 1)) {
+                        // The number of the first move must be checked.
+                        _ if self.moves == 0 => return None,
                         // `1.0-0.0` is a termination marker.
-                        [b'.', b'0', ..] => return None,
-                        [b'.', ..] => {}
-                        [b' ' | b'\n', next, ..] if next.is_ascii_alphabetic() => {}
+                        (b'.', Some(b'0')) => return None,
+                        (b'.', _) => {}
+                        (b' ' | b'\n', Some(next)) if next.is_ascii_alphabetic() => {}
                         _ => return None,
                     }
-                    self.at += digits + 1;
+                    self.at = end + 1;
                 }
                 _ => return None,
             }
         }
-        Word::before_blank(self.text[self.at..].first_chunk()?)
+        Word::before_blank(self.text.first_chunk(self.at)?)
     }
 
     /// Advances past `word`, which [`peek_word`](GameReader::peek_word) has just returned.
@@ -248,7 +297,7 @@ impl<'a> GameReader<'a> {
         while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
             end += 1;
         }
-        let text = &self.text[offset..end];
+        let text = self.text.passed(offset, end);
         if is_plain(text) && !self.text.get(end).is_some_and(|byte| may_go_on(*byte)) {
             self.at = end;
             return Some(Token::Move { text, offset });
@@ -263,7 +312,7 @@ impl<'a> GameReader<'a> {
     #[inline(never)]
     fn read_odd_move(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
-        let word = &self.text[offset..self.end_of_move(offset, end)];
+        let word = self.text.passed(offset, self.end_of_move(offset, end));
         let text = &word[..word.len() - GameResult::glued_length(word)];
         self.at = offset + text.len();
         // Most words that are read here are castling.
@@ -276,6 +325,11 @@ impl<'a> GameReader<'a> {
         {
             return self.end_of_game(result);
         }
+        if is_piece(text)
+            && let Some(token) = self.read_lone_piece(offset, text)
+        {
+            return Some(token);
+        }
         match text {
             // These are part of a move (`exd6 e.p.`, `Qd3 ch`) or mark a novelty or a diagram.
             b"ep" | b"e.p." | b"e.p" | b"ch" | b"N" | b"TN" | b"D" | b"RR" => None,
@@ -287,6 +341,54 @@ impl<'a> GameReader<'a> {
         }
     }
 
+    /// Reads a move whose first letter, `piece` at the offset `offset`, is separated from the rest of the move, as in
+    /// `N f3`. Returns `None` if `piece` is a mark instead, or if nothing that could belong to a move follows it.
+    ///
+    /// The letters `N` and `D` also mark novelties and diagrams. They are such marks if a move precedes them, unless a
+    /// square follows. In `e4 N f6`, it remains unknown which of the two is meant, so the letter is
+    /// [`Token::Unreadable`], unless an earlier move of the game was written like `2. N f3`.
+    fn read_lone_piece(&mut self, offset: usize, piece: &'a [u8]) -> Option<Token<'a>> {
+        let may_be_mark = matches!(piece, b"N" | b"D") && self.follows_move(offset);
+        let rest = self.text.ahead(self.at);
+        let mut gap = 0;
+        loop {
+            gap += match rest[gap..] {
+                [byte, ..] if byte.is_ascii_whitespace() || b".,!?'`".contains(&byte) => 1,
+                ref rest => match blank(rest).max(markup(rest)) {
+                    0 => break,
+                    length => length,
+                },
+            };
+        }
+        let word = without_marks(first_word(&rest[gap..]));
+        let goes_on = gap > 0 && is_rest_of_move(word);
+        if !goes_on {
+            // After a move number, the letter is certainly not a mark.
+            let is_odd = matches!(piece, b"N" | b"D") && !may_be_mark;
+            return is_odd.then_some(Token::Unreadable {
+                text: piece,
+                offset,
+            });
+        }
+        if may_be_mark && !self.has_lone_pieces {
+            return Some(Token::Unreadable {
+                text: piece,
+                offset,
+            });
+        }
+        self.has_lone_pieces = true;
+        self.at += gap + word.len();
+        let text = self.text.passed(offset, self.at);
+        Some(Token::Move { text, offset })
+    }
+
+    /// Returns `true` if the word before `offset` is neither a move number nor part of the tags.
+    fn follows_move(&self, offset: usize) -> bool {
+        let before = self.text.behind(self.tags_end(), offset).trim_ascii_end();
+        let last = before.rsplit(u8::is_ascii_whitespace).next();
+        last.is_some_and(|word| !word.ends_with(b".") && !word.iter().all(u8::is_ascii_digit))
+    }
+
     /// Reads the words at `offset` if they end a game: a result such as `White wins`, or an unknown word such as
     /// `remis` in place of the result.
     ///
@@ -294,7 +396,7 @@ impl<'a> GameReader<'a> {
     /// follows a result in words, as in `White wins 1-0`, skips the words and returns `Some(None)`, because the game
     /// ends only with the marker.
     fn read_last_words(&mut self, offset: usize) -> Option<Option<Token<'a>>> {
-        let rest = &self.text[offset..];
+        let rest = self.text.ahead(offset);
         let rest = &rest[..rest.len().min(MAX_MARKER_LENGTH)];
         let words = rest.iter().take_while(|byte| is_part_of_words(**byte));
         let length = words.count();
@@ -315,17 +417,12 @@ impl<'a> GameReader<'a> {
             self.at = end;
             return Some(None);
         }
-        let follows_move = || {
-            let before = self.text[self.tags_end()..offset].trim_ascii_end();
-            let last = before.rsplit(u8::is_ascii_whitespace).next();
-            last.is_some_and(|word| !word.ends_with(b".") && !word.iter().all(u8::is_ascii_digit))
-        };
         let is_text =
             first.len() > 3 && !first.iter().all(|byte| b"KQRBNabcdefghxO".contains(byte));
         let end_of_marker = marker.map_or(end, |marker| offset + length + marker);
         if self.depth > 0
             || !self.tags_or_end_follow(end_of_marker)
-            || !(result.is_some() || is_text && follows_move())
+            || !(result.is_some() || is_text && self.follows_move(offset))
         {
             return None;
         }
@@ -350,8 +447,8 @@ impl<'a> GameReader<'a> {
     /// belong to the move, as in `e8(Q)` and `e×d5`.
     fn end_of_move(&self, offset: usize, mut end: usize) -> usize {
         loop {
-            let rest = &self.text[end..];
-            let before = self.text[end - 1];
+            let rest = self.text.ahead(end);
+            let before = self.text.get(end - 1);
             let length = match *rest {
                 // `N(f)d7`
                 [b'(', b'a'..=b'h' | b'1'..=b'8', b')', next, ..]
@@ -360,10 +457,28 @@ impl<'a> GameReader<'a> {
                     3
                 }
                 // `e8(Q)`, with the letters of any language. After other moves, this is a mark or a variation.
-                [b'(', letter, b')', ..] if is_promoted(&self.text[offset..end], letter) => 3,
-                [b'.', b'p', b'.', ..] if before == b'e' => 3,
+                [b'(', letter, b')', ..] if self.is_promoted(offset, end, letter) => 3,
+                // `e8=♕`, `e8♕`, `e8(♕)`
+                [b'(', ref piece @ ..]
+                    if figurine(piece) > 0
+                        && piece.get(figurine(piece)) == Some(&b')')
+                        && self.is_promoted(offset, end, b'Q') =>
+                {
+                    figurine(piece) + 2
+                }
+                [0xe2, ..]
+                    if figurine(rest) > 0
+                        && !rest
+                            .get(figurine(rest))
+                            .is_some_and(u8::is_ascii_alphanumeric)
+                        && self.is_promoted(offset, end, b'Q') =>
+                {
+                    figurine(rest)
+                }
+                [b'.', b'p', b'.', ..] if before == Some(&b'e') => 3,
                 [b'.', b'p', ref next @ ..]
-                    if before == b'e' && !next.first().is_some_and(|byte| is_move_byte(*byte)) =>
+                    if before == Some(&b'e')
+                        && !next.first().is_some_and(|byte| is_move_byte(*byte)) =>
                 {
                     2
                 }
@@ -388,6 +503,21 @@ impl<'a> GameReader<'a> {
         }
     }
 
+    /// Returns `true` if a letter in parentheses after a move denotes the piece of a promotion, as in `e8(Q)`. The result
+    /// is `true` if two conditions are met: the text from `offset` to `end`, before the parenthesis, is the move of a pawn
+    /// to the last rank, and `letter` denotes a piece in one of the supported
+    /// [languages](crate::position::PieceLetters).
+    fn is_promoted(&self, offset: usize, end: usize, letter: u8) -> bool {
+        let pawn_move = self.text.behind(offset, end);
+        let square = match pawn_move {
+            [square @ .., b'=' | b'/'] => square,
+            square => square,
+        };
+        matches!(pawn_move, [b'a'..=b'h' | b'P', ..])
+            && matches!(square, [.., b'1' | b'8'])
+            && b"NBRQSLTDPCFA".contains(&letter)
+    }
+
     /// Reads a word that begins with a digit: a move number, a termination marker, or castling written with zeros.
     /// Returns the token that the word forms, or `None` for a word without a token, such as a move number.
     #[inline]
@@ -397,15 +527,16 @@ impl<'a> GameReader<'a> {
         while self.text.get(end).is_some_and(u8::is_ascii_digit) {
             end += 1;
         }
+        let digits = self.text.passed(offset, end);
         match self.text.get(end) {
             Some(b'-' | b'/' | b':' | b',' | 0x80..) => self.read_marker(end),
-            Some(b'.') if &self.text[offset..end] == b"0" => self.read_marker(end),
+            Some(b'.') if digits == b"0" => self.read_marker(end),
             // `1.0-0.0` is a termination marker, `1.0-0` a move number and castling.
-            Some(b'.') if self.text[offset..].starts_with(b"1.0-0.0") => self.read_marker(end),
+            Some(b'.') if digits == b"1" && self.text.ahead(offset).starts_with(b"1.0-0.0") => {
+                self.read_marker(end)
+            }
             // `1 - 0`
-            Some(b' ' | b'\n' | b'\r' | b'\t' | 0x0c)
-                if matches!(self.text[offset..end], [b'0' | b'1']) =>
-            {
+            Some(b' ' | b'\n' | b'\r' | b'\t' | 0x0c) if matches!(digits, [b'0' | b'1']) => {
                 self.read_marker(end)
             }
             // `2 - 0`
@@ -415,7 +546,12 @@ impl<'a> GameReader<'a> {
             _ => {
                 // The common case is a move number with dots, often directly followed by the move.
                 self.at = end;
-                match &self.text[offset..end] {
+                if self.moves == 0
+                    && let Some(end) = self.end_before_late_move(offset)
+                {
+                    return Some(end);
+                }
+                match digits {
                     b"0000" => Some(Token::NullMove { offset }),
                     // Castling, because no move has the number 0.
                     text @ (b"00" | b"000")
@@ -429,12 +565,30 @@ impl<'a> GameReader<'a> {
         }
     }
 
+    /// Returns the token for the end of the current game, and skips its moves, if the number at `offset` is that of a
+    /// later move than the first one of a game, and no tag says in which position the game begins. The moves would be
+    /// played from a wrong position. No move must have been read.
+    #[cold]
+    fn end_before_late_move(&mut self, offset: usize) -> Option<Token<'a>> {
+        if self.depth > 0 || self.tags().fen().is_some() {
+            return None;
+        }
+        let (number, is_black): MoveNumber = number_of_late_move(self.text.ahead(offset))?;
+        // The numbers of later moves do not matter.
+        self.moves = 1;
+        self.skip_moves();
+        Some(Token::End(GameEnd::Broken(Flaw {
+            reason: FlawKind::NoStart { number, is_black },
+            offset,
+        })))
+    }
+
     /// Returns `true` if the zeros at `offset` are the decimal places of a number, such as the evaluation `0.00`.
     /// Returns `false` if they are castling, as in `4.00`. This is the case if 4 is the number of the next move, or if
     /// the number of the next move is unknown.
     #[cold]
     fn is_fraction(&self, offset: usize) -> bool {
-        let whole = self.text[..offset].strip_suffix(b".");
+        let whole = self.text.behind(self.game, offset).strip_suffix(b".");
         let Some(number) = whole.and_then(trailing_number) else {
             return false;
         };
@@ -451,9 +605,8 @@ impl<'a> GameReader<'a> {
     #[cold]
     fn read_marker(&mut self, end: usize) -> Option<Token<'a>> {
         let offset = self.at;
-        let rest = &self.text[offset..];
-        // All spellings of a result are shorter. Without the limit, reading a long word that consists of many numbers
-        // would take quadratic time.
+        let rest = self.text.ahead(offset);
+        // All spellings of a result are shorter.
         let word = first_word(&rest[..rest.len().min(MAX_MARKER_LENGTH)]);
         // Most games end with a marker of the PGN standard.
         if let Some(result) = GameResult::from_token(word) {
@@ -468,12 +621,16 @@ impl<'a> GameReader<'a> {
             self.at = offset + score;
             return Some(self.end_without_result());
         }
-        let marker = GameResult::from_marker(word).or_else(|| {
-            // `0-0` at the end of a game means that both sides lost if the `Result` tag is `0-0` too.
-            let tag = self.tags().get(b"Result")?;
-            let lost = GameResult::is_double_loss(word) && GameResult::is_double_loss(tag);
-            (lost && self.is_last(offset + word.len())).then_some(GameResult::Unknown)
-        });
+        // `0-0` at the end of a game means that both sides lost if the `Result` tag is `0-0` too.
+        let is_tag_loss =
+            |tags: &Tags<'_>| tags.get(b"Result").is_some_and(GameResult::is_double_loss);
+        let marker = match GameResult::from_marker(word) {
+            None if GameResult::is_double_loss(word) && is_tag_loss(self.tags()) => self
+                .is_last(offset + word.len())
+                .then_some(GameResult::Unknown),
+            marker => marker,
+        };
+        let marker = marker.or_else(|| GameResult::from_marker_among_signs(word));
         if let Some(result) = marker {
             self.at = offset + word.len();
             return self.end_of_game(result);
@@ -496,7 +653,7 @@ impl<'a> GameReader<'a> {
         while self.text.get(end).is_some_and(|byte| is_move_byte(*byte)) {
             end += 1;
         }
-        let word = &self.text[offset..self.end_of_move(offset, end)];
+        let word = self.text.passed(offset, self.end_of_move(offset, end));
         let is_castling = match word.split_first() {
             Some((b'0', after)) => after.get(dash(after)) == Some(&b'0'),
             _ => false,
@@ -508,12 +665,20 @@ impl<'a> GameReader<'a> {
             if digits > 1 && word[..digits] != *b"10" && castling.get(dash(castling)) == Some(&b'0')
             {
                 self.at = end_of_digits - 1;
-                return None;
+                return match self.moves {
+                    0 => self.end_before_late_move(offset),
+                    _ => None,
+                };
             }
             self.at = offset + word.len();
             let text = word;
-            let is_number = text.iter().all(u8::is_ascii_digit);
-            return (!is_number).then_some(Token::Unreadable { text, offset });
+            if !text.iter().all(u8::is_ascii_digit) {
+                return Some(Token::Unreadable { text, offset });
+            }
+            return match self.moves {
+                0 => self.end_before_late_move(offset),
+                _ => None,
+            };
         }
         let text = &word[..word.len() - GameResult::glued_length(word)];
         self.at = offset + text.len();
@@ -524,7 +689,7 @@ impl<'a> GameReader<'a> {
     /// token for the end of the game, or `None` if there is no such marker at this offset. In a variation, skips the
     /// marker and returns `Some(None)`, because a marker there does not end the game.
     fn read_spaced_marker(&mut self) -> Option<Option<Token<'a>>> {
-        let (result, length, is_last) = GameResult::spaced_marker(&self.text[self.at..])?;
+        let (result, length, is_last) = GameResult::spaced_marker(self.text.ahead(self.at))?;
         let end = self.at + length;
         if is_last && !self.is_last(end) {
             return None;
@@ -548,7 +713,7 @@ impl<'a> GameReader<'a> {
     #[cold]
     fn read_sign(&mut self) -> Option<Token<'a>> {
         let offset = self.at;
-        let rest = &self.text[offset..];
+        let rest = self.text.ahead(offset);
         let blank = blank(rest);
         if blank > 0 {
             self.at += blank;
@@ -565,11 +730,41 @@ impl<'a> GameReader<'a> {
         if let Some(end) = self.read_spaced_marker() {
             return end;
         }
+        // Markdown escapes signs, as in `\$14`.
+        if let [b'\\', next, ..] = rest
+            && next.is_ascii_punctuation()
+        {
+            self.at += 1;
+            return None;
+        }
+        if self.pass_markup() {
+            return None;
+        }
+        // `[1]`
+        if rest[0] == b']' && ends_with_number(self.text.behind(self.game, offset)) {
+            self.at += 1;
+            return None;
+        }
         let text = first_word(rest);
         let text = &rest[..text.len().max(1)];
         self.at = offset + text.len();
-        let last_word = || GameResult::from_last_word(text).filter(|_| self.is_last(self.at));
-        if let Some(result) = GameResult::from_marker(text).or_else(last_word) {
+        if text.len() == WINDOW {
+            // A longer word is neither a move nor a mark.
+            while self
+                .text
+                .get(self.at)
+                .is_some_and(|byte| !byte.is_ascii_whitespace() && !b"{}()[];*".contains(byte))
+            {
+                self.at += 1;
+            }
+            return Some(Token::Unreadable { text, offset });
+        }
+        let last_word = match GameResult::from_last_word(text) {
+            Some(result) if self.is_last(self.at) => Some(result),
+            _ => None,
+        };
+        let marker = GameResult::from_marker(text).or(last_word);
+        if let Some(result) = marker.or_else(|| GameResult::from_marker_among_signs(text)) {
             return self.end_of_game(result);
         }
         if let Some(length) = null_move(text) {
@@ -585,6 +780,11 @@ impl<'a> GameReader<'a> {
         };
         if !signs.is_empty() {
             self.at = offset + signs.len();
+            // A sign directly after a move, as in `e5∆`, belongs to this move.
+            let before = self.text.behind(self.game, offset).last().copied();
+            if signs == text && before.is_some_and(is_move_byte) {
+                return None;
+            }
             if !text_means_idea(signs) || !self.move_follows() || self.is_next_move(offset) {
                 return None;
             }
@@ -595,7 +795,7 @@ impl<'a> GameReader<'a> {
 
     /// Returns `true` if the first word after the current offset looks like a move.
     fn move_follows(&self) -> bool {
-        let rest = self.text[self.at..].trim_ascii_start();
+        let rest = self.text.ahead(self.at).trim_ascii_start();
         looks_like_move(without_marks(first_word(rest)))
     }
 
@@ -605,7 +805,7 @@ impl<'a> GameReader<'a> {
     /// The move was certainly played if a move number precedes the annotation, as in `2. ∆ Nf3`, or if a move would
     /// otherwise be missing between two move numbers, as in `1. e4 ∆ e5 2.`.
     fn is_next_move(&self, offset: usize) -> bool {
-        let (before, word) = last_word(&self.text[self.game..offset]);
+        let (before, word) = last_word(self.text.behind(self.game, offset));
         let first = match leading_number(word) {
             Some((_, dots)) if dots.iter().all(|byte| *byte == b'.') => return true,
             // `1.e4`
@@ -615,7 +815,7 @@ impl<'a> GameReader<'a> {
                 .filter(|(_, dots)| matches!(**dots, [] | [b'.']))
                 .map(|(first, _)| first),
         };
-        let rest = self.text[self.at..].trim_ascii_start();
+        let rest = self.text.ahead(self.at).trim_ascii_start();
         let after = rest[first_word(rest).len()..].trim_ascii_start();
         let second =
             leading_number(first_word(after)).filter(|(_, dots)| matches!(**dots, [] | [b'.', ..]));
@@ -644,6 +844,12 @@ fn trailing_number(text: &[u8]) -> Option<u32> {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit());
     let digits = &text[text.len() - digits.count()..];
     str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// Returns `true` if `text` ends with a number, which dots may follow.
+fn ends_with_number(text: &[u8]) -> bool {
+    let last = text.iter().rfind(|byte| **byte != b'.');
+    last.is_some_and(u8::is_ascii_digit)
 }
 
 /// Returns the length in bytes of the Unicode signs before a move, as in the word `□Nf3`. Returns 0 if the rest of the
@@ -677,14 +883,18 @@ fn is_plain(word: &[u8]) -> bool {
     matches!(word, [.., before, b'1'..=b'8' | b'+' | b'#'] if !matches!(before, b'-' | b'/'))
 }
 
-/// Returns `true` if a letter in parentheses after a move denotes the piece of a promotion, as in `e8(Q)`. The result
-/// is `true` if two conditions are met: `pawn_move`, the text before the parenthesis, is the move of a pawn to the last
-/// rank, and `letter` denotes a piece in one of the supported [languages](crate::position::PieceLetters).
-fn is_promoted(pawn_move: &[u8], letter: u8) -> bool {
-    let square = pawn_move.strip_suffix(b"=").unwrap_or(pawn_move);
-    matches!(pawn_move, [b'a'..=b'h' | b'P', ..])
-        && matches!(square, [.., b'1' | b'8'])
-        && b"NBRQSLTDPCFA".contains(&letter)
+/// Returns `true` if `word` is the letter or the figurine of a piece, in one of the supported
+/// [languages](crate::position::PieceLetters).
+fn is_piece(word: &[u8]) -> bool {
+    matches!(word, [letter] if b"KQRBNPSLTDCFA".contains(letter)) || figurine(word) == word.len()
+}
+
+/// Returns `true` if a word can be the rest of a move after the letter of its piece, such as `f3`, `xf3` or `bd2`.
+fn is_rest_of_move(word: &[u8]) -> bool {
+    matches!(word, [b'a'..=b'h' | b'1'..=b'8' | b'x' | b':' | b'-', ..])
+        && word.len() < 16
+        && GameResult::from_marker(word).is_none()
+        && looks_like_move(&[b"N", word].concat())
 }
 
 /// Returns the length in bytes of the null move at the start of a word. A null move consists of two dashes, and only
@@ -723,7 +933,35 @@ impl<'a> GameReader<'a> {
     /// Skips the rest of the current game without reading its moves. Returns how the game ended, like
     /// [`next_token`](GameReader::next_token) at the end of a game.
     pub fn skip_moves(&mut self) -> GameEnd {
-        self.without_variations(GameReader::skip_main_line)
+        self.without_variations(|reader| {
+            // A game whose first move has a wrong number is damaged.
+            while reader.moves == 0 {
+                if let Token::End(end) = reader.next_token() {
+                    return end;
+                }
+            }
+            reader.skipped_from = Some((reader.at, reader.moves));
+            let end = reader.skip_main_line();
+            reader.skipped_from = None;
+            end
+        })
+    }
+
+    /// Counts the moves that were skipped since [`skipped_from`](GameReader::skipped_from), up to the current offset.
+    /// Returns `false` if the game ends before this offset, with words in place of its result.
+    pub(super) fn count_skipped_moves(&mut self) -> bool {
+        let Some((from, moves)) = self.skipped_from.take() else {
+            return true;
+        };
+        let end = std::mem::replace(&mut self.at, from);
+        self.moves = moves;
+        let mut goes_on = true;
+        while goes_on && self.at < end {
+            goes_on = !matches!(self.read_element(), Some(Token::End(_)));
+        }
+        self.at = end;
+        self.skipped_from = Some((end, self.moves));
+        goes_on
     }
 
     /// Counts the half-moves of the main line from the current offset to the end of the game or to the first null move.
@@ -734,7 +972,7 @@ impl<'a> GameReader<'a> {
             loop {
                 match reader.next_token() {
                     Token::End(end) => return (plies, end),
-                    Token::NullMove { .. } => return (plies, reader.skip_main_line()),
+                    Token::NullMove { .. } => return (plies, reader.skip_moves()),
                     _ => plies += 1,
                 }
             }
@@ -782,10 +1020,15 @@ impl<'a> GameReader<'a> {
             }
             match self.text.get(self.at) {
                 None => return self.end_after_words(token),
-                Some(&byte) if !b"{(;%*[".contains(&byte) || self.may_belong_to_move() => {
+                Some(&byte) if !b"{(;%*[<&".contains(&byte) || self.may_belong_to_move() => {
                     let stop = self.at;
                     self.at = self.word_start(token);
-                    if is_part_of_words(self.text[self.at]) {
+                    if self
+                        .text
+                        .get(self.at)
+                        .copied()
+                        .is_some_and(is_part_of_words)
+                    {
                         self.at = self.start_of_words(token, self.at);
                     }
                     while self.at <= stop {
@@ -816,7 +1059,11 @@ impl<'a> GameReader<'a> {
     /// Returns `true` if the parenthesis at the current offset may belong to a move, as in `e8(Q)` and `N(b)d2`. Such
     /// a parenthesis contains a single letter or digit.
     fn may_belong_to_move(&self) -> bool {
-        matches!(self.text[self.at..], [b'(', letter, b')', ..] if letter.is_ascii_alphanumeric())
+        match self.text.ahead(self.at) {
+            [b'(', letter, b')', ..] => letter.is_ascii_alphanumeric(),
+            [b'(', piece @ ..] => figurine(piece) > 0 && piece.get(figurine(piece)) == Some(&b')'),
+            _ => false,
+        }
     }
 
     /// Ends a game that has no termination marker and whose text ends at the current offset. Returns how the game
@@ -825,7 +1072,7 @@ impl<'a> GameReader<'a> {
     #[cold]
     fn end_after_words(&mut self, token: usize) -> GameEnd {
         let token = token.min(self.at);
-        let text = self.text[token..self.at].trim_ascii_end();
+        let text = self.text.passed(token, self.at).trim_ascii_end();
         if !text.last().copied().is_some_and(is_part_of_words) {
             return GameEnd::Complete(None);
         }
@@ -842,7 +1089,7 @@ impl<'a> GameReader<'a> {
     /// token begins at the returned offset. `token` is the offset of an earlier token, and the smallest offset that can
     /// be returned.
     fn start_of_words(&self, token: usize, end: usize) -> usize {
-        let text = &self.text[token..end];
+        let text = self.text.passed(token, end);
         let last = text.iter().rev().take(MAX_MARKER_LENGTH);
         let words = last.take_while(|byte| is_part_of_words(**byte));
         let start = text.len() - words.count();
@@ -859,13 +1106,16 @@ impl<'a> GameReader<'a> {
             Ok(false) => {}
             Err(next) => return Some(self.comment_not_closed(next)),
         }
-        match self.text[self.at] {
-            b'(' => return self.skip_variation().err(),
-            b'*' => {
+        match self.text.get(self.at) {
+            Some(b'(') => return self.skip_variation().err(),
+            Some(b'*') => {
                 self.at += 1;
                 return Some(GameEnd::Complete(Some(GameResult::Unknown)));
             }
-            b'[' if self.tags_begin_here() => return Some(GameEnd::Complete(None)),
+            Some(b'[') if self.tags_begin_here() => return Some(GameEnd::Complete(None)),
+            Some(b'[' | b'<' | b'&') => {
+                self.pass_markup();
+            }
             _ => {}
         }
         None
@@ -879,7 +1129,7 @@ impl<'a> GameReader<'a> {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || b"{}()[];*".contains(byte);
         let mut start = self.at;
         loop {
-            let before = &self.text[first.min(start)..start];
+            let before = self.text.passed(first.min(start), start);
             let word = before.iter().rev().take_while(|byte| !is_end(byte)).count();
             let blanks = &before[..before.len() - word];
             if blanks.is_empty() || before[blanks.len()..].iter().any(u8::is_ascii_alphanumeric) {
@@ -931,7 +1181,7 @@ impl<'a> GameReader<'a> {
         let open = self.at;
         let unclosed = |at| {
             GameEnd::Broken(Flaw {
-                reason: "variation is not closed",
+                reason: FlawKind::UnclosedVariation,
                 offset: at,
             })
         };
@@ -951,6 +1201,7 @@ impl<'a> GameReader<'a> {
                     Ok(false) => {}
                     Err(next) => return Err(self.comment_not_closed(next)),
                 },
+                b'<' | b'&' if self.pass_markup() => continue,
                 b'[' if is_tag_start(self.text, self.at) => return Err(unclosed(open)),
                 b'\n' | b'\r' if self.is_end_of_game_line() => return Err(unclosed(open)),
                 _ => {}
@@ -964,11 +1215,11 @@ impl<'a> GameReader<'a> {
     /// termination marker, and a blank line follows. If such a line is found inside a variation, the closing
     /// parenthesis of the variation is missing.
     fn is_end_of_game_line(&self) -> bool {
-        let rest = &self.text[self.at..];
+        let rest = self.text.ahead(self.at);
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
         let rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         let next_is_blank = matches!(rest.first(), None | Some(b'\n' | b'\r'));
-        let before = &self.text[..self.at];
+        let before = self.text.behind(0, self.at);
         let line = memrchr2(b'\n', b'\r', before).map_or(0, |end| end + 1);
         next_is_blank && ends_game(&before[line..])
     }
@@ -979,7 +1230,7 @@ impl<'a> GameReader<'a> {
         let offset = self.at;
         self.at = next;
         GameEnd::Broken(Flaw {
-            reason: "comment is not closed",
+            reason: FlawKind::UnclosedComment,
             offset,
         })
     }
@@ -990,7 +1241,7 @@ impl<'a> GameReader<'a> {
 /// a whole, because their text may look like the end of a game.
 const ENDS_OR_HIDES: [bool; 256] = {
     let mut table = [false; 256];
-    let bytes = b"{(;%*[-/:\xef\xe2\xc2\xbd\x96\x97";
+    let bytes = b"{(;%*[<&-/:\xef\xe2\xc2\xbd\x96\x97";
     let mut i = 0;
     while i < bytes.len() {
         table[bytes[i] as usize] = true;
@@ -1099,6 +1350,17 @@ mod tests {
     #[test]
     fn skipped_games_end_where_read_games_end() {
         for text in [
+            "12. e4 e5 1-0 1. d4 *",
+            "12... e4 2-0 5-0 1. d4 *",
+            "12 {x} (13. e4) e5 {2. *} 13. -- 1-0 1. d4 *",
+            "1. e4 e5\n[A \"-\"]\n2. Nf3 (2. d4) Nc6\n[B \"{\"]\n[C \"\"]\n\n3. Bb5 1-0 1. d4 *",
+            "1. e4 e5\n[A \"\"]\n3. Nf3 Nc6 1-0",
+            "1. e4 e5 (1... c5 2. Nf3)\n[A \"\"]\n[FEN \"8/8 w\"]\n2. Nf3 1-0",
+            "1. e4 <br>&nbsp;e5[/b] <a href=\"1-0\"> 1-0",
+            "1. e4 ‘1-0’ 1. d4 ½-½∆ 1. c4 <1-0> 1. a4 [1-0] *",
+            "[1] e4 e5 [2] Nf3 1-0 [1] d4 *",
+            "1. e4 N f6 2. N\u{200b}f3 1-0",
+            "1. e4\x1a\0 e5\x1a1-0",
             "1. e4 e5 ,* 1. d4 *",
             "1. e4 e5 =* 1. d4 *",
             "1. e4 e5 +-* 1. d4 *",
@@ -1143,7 +1405,7 @@ mod tests {
                 proptest::sample::select(&[
                     "1", "0", "-", ":", "/", "1/2", "0.5", "0,5", "½", "–", " ", "\n", "\u{a0}", ",", ".", "=", "+", "*",
                     "e4", "e.p.", "O-O", "0-0", "1-0", "24", "(", ")", "(Q)", "{", "}", ";", "e8", "N", "[x]", "$1", "!",
-                    "--", "\u{2026}", "[A \"\"]\n", "%", "\u{25a1}", "x", "♘f3", "draw", "White wins", "remis",
+                    "--", "\u{2026}", "[A \"\"]\n", "\n[A \"-\"]\n2. ", "2. ", "12. ", "<br />", "&nbsp;", "[/b]", "[2]", "\0", "\u{2019}", "\\", "%", "\u{25a1}", "x", "♘f3", "draw", "White wins", "remis",
                     " words that are far too long for a result of a game of chess ", "2-0", "\u{2206}",
                 ][..]),
                 0..16,

@@ -273,7 +273,7 @@ pub(crate) fn play_from_start(
 fn ending(end: GameEnd) -> Ending {
     let (marker, flaw) = match end {
         GameEnd::Complete(marker) => (marker, None),
-        GameEnd::Broken(flaw) => (None, Some(flaw.reason.to_owned())),
+        GameEnd::Broken(flaw) => (None, Some(flaw.reason.to_string())),
     };
     Ending {
         marker,

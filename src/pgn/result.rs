@@ -135,6 +135,15 @@ impl GameResult {
         (certainty != Certainty::MayBeCastling).then_some(result)
     }
 
+    /// Parses a termination marker that is glued to signs, such as `1-0#`, `‘1-0’` or `½-½∆`. Returns `None` for any
+    /// other word.
+    pub(super) fn from_marker_among_signs(word: &[u8]) -> Option<GameResult> {
+        let text = str::from_utf8(word).ok()?;
+        let is_sign = |sign: char| !sign.is_alphanumeric();
+        let marker = text.trim_matches(is_sign);
+        GameResult::from_marker(marker.as_bytes()).filter(|_| marker.len() < word.len())
+    }
+
     /// Returns `true` if `text` is a result such as `0-0`. Such a text means either castling, or that both sides lost
     /// the game.
     pub(super) fn is_double_loss(text: &[u8]) -> bool {

@@ -1,5 +1,7 @@
 //! Classifies the bytes in movetext: bytes that belong to moves, and the encodings of Unicode blanks, dashes,
-//! crosses and chess pieces.
+//! crosses and chess pieces. Also recognizes markup.
+
+use memchr::memchr3;
 
 /// Returns `true` if `byte` can be part of a move after the first byte of the move.
 #[inline]
@@ -20,14 +22,16 @@ pub(super) fn is_part_of_words(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || b" \t.,!'".contains(&byte)
 }
 
-/// Returns the length in bytes of the non-ASCII blank at the start of `text`. Returns 0 if `text` does not start with
+/// Returns the length in bytes of the unusual blank at the start of `text`. Returns 0 if `text` does not start with
 /// such a blank.
 ///
-/// Blanks are the spaces of Unicode, characters without width, and the ellipsis, which can replace the dots of a move
-/// number. A no-break space or an ellipsis may also be a single byte of Windows-1252. `text` must not start inside a
-/// UTF-8 character, because a byte of this character could then be taken for such a blank.
+/// Unusual blanks are the spaces of Unicode, characters without width, and the ellipsis, which can replace the dots of a
+/// move number. A no-break space or an ellipsis may also be a single byte of Windows-1252. Control characters are
+/// unusual blanks, too: DOS ends a file with Ctrl-Z, and some programs fill it up with zeros. `text` must not start
+/// inside a UTF-8 character, because a byte of this character could then be taken for such a blank.
 pub(super) fn blank(text: &[u8]) -> usize {
     match text {
+        [byte, ..] if is_control(*byte) => 1,
         [0x85 | 0xa0, ..] => 1,
         // Next line, no-break space, soft hyphen.
         [0xc2, 0x85 | 0xa0 | 0xad, ..] => 2,
@@ -40,6 +44,11 @@ pub(super) fn blank(text: &[u8]) -> usize {
         [0xef, 0xbb, 0xbf, ..] => 3,
         _ => 0,
     }
+}
+
+/// Returns `true` if `byte` is a control character other than a blank or a line break.
+pub(super) fn is_control(byte: u8) -> bool {
+    matches!(byte, 0..=8 | 0x0e..=0x1f | 0x7f)
 }
 
 /// Returns the length in bytes of the dash at the start of `text`. Returns 0 if `text` does not start with a dash.
@@ -74,13 +83,105 @@ pub(super) fn figurine(text: &[u8]) -> usize {
     }
 }
 
-/// Returns the first word of `text`. A word ends before a blank, an asterisk, a bracket, a brace, a parenthesis or a
-/// semicolon. An asterisk outside comments is always a termination marker, so it does not belong to a word.
+/// The names of the elements of HTML and BBCode that people copy with games.
+const ELEMENTS: [&[u8]; 42] = [
+    b"a",
+    b"b",
+    b"big",
+    b"blockquote",
+    b"body",
+    b"br",
+    b"center",
+    b"code",
+    b"color",
+    b"div",
+    b"em",
+    b"font",
+    b"game",
+    b"hide",
+    b"hr",
+    b"html",
+    b"i",
+    b"img",
+    b"left",
+    b"li",
+    b"list",
+    b"ol",
+    b"p",
+    b"pgn",
+    b"pre",
+    b"quote",
+    b"right",
+    b"s",
+    b"size",
+    b"small",
+    b"span",
+    b"spoiler",
+    b"strong",
+    b"sub",
+    b"sup",
+    b"table",
+    b"td",
+    b"tr",
+    b"tt",
+    b"u",
+    b"ul",
+    b"url",
+];
+
+/// Returns the length in bytes of the markup at the start of `text`: an element of HTML or BBCode such as `<br />` and
+/// `[/pgn]`, or a character reference such as `&nbsp;`. Returns 0 if `text` does not start with markup.
+pub(super) fn markup(text: &[u8]) -> usize {
+    let Some((&first, rest)) = text.split_first() else {
+        return 0;
+    };
+    let close = match first {
+        b'<' => b'>',
+        b'[' => b']',
+        b'&' => {
+            let name = rest
+                .iter()
+                .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'#');
+            let name = &rest[..name.count()];
+            let is_name = name.starts_with(b"#") || name.iter().all(u8::is_ascii_alphabetic);
+            let is_reference =
+                (2..=8).contains(&name.len()) && is_name && rest.get(name.len()) == Some(&b';');
+            return if is_reference { name.len() + 2 } else { 0 };
+        }
+        _ => return 0,
+    };
+    let after = rest.strip_prefix(b"/").unwrap_or(rest);
+    let name = after
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphabetic())
+        .count();
+    let is_element = ELEMENTS
+        .iter()
+        .any(|element| element.eq_ignore_ascii_case(&after[..name]));
+    let is_end = match after.get(name) {
+        Some(b' ' | b'/' | b'>') => first == b'<',
+        Some(b'=' | b']') => first == b'[',
+        _ => false,
+    };
+    match memchr3(close, b'\n', b'\r', after) {
+        // `[i="x"]` is a tag pair.
+        Some(end) if first == b'[' && after[..end].contains(&b'"') => 0,
+        Some(end) if is_element && is_end && after[end] == close => {
+            text.len() - after.len() + end + 1
+        }
+        _ => 0,
+    }
+}
+
+/// Returns the first word of `text`. A word ends before a blank, an asterisk, a bracket, a brace, a parenthesis, a
+/// semicolon or markup. An asterisk outside comments is always a termination marker, so it does not belong to a word.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     let is_end = |at: usize| {
         let byte = text[at];
         byte.is_ascii_whitespace()
             || b"{}()[];*".contains(&byte)
+            || is_control(byte)
+            || (b"<&".contains(&byte) && markup(&text[at..]) > 0)
             || (byte >= 0x80
                 && match blank(&text[at..]) {
                     0 => false,

@@ -24,15 +24,19 @@ pub enum LineError {
         /// A description of the fault in the FEN.
         reason: String,
     },
-    /// The FEN contains castling rights that are possible only in Chess960.
+    /// The FEN is that of another variant: it contains castling rights that are possible only in Chess960, the pieces in
+    /// hand of crazyhouse, or the checks of three-check.
     #[error(
-        "the castling rights in FEN \"{}\" are those of Chess960: give --variant {1}, or variant={1} in HTTP and Python",
+        "the {} in FEN \"{}\" are those of {}: give --variant {variant}, or variant={variant} in HTTP and Python",
+        part_and_title(*variant).0,
         truncated(fen),
-        Variant::Chess960
+        part_and_title(*variant).1
     )]
-    Chess960 {
+    OtherVariant {
         /// The FEN as the user wrote it.
         fen: String,
+        /// The variant of the FEN.
+        variant: Variant,
     },
     /// A move of the line is not legal.
     #[error("move {number} of the line, \"{text}\", is not possible: {reason} in {fen}")]
@@ -52,6 +56,26 @@ pub enum LineError {
 /// characters.
 const MAX_QUOTED_CHARACTERS: usize = 100;
 
+impl LineError {
+    /// Returns the part of the FEN that is possible only in another variant, such as "castling rights", and the usual
+    /// name of this variant. Returns `None` for all errors except [`LineError::OtherVariant`].
+    pub fn part_of_other_variant(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            LineError::OtherVariant { variant, .. } => Some(part_and_title(*variant)),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the part of a FEN by which [`LineError::OtherVariant`] recognizes `variant`, and the usual name of `variant`.
+fn part_and_title(variant: Variant) -> (&'static str, &'static str) {
+    match variant {
+        Variant::Crazyhouse => ("pieces in hand", "crazyhouse"),
+        Variant::ThreeCheck => ("checks", "three-check"),
+        _ => ("castling rights", "Chess960"),
+    }
+}
+
 /// Truncates a FEN to [`MAX_QUOTED_CHARACTERS`] characters for an error message. Three dots replace the rest.
 fn truncated(fen: &str) -> String {
     let mut cut: String = fen.chars().take(MAX_QUOTED_CHARACTERS).collect();
@@ -65,8 +89,8 @@ fn truncated(fen: &str) -> String {
 ///
 /// # Errors
 ///
-/// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::Chess960`] if
-/// it contains castling rights that are possible only in Chess960.
+/// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::OtherVariant`] if
+/// it is that of another variant.
 pub fn parse_fen(text: &str) -> Result<Chess, LineError> {
     Variant::Standard.parse_fen(text).map(standard)
 }
@@ -90,8 +114,8 @@ fn standard(pos: VariantPosition) -> Chess {
 ///
 /// # Errors
 ///
-/// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::Chess960`] if it
-/// contains castling rights that are possible only in Chess960.
+/// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::OtherVariant`] if
+/// it is that of another variant.
 pub fn game_start(fen: &str) -> Result<(Chess, bool), LineError> {
     let (start, dropped) = Variant::Standard.game_start(fen)?;
     Ok((standard(start), dropped))
@@ -232,12 +256,12 @@ impl Variant {
         let is_whole = text.split_ascii_whitespace().count() > 2;
         let written = match self.read_start(&text) {
             Ok(start) if is_whole => return Ok(start),
-            Err(err @ LineError::Chess960 { .. }) if is_whole => return Err(err),
+            Err(err @ LineError::OtherVariant { .. }) if is_whole => return Err(err),
             written => written,
         };
         // shakmaty also parses a board without castling rights, but then assumes that there are none.
         match standard_spelling(&text).map(|text| self.read_start(&text)) {
-            Some(start @ (Ok(_) | Err(LineError::Chess960 { .. }))) => start,
+            Some(start @ (Ok(_) | Err(LineError::OtherVariant { .. }))) => start,
             Some(Err(err)) => Err(written.err().unwrap_or(err)),
             None => written,
         }
@@ -254,7 +278,7 @@ impl Variant {
         };
         // `0 1;`: a FEN that ends as an EPD does.
         if let Some(fen) = text.trim_ascii_end().strip_suffix(';')
-            && let start @ (Ok(_) | Err(LineError::Chess960 { .. })) = self.read_fen(fen)
+            && let start @ (Ok(_) | Err(LineError::OtherVariant { .. })) = self.read_fen(fen)
         {
             return start;
         }
@@ -307,8 +331,8 @@ impl Variant {
     ///
     /// # Errors
     ///
-    /// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns [`LineError::Chess960`]
-    /// if it contains castling rights that are possible only in Chess960.
+    /// Returns [`LineError::Fen`] if the FEN is malformed or its position is illegal. Returns
+    /// [`LineError::OtherVariant`] if it is that of another variant.
     pub fn parse_fen(self, text: &str) -> Result<VariantPosition, LineError> {
         let missing = match text.split_ascii_whitespace().count() {
             1 => {
@@ -346,9 +370,21 @@ impl Variant {
             Variant::Chess960 => CastlingMode::Chess960,
             _ => CastlingMode::detect(&setup),
         };
-        if self == Variant::Standard && is_chess960(&setup, &line) {
-            return Err(LineError::Chess960 {
+        let is_of_other = [
+            (setup.pockets.is_some(), Variant::Crazyhouse),
+            (setup.remaining_checks.is_some(), Variant::ThreeCheck),
+            (
+                self == Variant::Standard && is_chess960(&setup, &line),
+                Variant::Chess960,
+            ),
+        ];
+        if let Some((_, variant)) = is_of_other
+            .into_iter()
+            .find(|(is, other)| *is && self != *other)
+        {
+            return Err(LineError::OtherVariant {
                 fen: text.to_owned(),
+                variant,
             });
         }
         // Many programs write an en passant square that no pawn can capture on, and composed positions may contain any
@@ -808,6 +844,47 @@ mod tests {
     }
 
     #[test]
+    fn a_fen_of_another_variant_is_not_read() {
+        let board = "rnb1kbnr/ppp1pppp/8/3q4/8/8/PPPP1PPP/RNBQKBNR";
+        for (fen, expected) in [
+            (format!("{board}[Pp] w KQkq - 0 3"), Variant::Crazyhouse),
+            (format!("{board}[] w KQkq -"), Variant::Crazyhouse),
+            (format!("{board}/Pp w KQkq - 0 3"), Variant::Crazyhouse),
+            (format!("{board}[Qn]"), Variant::Crazyhouse),
+            (
+                format!("{board}[Qn] W KQkq \u{2013} -1 -1"),
+                Variant::Crazyhouse,
+            ),
+            (format!("{board} w KQkq - 3+3 0 3"), Variant::ThreeCheck),
+            (format!("{board} w KQkq - 0 3 +0+0"), Variant::ThreeCheck),
+            (format!("{board} w KQkq - 2+1"), Variant::ThreeCheck),
+            (
+                format!("{board} white KQkq - 0 3 +1+0;"),
+                Variant::ThreeCheck,
+            ),
+        ] {
+            for variant in Variant::ALL {
+                let pos = variant.parse_position(&fen);
+                if variant == expected {
+                    let pos = pos.unwrap();
+                    assert!(pos.pockets().is_some() || pos.remaining_checks().is_some());
+                    continue;
+                }
+                let err = pos.unwrap_err();
+                assert!(
+                    matches!(err, LineError::OtherVariant { variant, .. } if variant == expected),
+                    "{fen}: {err}"
+                );
+                assert!(
+                    err.to_string()
+                        .contains(&format!("give --variant {expected}")),
+                    "{err}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn both_spellings_of_castling_rights() {
         let x = "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9";
         let shredder = x.replace("HFhf", "KQkq");
@@ -818,7 +895,16 @@ mod tests {
         );
         for fen in [x, &shredder] {
             let err = Variant::Standard.game_start(fen).unwrap_err();
-            assert!(matches!(err, LineError::Chess960 { .. }), "{err}");
+            assert!(
+                matches!(
+                    err,
+                    LineError::OtherVariant {
+                        variant: Variant::Chess960,
+                        ..
+                    }
+                ),
+                "{err}"
+            );
         }
     }
 }

@@ -260,7 +260,12 @@ impl Spelling {
         };
         let mut rest = text;
         while !rest.is_empty() {
-            let (byte, length) = plain(rest)?;
+            // A blank may follow the letter of the piece, as in `N f3`.
+            let (byte, length) = match blank(rest) {
+                0 => plain(rest)?,
+                length if spelling.length == 1 => (IGNORED, length),
+                _ => return None,
+            };
             rest = &rest[length..];
             if byte != IGNORED {
                 *spelling.bytes.get_mut(spelling.length)? = byte;
@@ -337,6 +342,18 @@ fn plain(text: &[u8]) -> Option<(u8, usize)> {
         [0xe2, 0x80, 0xa0 | 0xa1, ..] => (b'+', 3),
         _ => return None,
     })
+}
+
+/// Returns the length in bytes of the ASCII or Unicode blank at the start of a text, or of a character without width.
+/// Returns 0 if the text does not begin with one.
+fn blank(text: &[u8]) -> usize {
+    match *text {
+        [byte, ..] if byte.is_ascii_whitespace() => 1,
+        [0xc2, 0xa0 | 0xad, ..] => 2,
+        [0xe2, 0x80, 0x80..=0x8f | 0xa8..=0xaf, ..] | [0xe2, 0x81, 0x9f..=0xaf, ..] => 3,
+        [0xe3, 0x80, 0x80, ..] | [0xef, 0xbb, 0xbf, ..] => 3,
+        _ => 0,
+    }
 }
 
 /// A language in which moves are written. It determines the letters for the pieces.

@@ -62,6 +62,7 @@ fn files() -> tempfile::TempDir {
         ),
         ("old.pgn", "[White \"A\"]\n\n1. P-K4 P-K4 1-0\n".to_owned()),
         ("ru.pgn", "[White \"A\"]\n\n1. Кf3 d5 1-0\n".to_owned()),
+        ("rest.pgn", "[White \"A\"]\n\n12. Nf3 d5 1-0\n".to_owned()),
         ("nf3.pgn", "[White \"A\"]\n\n1. Nf3 d5 1-0\n".to_owned()),
         ("open.pgn", "1. e4 e5 *\n".to_owned()),
         ("plain.pgn", "[Event \"x\"]\n\n1. e4 e5 1-0\n".to_owned()),

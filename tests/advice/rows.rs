@@ -9,6 +9,12 @@ make-book frc.pgn --min-game 1 --bin a.bin
 key --fen 'nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN w FCfc - 0 1'
   ! give --variant fischerandom
   > key --fen 'nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN w FCfc - 0 1' --variant fischerandom
+key --fen 'rnb1kbnr/ppp1pppp/8/3q4/8/8/PPPP1PPP/RNBQKBNR[Pp] w KQkq - 0 3'
+  ! the pieces in hand in FEN "rnb1kbnr/ppp1pppp/8/3q4/8/8/PPPP1PPP/RNBQKBNR[Pp] w KQkq - 0 3" are those of crazyhouse: give --variant crazyhouse
+  > key --fen 'rnb1kbnr/ppp1pppp/8/3q4/8/8/PPPP1PPP/RNBQKBNR[Pp] w KQkq - 0 3' --variant crazyhouse
+key --fen '4k3/8/8/8/8/8/4P3/4K3 w - - 3+3 0 1'
+  ! are those of three-check: give --variant 3check
+  > key --fen '4k3/8/8/8/8/8/4P3/4K3 w - - 3+3 0 1' --variant 3check
 suite-report frc.epd frc.pgn
   ! give --variant fischerandom
   > suite-report frc.epd frc.pgn --variant fischerandom
@@ -38,6 +44,9 @@ make-book old.pgn --min-game 1 --bin b4.bin
 make-book ru.pgn --min-game 1 --bin b5.bin
   ! use K, Q, R, B and N for the pieces
   > make-book nf3.pgn --min-game 1 --bin b5.bin
+make-book rest.pgn --min-game 1 --bin b7.bin
+  ! the game begins at move 12, but no FEN tag says in which position: add this tag or the moves before
+  > make-book nf3.pgn --min-game 1 --bin b7.bin
 make-book open.pgn --min-game 1 --bin b6.bin
   ! 1 game without a result counted as a draw: --unfinished skip leaves these games out
   > make-book open.pgn en.pgn --min-game 1 --bin b6.bin --unfinished skip

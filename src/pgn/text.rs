@@ -1,0 +1,362 @@
+//! The text of a reader, and the only ways to examine it.
+//!
+//! Reading takes linear time if each byte is examined a bounded number of times. [`Text`] therefore does not give away
+//! its bytes. A reader can do two things:
+//!
+//! - It can look at the [`WINDOW`] bytes [around an offset](Text::window), as often as it wants.
+//! - It can [pass](Text::passed) any number of bytes, which it does not pass again. The functions that search for a
+//!   byte are for this purpose, too.
+
+use memchr::{memchr, memchr2, memchr3};
+
+/// The maximum number of bytes that a reader can look ahead or back: more than any termination marker, move, tag name
+/// or move number has.
+pub(super) const WINDOW: usize = 256;
+
+/// The text of a [`GameReader`](super::GameReader).
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Text<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Text<'a> {
+    pub fn new(bytes: &'a [u8]) -> Text<'a> {
+        Text { bytes }
+    }
+
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns the byte at the offset `at`, or `None` at the end of the text.
+    #[inline(always)]
+    pub fn get(self, at: usize) -> Option<&'a u8> {
+        examine(1);
+        self.bytes.get(at)
+    }
+
+    /// Returns the first eight bytes at the offset `at`, or `None` if there are fewer.
+    #[inline(always)]
+    pub fn first_chunk(self, at: usize) -> Option<&'a [u8; 8]> {
+        examine(8);
+        self.bytes.get(at..)?.first_chunk()
+    }
+
+    /// Returns the bytes from `start` to `end`, but at most [`WINDOW`] of them: those nearest to `at`, which is either
+    /// `start` or `end`. Offsets after the end of the text are replaced with its length.
+    fn window(self, start: usize, end: usize, at: usize) -> &'a [u8] {
+        let end = end.min(self.len());
+        let start = start.min(end);
+        let bytes = match &self.bytes[start..end] {
+            bytes if bytes.len() <= WINDOW => bytes,
+            bytes if at == start => &bytes[..WINDOW],
+            bytes => &bytes[bytes.len() - WINDOW..],
+        };
+        examine(bytes.len());
+        bytes
+    }
+
+    /// Returns at most [`WINDOW`] bytes after the offset `at`.
+    pub fn ahead(self, at: usize) -> &'a [u8] {
+        self.window(at, self.len(), at)
+    }
+
+    /// Returns at most [`WINDOW`] bytes before the offset `at`, but no byte before the offset `first`.
+    pub fn behind(self, first: usize, at: usize) -> &'a [u8] {
+        self.window(first, at, at)
+    }
+
+    /// Returns the bytes from `start` to `end`, which the reader passes.
+    #[inline(always)]
+    pub fn passed(self, start: usize, end: usize) -> &'a [u8] {
+        examine(end - start);
+        &self.bytes[start..end]
+    }
+
+    /// Returns the bytes from `start` to `end`, the end of a line between tags. The reader passes them only up to the next
+    /// tag, and must examine no more of them.
+    pub fn line(self, start: usize, end: usize) -> &'a [u8] {
+        &self.bytes[start..end]
+    }
+
+    /// Returns the offset of the first `needle` at or after the offset `from`.
+    pub fn find(self, needle: u8, from: usize) -> Option<usize> {
+        self.found(memchr(needle, &self.bytes[from..]), from)
+    }
+
+    /// Returns the offset of the first of two needles at or after the offset `from`.
+    #[inline]
+    pub fn find2(self, needles: [u8; 2], from: usize) -> Option<usize> {
+        self.found(memchr2(needles[0], needles[1], &self.bytes[from..]), from)
+    }
+
+    /// Returns the offset of the first of three needles at or after the offset `from`.
+    #[inline]
+    pub fn find3(self, needles: [u8; 3], from: usize) -> Option<usize> {
+        let [a, b, c] = needles;
+        self.found(memchr3(a, b, c, &self.bytes[from..]), from)
+    }
+
+    #[inline(always)]
+    fn found(self, distance: Option<usize>, from: usize) -> Option<usize> {
+        examine(distance.map_or(self.len() - from, |distance| distance + 1));
+        distance.map(|distance| from + distance)
+    }
+
+    /// Returns the offset of the first line break at or after `at`, or the length of the text if there is none.
+    #[inline]
+    pub fn line_end(self, at: usize) -> usize {
+        self.find2(*b"\n\r", at).unwrap_or(self.len())
+    }
+
+    /// Returns the offset of the first line break at or after `at`, if it is before the offset `limit`.
+    pub fn line_end_before(self, at: usize, limit: usize) -> Option<usize> {
+        let end = self.len().min(limit);
+        let found = memchr2(b'\n', b'\r', &self.bytes[at.min(end)..end]);
+        examine(found.map_or(end - at.min(end), |distance| distance + 1));
+        found.map(|distance| at + distance)
+    }
+
+    /// Returns the offset of the line after the line break at the offset `end`.
+    pub fn next_line(self, end: usize) -> usize {
+        match (self.get(end), self.get(end + 1)) {
+            (Some(b'\r'), Some(b'\n')) => end + 2,
+            (Some(_), _) => end + 1,
+            (None, _) => end,
+        }
+    }
+}
+
+#[cfg(not(test))]
+#[inline(always)]
+fn examine(_: usize) {}
+
+#[cfg(test)]
+fn examine(bytes: usize) {
+    tests::EXAMINED.with(|examined| examined.set(examined.get() + bytes as u64));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use crate::pgn::GameReader;
+
+    thread_local! {
+        /// The number of bytes that were examined on this thread.
+        pub(super) static EXAMINED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// All tokens of PGN, and of what people and programs write instead.
+    const TOKENS: [&str; 96] = [
+        " ",
+        "\n",
+        "\r\n",
+        "\n\n",
+        "\t",
+        "\u{a0}",
+        "\u{200b}",
+        "\0",
+        "\x1a",
+        ".",
+        "...",
+        "\u{2026}",
+        ",",
+        ":",
+        "-",
+        "\u{2013}",
+        "--",
+        "/",
+        "=",
+        "+",
+        "#",
+        "!",
+        "?",
+        "!?",
+        "_",
+        "\\",
+        "'",
+        "\"",
+        "\u{201c}",
+        "\u{201d}",
+        "`",
+        "&",
+        "&quot;",
+        "&nbsp;",
+        "<",
+        ">",
+        "<br />",
+        "<b>",
+        "</b>",
+        "[pgn]",
+        "[/pgn]",
+        "*",
+        "**",
+        "$",
+        "$1",
+        "\\$14",
+        "%",
+        "\n%",
+        ";",
+        "{",
+        "}",
+        "{}",
+        "{ [%clk 0:01:00] }",
+        "(",
+        ")",
+        "()",
+        "[",
+        "]",
+        "[]",
+        "[1]",
+        "[A \"\"]",
+        "\n[A \"x\"]",
+        "[A 'x']",
+        "\n[A \"x\n",
+        "[FEN",
+        "\n[FEN \"8/8 w\"]",
+        "\n[Board 3]",
+        "\n[x",
+        "[Event \"x\"]\n",
+        "1",
+        "0",
+        "12",
+        "1.",
+        "12.",
+        "0.",
+        "1-",
+        "1-0",
+        "0-0",
+        "2-0",
+        "2 - 0",
+        "1 - 0",
+        "1/2",
+        "\u{bd}-\u{bd}",
+        "0.5",
+        "e4",
+        "Nf3",
+        "N",
+        "O-O",
+        "e8=Q",
+        "e8(Q)",
+        "\u{2658}f3",
+        "\u{2206}",
+        "\u{25a1}",
+        "Z0",
+        "White wins",
+        "remis",
+    ];
+
+    /// Reads and skips the games of `start` and `count` repetitions of `part`. Returns the number of bytes that were
+    /// examined.
+    fn examined(start: &str, part: &str, count: usize) -> u64 {
+        let text = start.to_owned() + &part.repeat(count);
+        let reads: [fn(&mut GameReader<'_>); 3] = [
+            |reader| drop(reader.skip_moves()),
+            |reader| drop(reader.count_moves()),
+            |reader| drop(reader.rest_of_moves(|_| {})),
+        ];
+        EXAMINED.set(0);
+        for (read, with_variations) in reads.into_iter().zip([false, false, true]) {
+            let mut reader = GameReader::new(text.as_bytes()).with_variations(with_variations);
+            while reader.next_game() {
+                read(&mut reader);
+            }
+        }
+        EXAMINED.get()
+    }
+
+    #[track_caller]
+    fn check(start: &str, part: &str) {
+        let count = 1500_usize.div_ceil(part.len());
+        let (short, long) = (
+            examined(start, part, count),
+            examined(start, part, 4 * count),
+        );
+        // The factor is 16 for quadratic time. Texts of a few kilobytes may end within a window or a limit.
+        let bytes = (start.len() + part.len() * count) as u64;
+        assert!(
+            long < 6 * short + 600 * bytes,
+            "{start:?} {part:?}: {short} and {long} bytes of {bytes}"
+        );
+        assert!(
+            long < 24_000 * bytes,
+            "{start:?} {part:?}: {long} of {bytes}"
+        );
+    }
+
+    #[test]
+    fn texts_that_once_took_quadratic_time_are_read_in_linear_time() {
+        for part in [
+            "0.",
+            "1-.",
+            "\n",
+            ".\n",
+            "[][A \"\"]",
+            "2-0!",
+            "\u{2206}e4{}",
+            "( ",
+        ] {
+            for start in ["", "1. e4 ", "1. e4 ("] {
+                check(start, part);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// The time to read repetitions of any tokens grows like their number.
+        #[test]
+        fn all_texts_are_read_in_linear_time(
+            start in proptest::sample::select(&["", "1. e4 ", "[A \"\"]\n", "1. e4 (", "{", "1. e4 {x"][..]),
+            parts in proptest::collection::vec(proptest::sample::select(&TOKENS[..]), 1..=4),
+        ) {
+            check(start, &parts.concat());
+        }
+    }
+
+    /// The modules of the reader look at its text only by the functions of [`Text`](super::Text).
+    #[test]
+    fn no_reader_examines_its_text_in_another_way() {
+        let sources = [
+            include_str!("game.rs"),
+            include_str!("movetext.rs"),
+            include_str!("visit.rs"),
+        ];
+        for source in sources {
+            let code = source.split("#[cfg(test)]\nmod tests").next().unwrap();
+            for (at, _) in code.match_indices("self.text") {
+                let after = code[at + "self.text".len()..].trim_start();
+                let uses = [
+                    ".get(",
+                    ".first_chunk(",
+                    ".ahead(",
+                    ".behind(",
+                    ".passed(",
+                    ".line(",
+                    ".find(",
+                    ".line_end(",
+                    ".len()",
+                    ",",
+                    ")",
+                ];
+                assert!(
+                    uses.iter().any(|used| after.starts_with(used)),
+                    "self.text{:.40}",
+                    after
+                );
+            }
+        }
+        let windows = include_str!("text.rs")
+            .matches(concat!("self.bytes", "["))
+            .count();
+        assert_eq!(
+            windows, 7,
+            "the window, passed bytes, lines, and four searches"
+        );
+    }
+}
