@@ -13,7 +13,7 @@ use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError,
         atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     },
     thread::{Builder, JoinHandle},
     time::{Duration, Instant},
@@ -118,20 +118,22 @@ pub(crate) fn start<T: Send + 'static>(
 
 /// Starts a thread named `name` that consumes items from a queue of at most `ahead` items. The thread calls `take` with
 /// each item that is passed to [`offer`](Taker::offer). The thread ends when the returned [`Taker`] is dropped, or when
-/// `take` fails. The error of `take` is discarded; `offer` then returns `false`.
+/// `take` fails. The error of `take` is discarded; `offer` then fails.
 pub(crate) fn start_taking<T: Send + 'static>(
     name: &str,
     ahead: usize,
     mut take: impl FnMut(T) -> io::Result<()> + Send + 'static,
 ) -> Result<Taker<T>> {
     let (sender, receiver) = sync_channel(ahead);
+    let (end, ended) = sync_channel(0);
     let work = move || {
+        let _end: SyncSender<()> = end;
         // An error of `take` closes the queue, which makes `offer` fail.
         let _ = receiver.iter().try_for_each(&mut take);
     };
     let started = Builder::new().name(name.to_owned()).spawn(work);
     started.at(name, "start the thread")?;
-    Ok(Taker { sender })
+    Ok(Taker { sender, ended })
 }
 
 /// The sending half of a bounded queue whose items another thread consumes. Created by [`start_taking`], which also
@@ -139,13 +141,40 @@ pub(crate) fn start_taking<T: Send + 'static>(
 #[derive(Debug)]
 pub(crate) struct Taker<T> {
     sender: SyncSender<T>,
+    /// Closed when the thread ends.
+    ended: Receiver<()>,
+}
+
+/// The reason why a [`Taker`] does not accept an item.
+#[derive(Debug)]
+pub(crate) enum Rejected<T> {
+    /// The queue is full. Contains the item.
+    Full(T),
+    /// The consuming thread has ended.
+    Ended,
 }
 
 impl<T> Taker<T> {
-    /// Adds an item to the queue without blocking. Drops the item and returns `false` if the queue is full or the
-    /// consuming thread has ended.
-    pub(crate) fn offer(&self, item: T) -> bool {
-        self.sender.try_send(item).is_ok()
+    /// Adds an item to the queue without blocking.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the queue is full or the consuming thread has ended.
+    pub(crate) fn offer(&self, item: T) -> Result<(), Rejected<T>> {
+        self.sender.try_send(item).map_err(|err| match err {
+            TrySendError::Full(item) => Rejected::Full(item),
+            TrySendError::Disconnected(_) => Rejected::Ended,
+        })
+    }
+
+    /// Waits until the consuming thread has consumed all items and ended. Waits at most for `timeout`, if given.
+    pub(crate) fn finish(self, timeout: Option<Duration>) {
+        drop(self.sender);
+        // Nothing is ever sent, so an error is the end of the thread or the end of the time.
+        match timeout {
+            Some(timeout) => drop(self.ended.recv_timeout(timeout)),
+            None => drop(self.ended.recv()),
+        }
     }
 }
 

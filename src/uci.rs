@@ -20,8 +20,8 @@ use crate::{
     task::{self, Taker},
 };
 
-/// The maximum length in bytes of a line that an engine may write. Real engines write shorter lines.
-const LONGEST_LINE: u64 = 1 << 16;
+/// The maximum length in bytes of a line of UCI. Real engines and user interfaces write shorter lines.
+pub(crate) const LONGEST_LINE: u64 = 1 << 16;
 
 /// The maximum number of characters in the name of an engine's option. Longer names are truncated.
 const LONGEST_NAME: usize = 200;
@@ -68,44 +68,123 @@ fn end_group(engine: u32) {
     let _ = kill.stdout(Stdio::null()).stderr(Stdio::null()).status();
 }
 
-/// A running UCI engine. When the value is dropped, the engine and the processes that it has started are killed.
+/// A process that kills an engine and the processes that it has started when this process ends, even if this process
+/// is itself killed. It is a shell that waits for a line: if its input ends without one, this process has ended.
+#[cfg(unix)]
+struct Guard(Child);
+
+#[cfg(unix)]
+impl Guard {
+    /// Starts a guard of the engine with the process id `engine`. Returns `None` if the system has no shell.
+    fn start(engine: u32) -> Option<Guard> {
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", "read -r line || kill -s KILL -- -$0"])
+            .arg(engine.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        // Signals of the terminal must not end the guard before this process.
+        std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+        shell.spawn().ok().map(Guard)
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Guard {
+    /// Ends the guard. The engine must have been killed before.
+    fn drop(&mut self) {
+        if let Some(mut input) = self.0.stdin.take() {
+            // The guard may have been killed.
+            let _ = input.write_all(b"\n");
+        }
+        let _ = self.0.wait();
+    }
+}
+
+/// A running UCI engine. When the value is dropped, the engine and the processes that it has started are killed. On
+/// Unix, they are also killed if this process is killed.
 pub(crate) struct EngineProcess {
     program: PathBuf,
     child: Child,
+    #[cfg(unix)]
+    _guard: Option<Guard>,
     input: Taker<String>,
     /// Set when the engine has written a line that is too long.
     wrote_too_long: Arc<AtomicBool>,
 }
 
-/// The output of a UCI engine, which [`each_line`](EngineOutput::each_line) reads line by line.
-pub(crate) struct EngineOutput {
-    stdout: ChildStdout,
+/// The output of a UCI engine, as an iterator over its lines. It ends at the end of the output, or at a line that is
+/// too long.
+pub(crate) struct EngineOutput<R = ChildStdout> {
+    lines: Lines<R>,
     wrote_too_long: Arc<AtomicBool>,
 }
 
-impl EngineOutput {
-    /// Calls `take` with each line that the engine writes. White space around a line is removed. Returns when the
-    /// output ends or a line is too long.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `take`.
-    pub(crate) fn each_line(mut self, take: impl FnMut(String) -> Result<()>) -> Result<()> {
-        // The flag is set before the pipe is closed, because the closed pipe may end the engine.
-        let end = read_lines(&mut self.stdout, take)?;
-        self.wrote_too_long
-            .store(end == LinesEnd::TooLong, Ordering::Release);
-        Ok(())
+impl<R: Read> Iterator for EngineOutput<R> {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        match self.lines.next()? {
+            Line::Text(text) => Some(text),
+            Line::TooLong => {
+                // The flag is set before the pipe is closed, because the closed pipe may end the engine.
+                self.wrote_too_long.store(true, Ordering::Release);
+                None
+            }
+        }
     }
 }
 
-/// The reason why [`read_lines`] no longer reads the output of an engine.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum LinesEnd {
-    /// The output has ended, or it cannot be read.
-    Ended,
-    /// A line is longer than [`LONGEST_LINE`].
+/// A line that a UCI engine or a user interface has written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Line {
+    /// The text of the line, without white space around it.
+    Text(String),
+    /// A line of more than [`LONGEST_LINE`] bytes.
     TooLong,
+}
+
+/// An iterator over the lines of a UCI stream. It ends at the end of the stream, or if the stream cannot be read.
+pub(crate) struct Lines<R> {
+    stream: BufReader<R>,
+    /// Whether the rest of a line that is too long follows.
+    is_inside_long_line: bool,
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(stream: R) -> Lines<R> {
+        Lines {
+            stream: BufReader::new(stream),
+            is_inside_long_line: false,
+        }
+    }
+}
+
+impl<R: Read> Iterator for Lines<R> {
+    type Item = Line;
+
+    fn next(&mut self) -> Option<Line> {
+        loop {
+            let mut line = Vec::new();
+            let read = (&mut self.stream)
+                .take(LONGEST_LINE + 1)
+                .read_until(b'\n', &mut line);
+            if read.is_err() || line.is_empty() {
+                return None;
+            }
+            let is_cut = line.len() as u64 > LONGEST_LINE && line.last() != Some(&b'\n');
+            let was_cut = std::mem::replace(&mut self.is_inside_long_line, is_cut);
+            match (was_cut, is_cut) {
+                (true, _) => {}
+                (false, true) => return Some(Line::TooLong),
+                (false, false) => {
+                    let text = String::from_utf8_lossy(&line).trim().to_owned();
+                    return Some(Line::Text(text));
+                }
+            }
+        }
+    }
 }
 
 impl Drop for EngineProcess {
@@ -155,13 +234,15 @@ impl EngineProcess {
         })?;
         let engine = EngineProcess {
             program: program.to_owned(),
+            #[cfg(unix)]
+            _guard: Guard::start(child.id()),
             child,
             input,
             wrote_too_long: Arc::default(),
         };
         let wrote_too_long = Arc::clone(&engine.wrote_too_long);
         let output = EngineOutput {
-            stdout,
+            lines: Lines::new(stdout),
             wrote_too_long,
         };
         Ok((engine, output))
@@ -174,8 +255,8 @@ impl EngineProcess {
     /// Returns an error if the engine has ended, or if the queue is full because the engine does not read its input.
     pub(crate) fn say(&mut self, line: &str) -> Result<()> {
         match self.input.offer(format!("{line}\n")) {
-            true => Ok(()),
-            false => Err(self.end_error("does not read")),
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.end_error("does not read")),
         }
     }
 
@@ -203,32 +284,6 @@ impl EngineProcess {
     }
 }
 
-/// Calls `take` with each line of `output`. White space around a line is removed. Stops at the end of the output, at a
-/// line of more than [`LONGEST_LINE`] bytes, or when `take` fails. Returns the reason for stopping.
-///
-/// # Errors
-///
-/// Returns the error of `take`.
-pub(crate) fn read_lines(
-    output: impl Read,
-    mut take: impl FnMut(String) -> Result<()>,
-) -> Result<LinesEnd> {
-    let mut output = BufReader::new(output);
-    loop {
-        let mut line = Vec::new();
-        let read = (&mut output)
-            .take(LONGEST_LINE)
-            .read_until(b'\n', &mut line);
-        if read.is_err() || line.last() != Some(&b'\n') {
-            return Ok(match line.len() as u64 {
-                LONGEST_LINE => LinesEnd::TooLong,
-                _ => LinesEnd::Ended,
-            });
-        }
-        take(String::from_utf8_lossy(&line).trim().to_owned())?;
-    }
-}
-
 /// Returns `true` if `line` begins with `bestmove`. An engine ends each search with such a line.
 pub(crate) fn is_answer(line: &str) -> bool {
     line.split_ascii_whitespace().next() == Some("bestmove")
@@ -245,4 +300,31 @@ pub(crate) fn option_name(line: &str) -> Option<String> {
 /// Truncates the name of an engine option to at most [`LONGEST_NAME`] characters.
 pub(crate) fn shortened_name(name: &str) -> String {
     name.chars().take(LONGEST_NAME).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_is_one_error_and_the_next_line_is_read() {
+        let longest = LONGEST_LINE as usize;
+        for extra in [0, 1, 2, longest, 3 * longest + 7] {
+            let text = format!(" a\n{}\n\nb", "x".repeat(longest + extra));
+            let lines: Vec<Line> = Lines::new(text.as_bytes()).collect();
+            let long = match extra {
+                0 => Line::Text("x".repeat(longest)),
+                _ => Line::TooLong,
+            };
+            let text = |text: &str| Line::Text(text.to_owned());
+            assert!(lines == [text("a"), long, text(""), text("b")], "{extra}");
+            let engine_text = format!("{}\nb\n", "x".repeat(longest + extra));
+            let mut output = EngineOutput {
+                lines: Lines::new(engine_text.as_bytes()),
+                wrote_too_long: Arc::default(),
+            };
+            assert_eq!(output.by_ref().count(), if extra == 0 { 2 } else { 0 });
+            assert_eq!(output.wrote_too_long.load(Ordering::Acquire), extra > 0);
+        }
+    }
 }

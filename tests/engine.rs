@@ -264,7 +264,7 @@ fn other_positions_go_to_the_engine_behind() {
     assert!(
         !said
             .iter()
-            .any(|line| line.contains("UCI_") && !line.contains("UCI_ShowWDL")),
+            .any(|line| line.contains("UCI_Variant") || line.contains("UCI_Chess960")),
         "{said:?}"
     );
     let said = session.ask("setoption name UCI_Variant value atomic", "info");
@@ -490,6 +490,196 @@ fn slow_engines_do_not_mix_up_searches() {
         .iter()
         .filter(|line| line.contains("too many commands"));
     assert_eq!(refused.count(), 36);
+}
+
+/// The options that chess programs and bots set whatever the engine is.
+const COMMON_OPTIONS: [(&str, &str); 14] = [
+    ("Hash", "64"),
+    ("Threads", "4"),
+    ("Move Overhead", "100"),
+    ("Ponder", "true"),
+    ("Contempt", "-20"),
+    ("UCI_ShowWDL", "true"),
+    ("MultiPV", "2"),
+    ("UCI_AnalyseMode", "true"),
+    ("UCI_LimitStrength", "true"),
+    ("UCI_Elo", "1800"),
+    ("SyzygyPath", "/tables"),
+    ("Skill Level", "10"),
+    ("Slow Mover", "80"),
+    ("UCI_Opponent", "GM 2800 human Gary Kasparov"),
+];
+
+#[cfg(unix)]
+#[test]
+fn options_that_programs_set_for_every_engine_are_no_errors() {
+    let dir = temp();
+    with_sources(dir.path());
+    // The second engine has the options Hash, Seed, Book File and MultiPV.
+    with_engine(dir.path(), PLAIN);
+    for (engine, has_hash) in [("", false), (" -- ./engine.sh", true)] {
+        let mut session = Session::start(dir.path(), &format!("engine a.bin{engine}"));
+        let declared = session.ask("uci", "uciok");
+        for (name, _) in COMMON_OPTIONS {
+            let line = format!("option name {name} type ");
+            let count = declared.iter().filter(|said| said.starts_with(&line));
+            assert_eq!(count.count(), 1, "{name} {declared:?}");
+        }
+        assert!(declared.contains(&"option name Clear Hash type button".to_owned()));
+        for (name, value) in COMMON_OPTIONS {
+            session.say(&format!("setoption name {name} value {value}"));
+        }
+        let said = session.ask("setoption name Clear Hash\nisready", "readyok");
+        let told = "info string told setoption name Hash value 64".to_owned();
+        assert_eq!(said.contains(&told), has_hash, "{said:?}");
+        let passed_on = |line: &String| line.contains(" told setoption name ");
+        let own = said.iter().filter(|line| !passed_on(line));
+        assert_eq!(own.collect::<Vec<_>>(), ["readyok"]);
+    }
+}
+
+#[test]
+fn a_line_that_is_too_long_is_reported_and_the_next_one_is_read() {
+    let dir = temp();
+    with_sources(dir.path());
+    for (length, is_too_long) in [(1 << 16, false), ((1 << 16) + 1, true), (1 << 20, true)] {
+        let command = "setoption name Event value ";
+        let name = "x".repeat(length - command.len());
+        let text = format!("{command}{name}\nposition startpos\ngo\nquit");
+        let output = fed(dir.path(), "engine a.bin --play best", text.as_bytes());
+        assert!(output.status.success());
+        let said = String::from_utf8(output.stdout).unwrap();
+        let is_reported = said.contains("a command is longer than 65536 bytes");
+        assert_eq!(is_reported, is_too_long, "{said}");
+        assert!(said.contains("bestmove e2e4"), "{said}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn quit_ends_whatever_the_second_engine_does() {
+    let dir = temp();
+    with_sources(dir.path());
+    let loop_with =
+        |cases: &str| format!("while :; do read -r word rest; case $word in {cases} esac; done");
+    let unknown = "position startpos moves a2a3\ngo infinite";
+    for (lines, commands) in [
+        // It never answers, or never stops answering.
+        ("exec sleep 1000".to_owned(), "uci"),
+        ("while :; do echo info string x; done".to_owned(), "uci"),
+        // It ignores `quit` and the end of its input.
+        (loop_with("uci) echo uciok;;"), unknown),
+        // It floods a program that does not read.
+        (
+            loop_with("uci) echo uciok;; go) while :; do echo info depth 1 pv a7a6; done;;"),
+            unknown,
+        ),
+        // It does not read.
+        (
+            "read -r word; echo uciok; exec sleep 1000".to_owned(),
+            unknown,
+        ),
+    ] {
+        with_engine(dir.path(), &lines);
+        let mut session = Session::start(dir.path(), "engine a.bin -- ./engine.sh");
+        session.say(&format!("{commands}\nquit"));
+        assert!(session.child.wait().unwrap().success(), "{lines}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_second_engine_ends_with_polybook_even_if_polybook_is_killed() {
+    let dir = temp();
+    with_sources(dir.path());
+    with_engine(
+        dir.path(),
+        "sleep 1000 & echo $! > child; echo $$ > main; read -r word; echo uciok; while :; do sleep 1000; done",
+    );
+    let mut session = Session::start(dir.path(), "engine a.bin -- ./engine.sh");
+    session.ask("uci", "uciok");
+    session.child.kill().unwrap();
+    session.child.wait().unwrap();
+    for name in ["main", "child"] {
+        let process = fs::read_to_string(dir.path().join(name)).unwrap();
+        until("the engine's processes have ended", || has_ended(&process));
+    }
+}
+
+/// Games in which the knights go back and forth more often than the e-pawn moves.
+#[cfg(unix)]
+#[test]
+fn a_position_is_not_repeated_a_third_time_while_there_is_another_move() {
+    let dir = temp();
+    let knights = "1. Nf3 Nf6 2. Ng1 Ng8 3. Nf3 Nf6 4. Ng1 Ng8 1-0\n\n";
+    let games = format!("{}1. e4 e5 1-0\n", knights.repeat(3));
+    fs::write(dir.path().join("both.pgn"), games).unwrap();
+    fs::write(dir.path().join("knights.pgn"), knights).unwrap();
+    for name in ["both", "knights"] {
+        ok(
+            dir.path(),
+            &format!("make-book -q {name}.pgn --min-game 1 --bin {name}.bin --explorer {name}.idx"),
+        );
+    }
+    with_engine(dir.path(), PLAIN);
+    let twice = "position startpos moves g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8";
+    let once = "position startpos moves g1f3 g8f6 f3g1 f6g8";
+    // The castling rights of the first position are not those of the later ones.
+    let with_rooks =
+        "position startpos moves g1f3 g8f6 h1g1 h8g8 g1h1 g8h8 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8";
+    for (sources, position, expected) in [
+        ("both.bin", once, "g1f3"),
+        ("both.bin", twice, "e2e4"),
+        ("both.idx", twice, "e2e4"),
+        ("knights.bin both.bin", twice, "e2e4"),
+        ("knights.bin", twice, "g1f3"),
+        ("knights.bin -- ./engine.sh", once, "g1f3"),
+        ("knights.bin -- ./engine.sh", twice, "a7a6"),
+        ("knights.bin -- ./engine.sh", with_rooks, "a7a6"),
+    ] {
+        let (sources, engine) = match sources.split_once(" -- ") {
+            Some((sources, engine)) => (sources, format!("-- {engine}")),
+            None => (sources, String::new()),
+        };
+        let line = format!("engine {sources} --play best {engine}");
+        let mut session = Session::start(dir.path(), &line);
+        let said = session.ask(&format!("{position}\ngo"), "bestmove");
+        let best = format!("bestmove {expected}");
+        assert!(said.last().unwrap().starts_with(&best), "{line} {said:?}");
+    }
+}
+
+#[test]
+fn advice_about_variants_names_the_options_of_the_engine() {
+    let dir = temp();
+    with_sources(dir.path());
+    for (fen, advice) in [
+        (
+            "bqnnrkrb/pppppppp/8/8/8/8/PPPPPPPP/BQNNRKRB w GEge - 0 1",
+            "set the option UCI_Chess960 to true",
+        ),
+        (
+            "nrkbbqrn/pppppppp/8/8/8/8/PPPPPPPP/NRKBBQRN w GBgb - 0 1",
+            "set the option UCI_Chess960 to true",
+        ),
+        ("8/8/8/8/8/8/8/8 w - - 0 1", "FEN"),
+    ] {
+        let text = format!("position fen {fen}\ngo\n");
+        let output = fed(dir.path(), "engine a.bin", text.as_bytes());
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains(advice) && !said.contains("--"), "{said}");
+        if let Some(setting) = advice.strip_prefix("set the option ") {
+            let setting = setting.replace(" to ", " value ");
+            let text = format!("setoption name {setting}\n{text}");
+            let output = fed(
+                dir.path(),
+                "engine a.bin --fallback random",
+                text.as_bytes(),
+            );
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert!(!said.contains("FEN") && !said.contains("(none)"), "{said}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Arbitrary text as UCI commands: each line of the output must belong to the protocol, and each `go` gets at most one
 //! answer.
 
-use std::io::Cursor;
+use std::{
+    fs::{self, File},
+    io::Cursor,
+};
 
 use polybook::{
     MakeBook,
@@ -28,11 +31,12 @@ pub fn run(data: &[u8]) {
         },
         second_engine: None,
     };
-    let mut said = Vec::new();
+    let path = room.path("said");
+    let output = File::create(&path).expect("the directory is writable");
     engine
-        .run(Cursor::new(data.to_vec()), &mut said)
-        .expect("a vector can be written");
-    let said = String::from_utf8(said).expect("the protocol is text");
+        .run(Cursor::new(data.to_vec()), output)
+        .expect("a file can be written");
+    let said = fs::read_to_string(&path).expect("the protocol is text");
     let known = ["id ", "option ", "uciok", "readyok", "info ", "bestmove "];
     let is_known = |line: &str| known.iter().any(|word| line.starts_with(word));
     assert!(said.lines().all(is_known), "{said}");

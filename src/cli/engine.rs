@@ -60,7 +60,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Play only moves that scored at least N percent. Moves of books have no score and are always allowed
+    /// Play only moves that scored at least N percent. Moves without a finished game are left out. Moves of books have
+    /// no score and are always allowed
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     min_score: u8,
 
@@ -129,7 +130,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         settings,
         second_engine,
     };
-    Ok(engine.run(io::stdin(), io::stdout().lock())?)
+    Ok(engine.run(io::stdin(), io::stdout())?)
 }
 
 /// Opens `argument` as a source of moves for the engine. The argument is a repertoire with its side (`FILE:white`), an

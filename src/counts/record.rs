@@ -121,14 +121,6 @@ impl Wdl {
         let spread = QUANTILE * (score * (1.0 - score) / games + square / games / 4.0).sqrt();
         (score + square / 2.0 - spread) / (1.0 + square)
     }
-
-    /// Returns the center of the confidence interval of the score, from 0 to 1. The center is close to 0.5 for few
-    /// games, and close to the score for many games. Returns 0.5 if there are no games.
-    /// [`lower_bound`](Wdl::lower_bound) returns the lower end of the interval.
-    pub(crate) fn interval_center(self) -> f64 {
-        let square = QUANTILE * QUANTILE;
-        (self.score() * self.games() as f64 + square / 2.0) / (self.games() as f64 + square)
-    }
 }
 
 impl Add for Wdl {

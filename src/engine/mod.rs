@@ -15,12 +15,13 @@
 //!     settings: Settings { play: Play::Best, ..Settings::default() },
 //!     second_engine: None,
 //! };
-//! let mut answers = Vec::new();
-//! engine.run(&b"uci\nposition startpos\ngo\nquit\n"[..], &mut answers)?;
-//! assert!(String::from_utf8(answers)?.contains("bestmove e2e4"));
+//! let (answers, output) = std::io::pipe()?;
+//! engine.run(&b"uci\nposition startpos\ngo\nquit\n"[..], output)?;
+//! assert!(std::io::read_to_string(answers)?.contains("bestmove e2e4"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod output;
 mod second_engine;
 mod session;
 mod settings;
@@ -29,22 +30,36 @@ use std::{
     ffi::OsString,
     io::{Read, Write},
     path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use self::{
+    output::Output,
     second_engine::{Event, SecondEngine},
-    session::Session,
+    session::{Session, split_command},
 };
 pub use self::{
     session::EngineSource,
     settings::{Fallback, Play, Settings},
 };
-use crate::{error::Result, task, uci::read_lines};
+use crate::{
+    error::{Error, Result},
+    task,
+    uci::{Line, Lines},
+};
 
 /// The maximum number of lines that wait to be handled: commands of the user interface, and output of the second
 /// engine, which plays in positions outside the book. When the queue is full, the threads that read these lines wait
 /// until there is room.
-const MAX_QUEUED_LINES: usize = 64;
+const MAX_QUEUED_LINES: usize = 1 << 10;
+
+/// After the command `quit`, how long the session waits for the second engine or for a user interface that does not
+/// read. There are at most two such waits.
+const QUIT_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// A UCI engine that plays the moves of books, databases and indexes. It can pass all other positions to a second
 /// engine.
@@ -61,24 +76,54 @@ pub struct SourceEngine {
 
 impl SourceEngine {
     /// Runs the engine: reads UCI commands from `input` until `quit` or the end of the input, and writes answers to
-    /// `output`. A separate thread reads `input`. It may still be waiting for a line when this function returns.
+    /// `output`. Separate threads read `input` and write `output`. They may still be waiting when this function
+    /// returns.
+    ///
+    /// After `quit`, the function returns within a second, even if the second engine hangs or nobody reads `output`.
     ///
     /// # Errors
     ///
     /// Returns an error if the second engine cannot be started or does not speak UCI, or if `output` cannot be written.
     /// If a source cannot be read, only informs the user interface. If reading `input` fails, treats this as the end of
     /// the input.
-    pub fn run(self, input: impl Read + Send + 'static, output: impl Write) -> Result<()> {
+    pub fn run(
+        self,
+        input: impl Read + Send + 'static,
+        output: impl Write + Send + 'static,
+    ) -> Result<()> {
         let (feeder, mut events) = task::channel(MAX_QUEUED_LINES);
-        let second_engine = self
-            .second_engine
-            .map(|(program, args)| SecondEngine::start(&program, &args, &feeder, &mut events));
-        let second_engine = second_engine.transpose()?;
-        feeder.start("input", |feeder| {
-            read_lines(input, |line| feeder.send(Event::Command(line)))?;
+        let is_quitting = Arc::new(AtomicBool::new(false));
+        let quit = Arc::clone(&is_quitting);
+        feeder.start("input", move |feeder| {
+            for line in Lines::new(input) {
+                let event = match line {
+                    Line::Text(text) => {
+                        if split_command(&text).is_some_and(|(word, _)| word == "quit") {
+                            quit.store(true, Ordering::Relaxed);
+                        }
+                        Event::Command(text)
+                    }
+                    Line::TooLong => Event::TooLongCommand,
+                };
+                feeder.send(event)?;
+            }
             feeder.send(Event::End)
         })?;
+        let second_engine = match &self.second_engine {
+            Some((program, args)) => {
+                match SecondEngine::start(program, args, &feeder, &is_quitting)? {
+                    None => return Ok(()),
+                    started => started,
+                }
+            }
+            None => None,
+        };
+        let output = Output::start(output, is_quitting)?;
         let session = Session::new(self.sources, self.settings, second_engine, output);
-        session.run(&mut events)
+        match session.run(&mut events) {
+            // Nobody read the answers after `quit`.
+            Err(Error::Interrupted) => Ok(()),
+            ended => ended,
+        }
     }
 }

@@ -3,12 +3,14 @@
 use std::{
     ffi::OsString,
     path::Path,
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
+use super::QUIT_TIMEOUT;
 use crate::{
     error::Result,
-    task::{Feed, Feeder},
+    task::{self, Feed, Feeder},
     uci::{EngineProcess, option_name},
 };
 
@@ -17,6 +19,8 @@ use crate::{
 pub(super) enum Event {
     /// The user interface sent this command.
     Command(String),
+    /// The user interface sent a line that is too long.
+    TooLongCommand,
     /// The user interface closed the input, so no more commands will arrive.
     End,
     /// The second engine wrote this line.
@@ -28,9 +32,8 @@ pub(super) enum Event {
 /// How long the second engine, which plays in positions outside the book, may take to answer `uciok` after its start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the second engine, which plays in positions outside the book, may take to exit after `quit`. An engine that
-/// takes longer is killed.
-const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often the start of the second engine looks whether the user interface has sent `quit`.
+const QUIT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The maximum number of lines that wait to be sent to the second engine, which plays in positions outside the book.
 /// The number is large because some user interfaces set a hundred options at once.
@@ -51,8 +54,9 @@ pub(super) struct SecondEngine {
 
 impl SecondEngine {
     /// Starts the program `program` with the arguments `args`, and waits until it has answered `uci`. A new thread
-    /// reads the engine's output, and sends each line to `feeder`. The function reads the answer to `uci` from
-    /// `events`, which must be the receiver of `feeder`.
+    /// reads the engine's output, and sends each line after `uciok` to `feeder`.
+    ///
+    /// Returns `None` if the user interface sends `quit`, which sets `is_quitting`, and the engine does not answer soon.
     ///
     /// # Errors
     ///
@@ -61,43 +65,56 @@ impl SecondEngine {
         program: &Path,
         args: &[OsString],
         feeder: &Feeder<Event>,
-        events: &mut Feed<Event>,
-    ) -> Result<SecondEngine> {
-        let (mut process, output) = EngineProcess::start(program, args, MAX_QUEUED_LINES)?;
-        feeder.start("engine", |feeder| {
-            output.each_line(|line| feeder.send(Event::EngineLine(line)))?;
+        is_quitting: &AtomicBool,
+    ) -> Result<Option<SecondEngine>> {
+        let (mut process, mut output) = EngineProcess::start(program, args, MAX_QUEUED_LINES)?;
+        let (first_lines, mut answer) = task::channel(MAX_QUEUED_LINES);
+        feeder.start("engine", move |feeder| {
+            loop {
+                let line = output.next();
+                let is_last = line.as_ref().is_none_or(|line| line == "uciok");
+                // Fails if the start was given up.
+                if first_lines.send(line).is_err() || is_last {
+                    break;
+                }
+            }
+            for line in output {
+                feeder.send(Event::EngineLine(line))?;
+            }
             feeder.send(Event::EngineEnd)
         })?;
         process.say("uci")?;
         let deadline = Instant::now() + START_TIMEOUT;
+        let mut give_up = None;
         let (mut lines, mut options) = (Vec::new(), Vec::new());
         loop {
-            match events.next_before(deadline)? {
-                Some(Event::EngineLine(line)) if line == "uciok" => break,
-                Some(Event::EngineLine(line))
-                    if lines.len() < MAX_LINES_BEFORE_UCIOK && Instant::now() < deadline =>
-                {
+            match answer.next_before(Instant::now() + QUIT_CHECK_INTERVAL)? {
+                Some(Some(line)) if line == "uciok" => break,
+                Some(Some(line)) if line.starts_with("id ") || line.starts_with("option ") => {
                     options.extend(option_name(&line));
-                    if line.starts_with("id ") || line.starts_with("option ") {
-                        lines.push(line);
-                    }
+                    lines.push(line);
                 }
-                Some(Event::EngineEnd) => return Err(process.end_error("closed its output")),
-                // No input has been read yet, so the engine has written too many lines or taken too long.
-                _ => {
-                    let how = format!(
-                        "does not answer the command uci within {} s",
-                        START_TIMEOUT.as_secs()
-                    );
-                    return Err(process.failure(&how));
-                }
+                Some(None) => return Err(process.end_error("closed its output")),
+                _ => {}
+            }
+            if is_quitting.load(Ordering::Relaxed)
+                && Instant::now() > *give_up.get_or_insert_with(|| Instant::now() + QUIT_TIMEOUT)
+            {
+                return Ok(None);
+            }
+            if Instant::now() > deadline || lines.len() == MAX_LINES_BEFORE_UCIOK {
+                let how = format!(
+                    "does not answer the command uci within {} s",
+                    START_TIMEOUT.as_secs()
+                );
+                return Err(process.failure(&how));
             }
         }
-        Ok(SecondEngine {
+        Ok(Some(SecondEngine {
             process,
             lines,
             options,
-        })
+        }))
     }
 
     /// Returns `true` if the engine has declared an option named `name`, ignoring case.

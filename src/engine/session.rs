@@ -5,23 +5,26 @@ use std::{
     borrow::Cow,
     collections::VecDeque,
     hash::{BuildHasher, Hasher, RandomState},
-    io::Write,
+    mem,
 };
 
 use shakmaty::{Color, Move, Position, uci::UciMove, variant::VariantPosition};
 
 use super::{
+    output::Output,
     second_engine::{Event, SecondEngine},
-    settings::{Fallback, Play, SessionOption, Settings},
+    settings::{
+        Fallback, Play, SessionOption, Settings, VARIANTS, ignored_options, is_ignored_option,
+    },
 };
 use crate::{
     counts::Wdl,
-    error::{At, Result},
+    error::Result,
     explorer::Explorer,
     position::{Keyed, Variant, fen_of, uci},
     task::Feed,
     tree::played,
-    uci::is_answer,
+    uci::{LONGEST_LINE, is_answer},
     walk::{MoveSource, TreeMove},
 };
 
@@ -64,17 +67,17 @@ pub enum EngineSource {
 }
 
 /// The state of a UCI session: the current position, the options and the current search.
-pub(super) struct Session<W> {
+pub(super) struct Session {
     sources: Vec<EngineSource>,
     settings: Settings,
     options: Vec<SessionOption>,
     second_engine: Option<SecondEngine>,
-    output: W,
+    output: Output,
     random: Random,
     /// The last `position` command, in the form in which it is sent to the second engine.
     position: String,
-    /// The position that the last `position` command describes, or `None` if the command is invalid.
-    pos: Option<VariantPosition>,
+    /// The game that the last `position` command describes, or `None` if the command is invalid.
+    game: Option<Game>,
     search: Option<Search>,
     /// The commands that arrived during the search and must wait for its end. Some programs do not wait for the result
     /// after `stop`.
@@ -83,18 +86,18 @@ pub(super) struct Session<W> {
     ready_asked: usize,
 }
 
-impl<W: Write> Session<W> {
+impl Session {
     pub(super) fn new(
         sources: Vec<EngineSource>,
         settings: Settings,
         second_engine: Option<SecondEngine>,
-        output: W,
-    ) -> Session<W> {
+        output: Output,
+    ) -> Session {
         Session {
             sources,
             options: SessionOption::all(second_engine.as_ref()),
             random: Random::new(settings.seed),
-            pos: Some(settings.rules().start()),
+            game: Some(Game::new(settings.rules().start())),
             settings,
             second_engine,
             output,
@@ -110,8 +113,17 @@ impl<W: Write> Session<W> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the output cannot be written, or if a thread that reads commands or lines panics.
+    /// Returns an error if the output cannot be written, or if a thread that reads commands or lines panics. Returns
+    /// [`Error::Interrupted`](crate::Error::Interrupted) if the user interface sends `quit` and reads no answers.
     pub(super) fn run(mut self, events: &mut Feed<Event>) -> Result<()> {
+        self.handle_events(events)?;
+        if let Some(second_engine) = self.second_engine {
+            second_engine.quit(events);
+        }
+        self.output.finish()
+    }
+
+    fn handle_events(&mut self, events: &mut Feed<Event>) -> Result<()> {
         loop {
             let event = match self.next_waiting() {
                 Some(line) => Some(Event::Command(line)),
@@ -119,20 +131,21 @@ impl<W: Write> Session<W> {
             };
             match event {
                 Some(Event::Command(line)) => match split_command(&line) {
-                    Some(("quit", _)) => break,
+                    Some(("quit", _)) => return Ok(()),
                     Some((word, _)) if !self.can_obey(word) => self.postpone(line)?,
                     Some((word, rest)) => self.handle(word, rest)?,
                     None => {}
                 },
+                Some(Event::TooLongCommand) => self.inform(&format!(
+                    "a command is longer than {LONGEST_LINE} bytes: polybook ignored it"
+                ))?,
+                // A second engine that floods its output must not delay `quit`.
+                Some(Event::EngineLine(_)) if self.output.is_quitting() => {}
                 Some(Event::EngineLine(line)) => self.take_engine_line(&line)?,
                 Some(Event::EngineEnd) => self.lose_second_engine()?,
-                Some(Event::End) | None => break,
+                Some(Event::End) | None => return Ok(()),
             }
         }
-        if let Some(second_engine) = self.second_engine {
-            second_engine.quit(events);
-        }
-        Ok(())
     }
 
     /// Returns `true` if the command `word` can be handled now, and `false` if it must wait for the end of the current
@@ -196,6 +209,7 @@ impl<W: Write> Session<W> {
         };
         let own = self.options.iter();
         lines.extend(own.filter_map(|option| option.declaration(&self.settings)));
+        lines.extend(ignored_options(self.second_engine.as_ref()));
         lines.push("uciok".to_owned());
         lines.iter().try_for_each(|line| self.say(line))
     }
@@ -227,7 +241,7 @@ impl<W: Write> Session<W> {
             .is_some_and(|second_engine| second_engine.has(name))
         {
             true => self.send_to_second_engine(&format!("setoption {text}")),
-            false if is_own => Ok(()),
+            false if is_own || is_ignored_option(name) => Ok(()),
             false => self.inform(&format!("there is no option {name}")),
         }
     }
@@ -254,13 +268,38 @@ impl<W: Write> Session<W> {
     fn take_position(&mut self, text: &str) -> Result<()> {
         let sent = standard_position(text, self.settings.rules());
         self.position = format!("position {sent}");
-        let read = parse_position(text, self.settings.rules());
-        let problem = read
-            .as_ref()
-            .err()
-            .map(|problem| format!("position: {problem}"));
-        self.pos = read.ok();
-        problem.map_or(Ok(()), |problem| self.inform(&problem))
+        match parse_position(text, self.settings.rules()) {
+            Ok(game) => {
+                self.game = Some(game);
+                Ok(())
+            }
+            Err(problem) => {
+                self.game = None;
+                let problem = self.other_variant(text).unwrap_or(problem);
+                self.inform(&format!("position: {problem}"))
+            }
+        }
+    }
+
+    /// Returns advice for the user if the command `position` with the arguments `text` is invalid because its FEN
+    /// belongs to another variant. Returns `None` if no variant accepts the FEN.
+    fn other_variant(&self, text: &str) -> Option<String> {
+        let (start, _) = split_position(text);
+        let fen = start.strip_prefix("fen")?.trim();
+        if self.settings.rules().parse_position(fen).is_ok() {
+            return None;
+        }
+        let chess960 = ("UCI_Chess960", "true", Variant::Chess960);
+        let others = VARIANTS.map(|(name, variant)| ("UCI_Variant", name, variant));
+        let mut all = [chess960].into_iter().chain(others);
+        let (option, value, variant) =
+            all.find(|(_, _, variant)| variant.parse_position(fen).is_ok())?;
+        let has_option = self.options.iter().any(|own| own.name == option);
+        let advice = match has_option {
+            true => format!("set the option {option} to {value}"),
+            false => format!("the engine behind polybook has no option {option}"),
+        };
+        Some(format!("the FEN is a position of {variant}: {advice}"))
     }
 
     fn go(&mut self, text: &str) -> Result<()> {
@@ -274,10 +313,12 @@ impl<W: Write> Session<W> {
         // The commands to send to the second engine.
         let mut commands = Vec::new();
         let mut refused = Vec::new();
-        let known = match self.pos.clone() {
-            Some(pos) => self.choose_and_show(&pos, &go, &mut refused)?,
+        let game = self.game.take();
+        let known = match &game {
+            Some(game) => self.choose_and_show(game, &go, &mut refused)?,
             None => None,
         };
+        self.game = game;
         if let Some((answer, already_shown, others)) = known {
             search.answer = Some(answer);
             if !others.is_empty() {
@@ -305,21 +346,28 @@ impl<W: Write> Session<W> {
         self.conclude()
     }
 
-    /// Chooses the move to play in `pos`: a move that a source contains and that the command `go` allows. Shows the
-    /// best of these moves to the user, each in an `info` line. Adds each move whose score is below the minimum in the
-    /// settings to `refused`.
+    /// Chooses the move to play in the last position of `game`: a move that a source contains and that the command `go`
+    /// allows. Shows the best of these moves to the user, each in an `info` line. Adds each move whose score is below
+    /// the minimum in the settings to `refused`.
+    ///
+    /// A move after which a position occurs for the third time is chosen only if the sources contain no other move and
+    /// there is no second engine, because the opponent could claim a draw.
     ///
     /// Returns three values: the `bestmove` line, the number of moves shown, and the moves that the second engine
     /// should search in addition. The third value is empty unless the user wants to see more moves than were shown.
     /// Returns `None` if the sources contain no allowed move.
     fn choose_and_show(
         &mut self,
-        pos: &VariantPosition,
+        game: &Game,
         go: &Go<'_>,
         refused: &mut Vec<Move>,
     ) -> Result<Option<(String, usize, Vec<String>)>> {
-        let mut moves = self.choices(pos, refused)?;
-        moves.retain(|mv| go.allows(pos, mv.mv));
+        let pos = game.pos.position();
+        let is_allowed = |mv: Move| go.allows(pos, mv);
+        let mut moves = self.choices(pos, refused, |mv| is_allowed(mv) && !game.repeats(mv))?;
+        if moves.is_empty() && self.second_engine.is_none() {
+            moves = self.choices(pos, refused, is_allowed)?;
+        }
         if moves.is_empty() {
             return Ok(None);
         }
@@ -358,7 +406,8 @@ impl<W: Write> Session<W> {
 
     fn fallback(&mut self) -> String {
         let random = self.random.next();
-        let chosen = self.pos.as_ref().and_then(|pos| {
+        let chosen = self.game.as_ref().and_then(|game| {
+            let pos = game.pos.position();
             let legal = pos.legal_moves();
             let at = (random * legal.len() as f64) as usize;
             Some(uci(pos, *legal.get(at)?))
@@ -438,7 +487,7 @@ impl<W: Write> Session<W> {
         self.inform(&format!(
             "{problem}; polybook still answers in known positions"
         ))?;
-        for _ in 0..std::mem::take(&mut self.ready_asked) {
+        for _ in 0..mem::take(&mut self.ready_asked) {
             self.say("readyok")?;
         }
         self.end_second_search()
@@ -471,11 +520,16 @@ impl<W: Write> Session<W> {
 
     /// Returns the moves that the engine may play in `pos`, best first. All moves come from the first source that
     /// contains such moves. A move whose score in a source is below the minimum is added to `refused`, and is then not
-    /// taken from later sources either.
-    fn choices(&mut self, pos: &VariantPosition, refused: &mut Vec<Move>) -> Result<Vec<TreeMove>> {
+    /// taken from later sources either. Moves for which `is_allowed` returns `false` are left out.
+    fn choices(
+        &mut self,
+        pos: &VariantPosition,
+        refused: &mut Vec<Move>,
+        is_allowed: impl Fn(Move) -> bool,
+    ) -> Result<Vec<TreeMove>> {
         self.first_known(pos, |settings, moves| {
             restrict(moves, settings, refused);
-            moves.retain(|mv| !refused.contains(&mv.mv));
+            moves.retain(|mv| !refused.contains(&mv.mv) && is_allowed(mv.mv));
         })
     }
 
@@ -511,7 +565,8 @@ impl<W: Write> Session<W> {
     /// Returns `None` if the search need not or cannot be restricted, because `refused` is empty or contains all
     /// allowed moves.
     fn searchmoves_without(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
-        let pos = self.pos.as_ref().filter(|_| !refused.is_empty())?;
+        let game = self.game.as_ref().filter(|_| !refused.is_empty())?;
+        let pos = game.pos.position();
         let mut moves = pos.legal_moves();
         moves.retain(|mv| go.allows(pos, *mv) && !refused.contains(mv));
         let moves: Vec<String> = moves.iter().map(|mv| uci(pos, *mv)).collect();
@@ -555,7 +610,7 @@ impl<W: Write> Session<W> {
             }
             // The settings restrict only the moves of the engine, not those of its opponent.
             let moves = match line.len() % 2 {
-                0 => self.choices(&pos, &mut Vec::new())?,
+                0 => self.choices(&pos, &mut Vec::new(), |_| true)?,
                 _ => self.first_known(&pos, |_, moves| moves.retain(|mv| mv.games() > 0))?,
             };
             let Some(next) = moves.iter().max_by_key(|mv| mv.weight) else {
@@ -572,9 +627,10 @@ impl<W: Write> Session<W> {
         let mut info = format!("info depth 1 seldepth {} multipv {number}", line.len());
         // Moves without results have no score.
         if let Some(stats) = mv.stats.filter(|stats| stats.games() > 0) {
-            let [wins, draws, losses] = wdl(stats);
-            info += &format!(" score cp {}", centipawns(stats));
+            let score = SureScore::of(stats);
+            info += &format!(" score cp {}", score.centipawns());
             if self.settings.show_wdl {
+                let [wins, draws, losses] = score.per_thousand();
                 info += &format!(" wdl {wins} {draws} {losses}");
             }
         }
@@ -592,10 +648,8 @@ impl<W: Write> Session<W> {
         self.say(&format!("info string {text}"))
     }
 
-    fn say(&mut self, line: &str) -> Result<()> {
-        let written = self.output.write_all(format!("{line}\n").as_bytes());
-        let written = written.and_then(|()| self.output.flush());
-        written.at("standard output", "write to")
+    fn say(&self, line: &str) -> Result<()> {
+        self.output.say(line)
     }
 }
 
@@ -624,31 +678,33 @@ fn renumbered(line: &str, already_shown: usize) -> String {
 
 /// Removes moves that the settings of the engine exclude: moves with too few games, with weight 0, or with a score
 /// below the minimum. The moves removed for their score are also added to `refused`, so that neither another source nor
-/// the second engine plays them.
+/// the second engine plays them. If there is a minimum score, also removes moves without a finished game, whose score
+/// is unknown.
 fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: &mut Vec<Move>) {
     moves.retain(|mv| match mv.stats {
         Some(stats) => {
             mv.games() >= settings.min_games.max(1) && {
                 let min_score = f64::from(settings.min_score);
-                let is_good = stats.games() == 0 || stats.score() * 100.0 >= min_score;
-                if !is_good {
+                let is_bad = stats.games() > 0 && stats.score() * 100.0 < min_score;
+                if is_bad {
                     refused.push(mv.mv);
                 }
-                is_good
+                !is_bad && (stats.games() > 0 || settings.min_score == 0)
             }
         }
         None => mv.weight > 0,
     });
 }
 
-/// Sorts moves from best to worst. A move with results is ranked by the lower bound of the confidence interval of its
-/// score, and a move without results by its weight.
+/// Sorts moves from best to worst: moves with results by their [sure scores](SureScore), other moves by their weights.
+/// Moves without a finished game come last.
 fn rank(moves: &mut [TreeMove]) {
+    let merit = |mv: &TreeMove| match mv.stats {
+        Some(stats) if stats.games() == 0 => -1.0,
+        Some(stats) => SureScore::of(stats).score(),
+        None => mv.weight as f64,
+    };
     moves.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
-}
-
-fn merit(mv: &TreeMove) -> f64 {
-    mv.stats.map_or(mv.weight as f64, Wdl::lower_bound)
 }
 
 /// Chooses one of `moves`, which must be sorted from best to worst, by the rule `play`. Returns the index of the chosen
@@ -673,27 +729,64 @@ pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
     chosen.unwrap_or(0)
 }
 
-/// Converts the results of a move to a score in centipawns. The score is the logarithm of the odds of winning: 400
-/// centipawns mean odds of ten to one. The odds are calculated from the center of the confidence interval of the move's
-/// score.
-///
-/// The lower bound of this interval, by which moves are ranked, is not suitable here. After a single lost game, it
-/// would indicate a lost position, and programs might resign in the opening.
-fn centipawns(stats: Wdl) -> i64 {
-    let share = stats.interval_center().clamp(0.001, 0.999);
-    (400.0 * (share / (1.0 - share)).log10()).round() as i64
+/// A cautious estimate of a move's score, by which moves are sorted and shown. It is one standard error below the score
+/// in the games of the move and [`ADDED_GAMES`](SureScore::ADDED_GAMES) imaginary games. So few games neither make a
+/// move the best one nor look like a lost position. The standard error takes draws into account.
+#[derive(Copy, Clone, Debug)]
+struct SureScore {
+    /// The expected share of wins, from 0 to 1.
+    wins: f64,
+    /// The expected share of draws, from 0 to 1.
+    draws: f64,
 }
 
-/// Returns the shares of wins, draws and losses in thousandths, in this order. The shares are rounded down, and the
-/// remainder is added to the largest share, so that they add up to 1000.
-fn wdl(stats: Wdl) -> [u64; 3] {
-    let share = |part: u64| (u128::from(part) * 1000 / u128::from(stats.games().max(1))) as u64;
-    let mut shares = [stats.wins, stats.draws, stats.losses].map(share);
-    let rest = 1000 - shares.iter().sum::<u64>();
-    if let Some(largest) = shares.iter_mut().max() {
-        *largest += rest;
+impl SureScore {
+    /// The number of imaginary games that are added to those of a move. Half of them are wins, and half are losses.
+    const ADDED_GAMES: f64 = 20.0;
+
+    fn of(stats: Wdl) -> SureScore {
+        let games = stats.games() as f64 + SureScore::ADDED_GAMES;
+        let wins = (stats.wins as f64 + SureScore::ADDED_GAMES / 2.0) / games;
+        let draws = stats.draws as f64 / games;
+        let mean = wins + draws / 2.0;
+        let variance = wins + draws / 4.0 - mean * mean;
+        let error = (variance / games).sqrt();
+        // Wins become losses first. If there are too few of them, draws become losses.
+        let from_wins = error.min(wins);
+        let from_draws = (2.0 * (error - from_wins)).min(draws);
+        SureScore {
+            wins: wins - from_wins,
+            draws: draws - from_draws,
+        }
     }
-    shares
+
+    /// Returns the score, from 0 to 1.
+    fn score(self) -> f64 {
+        self.wins + self.draws / 2.0
+    }
+
+    /// Returns the score in centipawns, by the formula with which Lichess converts centipawns to a score: 100
+    /// centipawns are 59 %.
+    fn centipawns(self) -> i64 {
+        const SCALE: f64 = 0.003_682_08;
+        let score = self.score().clamp(0.001, 0.999);
+        ((score / (1.0 - score)).ln() / SCALE).round() as i64
+    }
+
+    /// Returns the shares of wins, draws and losses in thousandths, in this order. The shares are rounded so that they
+    /// add up to 1000: those with the largest fractions are rounded up.
+    fn per_thousand(self) -> [u64; 3] {
+        let exact = [self.wins, self.draws, 1.0 - self.wins - self.draws]
+            .map(|share| (share * 1000.0).max(0.0));
+        let mut rounded = exact.map(|share| share as u64);
+        let mut by_fraction = [1, 0, 2];
+        by_fraction.sort_by(|a, b| exact[*b].fract().total_cmp(&exact[*a].fract()));
+        let rest = 1000_u64.saturating_sub(rounded.iter().sum()) as usize;
+        for place in by_fraction.into_iter().take(rest) {
+            rounded[place] += 1;
+        }
+        rounded
+    }
 }
 
 /// A pseudorandom number generator (SplitMix64 by G. L. Steele, D. Lea and C. H. Flood, 2014). Equal seeds produce
@@ -720,7 +813,7 @@ impl Random {
 
 /// Finds the first known UCI command in a line. Returns the command and the text after it, or `None` if the line
 /// contains no known command. Unknown words before the command are skipped, as UCI requires.
-fn split_command(line: &str) -> Option<(&str, &str)> {
+pub(super) fn split_command(line: &str) -> Option<(&str, &str)> {
     const KNOWN: [&str; 11] = [
         "uci",
         "debug",
@@ -824,17 +917,55 @@ impl<'a> Go<'a> {
     }
 }
 
-/// Parses the arguments of the UCI command `position`, and returns the position after all moves.
+/// A game that the UCI command `position` describes: its last position, and the positions before it.
+#[derive(Debug)]
+struct Game {
+    pos: Keyed<VariantPosition>,
+    /// The identities of all positions of the game, including the last one. Positions with different castling rights
+    /// have different identities, and so have positions with different legal en passant captures.
+    identities: Vec<u64>,
+}
+
+impl Game {
+    fn new(start: VariantPosition) -> Game {
+        let pos = Keyed::new(start);
+        Game {
+            identities: vec![pos.identity()],
+            pos,
+        }
+    }
+
+    fn play(&mut self, mv: Move) {
+        self.pos.play(mv);
+        self.identities.push(self.pos.identity());
+    }
+
+    /// Returns `true` if the move `mv` leads to a position that has occurred at least twice.
+    fn repeats(&self, mv: Move) -> bool {
+        let mut after = self.pos.clone();
+        after.play(mv);
+        let identity = after.identity();
+        let before = self.identities.iter();
+        before.filter(|before| **before == identity).count() >= 2
+    }
+}
+
+/// Splits the arguments of the UCI command `position` into the starting position and the moves.
+fn split_position(text: &str) -> (&str, &str) {
+    match text.split_once("moves") {
+        Some((start, moves)) => (start.trim(), moves),
+        None => (text.trim(), ""),
+    }
+}
+
+/// Parses the arguments of the UCI command `position`, and plays all moves.
 ///
 /// # Errors
 ///
 /// Returns a message for the user if the position is invalid or a move is illegal.
-fn parse_position(text: &str, variant: Variant) -> Result<VariantPosition, String> {
-    let (start, moves) = match text.split_once("moves") {
-        Some((start, moves)) => (start.trim(), moves),
-        None => (text.trim(), ""),
-    };
-    let mut pos = match start.strip_prefix("fen") {
+fn parse_position(text: &str, variant: Variant) -> Result<Game, String> {
+    let (start, moves) = split_position(text);
+    let mut game = Game::new(match start.strip_prefix("fen") {
         Some(fen) => variant
             .parse_position(fen.trim())
             .map_err(|err| err.to_string())?,
@@ -845,15 +976,14 @@ fn parse_position(text: &str, variant: Variant) -> Result<VariantPosition, Strin
                     .to_owned(),
             );
         }
-    };
+    });
     for text in moves.split_ascii_whitespace() {
         let mv = text.parse::<UciMove>().ok();
-        let mv = mv.and_then(|mv| mv.to_move(&pos).ok());
+        let mv = mv.and_then(|mv| mv.to_move(game.pos.position()).ok());
         let text: String = text.chars().take(10).collect();
-        let mv = mv.ok_or_else(|| format!("{text} is not a legal move"))?;
-        pos.play_unchecked(mv);
+        game.play(mv.ok_or_else(|| format!("{text} is not a legal move"))?);
     }
-    Ok(pos)
+    Ok(game)
 }
 
 /// Converts the arguments of the UCI command `position` to a form that other engines can read. Replaces a FEN in a
@@ -933,37 +1063,110 @@ mod tests {
         assert_eq!(ranked.len(), 1);
         // The single game is too few to say anything about its move.
         assert_eq!(refused, [Chess::default().legal_moves()[2]]);
-        let stats = ranked[0].stats.unwrap();
-        assert!(centipawns(stats) > 0 && centipawns(stats) < 110);
-        assert_eq!(wdl(stats), [600, 100, 300]);
-        let even = Wdl {
-            wins: 1,
-            draws: 1,
-            losses: 1,
-        };
-        assert_eq!(wdl(even).iter().sum::<u64>(), 1000);
+        let score = SureScore::of(ranked[0].stats.unwrap());
+        assert!(score.centipawns() > 120 && score.centipawns() < 170);
+        assert_eq!(score.per_thousand(), [584, 98, 318]);
+        // A move without a finished game has no score. Another engine may choose it.
+        let mut unfinished = moves(&[(0, 0, 0)]);
+        unfinished[0].unfinished = 9;
+        restrict(&mut unfinished, &Settings::default(), &mut refused);
+        assert_eq!(unfinished.len(), 1);
+        restrict(&mut unfinished, &strict, &mut refused);
+        assert!(unfinished.is_empty());
+        assert_eq!(refused.len(), 1);
+    }
+
+    fn score(wins: u64, draws: u64, losses: u64) -> SureScore {
+        SureScore::of(Wdl {
+            wins,
+            draws,
+            losses,
+        })
     }
 
     #[test]
-    fn few_games_do_not_look_lost() {
-        let of = |wins, draws, losses| {
-            centipawns(Wdl {
-                wins,
-                draws,
-                losses,
-            })
+    fn few_games_look_neither_lost_nor_won() {
+        for (stats, least, most) in [
+            ((0, 0, 1), -200, 0),
+            ((0, 1, 0), -150, 0),
+            ((1, 0, 0), -150, 100),
+            ((5, 0, 0), 0, 100),
+            ((750_000, 0, 250_000), 297, 299),
+            ((0, 0, 1_000_000), -1900, -1800),
+        ] {
+            let (wins, draws, losses) = stats;
+            let centipawns = score(wins, draws, losses).centipawns();
+            assert!(
+                (least..=most).contains(&centipawns),
+                "{stats:?} {centipawns}"
+            );
+        }
+        // Draws say more about a score of 50 % than wins and losses do.
+        assert!(score(0, 100, 0).score() > score(50, 0, 50).score());
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_in_the_order_of_their_scores_and_shares(
+            stats in proptest::collection::vec((0..400u64, 0..400u64, 0..400u64), 1..20),
+        ) {
+            let mut ranked = moves(&stats);
+            ranked.retain(|mv| mv.games() > 0);
+            rank(&mut ranked);
+            let shown = ranked.iter().map(|mv| SureScore::of(mv.stats.unwrap()));
+            let shown = Vec::from_iter(shown.map(|score| (score.centipawns(), score.per_thousand())));
+            for (centipawns, [wins, draws, losses]) in &shown {
+                prop_assert_eq!(wins + draws + losses, 1000);
+                let share = (*wins as f64 + *draws as f64 / 2.0) / 1000.0;
+                let expected = 1.0 / (1.0 + (-0.003_682_08 * *centipawns as f64).exp());
+                prop_assert!((share - expected).abs() < 0.003, "{share} {expected}");
+            }
+            prop_assert!(shown.is_sorted_by_key(|(centipawns, _)| -centipawns));
+        }
+    }
+
+    #[test]
+    fn a_third_repetition_needs_the_same_castling_rights_and_captures() {
+        let repeats = |text: &str, mv: &str| {
+            let game = parse_position(text, Variant::Standard).unwrap();
+            let mv: UciMove = mv.parse().unwrap();
+            game.repeats(mv.to_move(game.pos.position()).unwrap())
         };
-        assert_eq!(of(0, 2, 0), 0);
-        assert!(of(0, 0, 1) < 0 && of(0, 0, 1) > -100);
-        assert_eq!(of(1, 0, 0), -of(0, 0, 1));
-        // Odds of 3 to 1 are 400 log10(3) centipawns.
-        assert_eq!(of(750_000, 0, 250_000), 191);
-        assert_eq!(of(0, 0, 1_000_000), -1200);
-        // The first move has the better score in centipawns, but the second has the better lower bound.
-        let mut ranked = moves(&[(1, 0, 0), (50, 2, 48)]);
-        rank(&mut ranked);
-        assert_eq!(ranked[0].weight, 100);
-        assert!(of(1, 0, 0) > of(50, 2, 48));
+        let knights = "g1f3 g8f6 f3g1 f6g8";
+        assert!(!repeats(
+            &format!("startpos moves {knights} g1f3 g8f6 f3g1"),
+            "f6e4"
+        ));
+        assert!(repeats(
+            &format!("startpos moves {knights} g1f3 g8f6 f3g1"),
+            "f6g8"
+        ));
+        assert!(!repeats("startpos moves g1f3 g8f6 f3g1", "f6g8"));
+        // The first position has a right to castle that the later ones lack.
+        let rook = "h1g1 h8g8 g1h1 g8h8";
+        let start = "fen 4k2r/8/8/8/8/8/8/4K2R w Kk - 0 1 moves";
+        assert!(!repeats(&format!("{start} {rook} h1g1 h8g8 g1h1"), "g8h8"));
+        assert!(repeats(
+            &format!("{start} {rook} {rook} h1g1 h8g8 g1h1"),
+            "g8h8"
+        ));
+        // After 1. e4, Black can capture en passant in the first position, but not in the later ones.
+        let start = "fen 4k1n1/8/8/8/3p4/8/4P3/4K1N1 w - - 0 1 moves e2e4";
+        let knights = "g8f6 g1f3 f6g8 f3g1";
+        assert!(!repeats(
+            &format!("{start} {knights} g8f6 g1f3 f6g8"),
+            "f3g1"
+        ));
+        assert!(repeats(
+            &format!("{start} {knights} {knights} g8f6 g1f3 f6g8"),
+            "f3g1"
+        ));
+        // Without a pawn that can capture, the first position counts.
+        let start = "fen 4k1n1/8/8/8/8/8/4P3/4K1N1 w - - 0 1 moves e2e4";
+        assert!(repeats(
+            &format!("{start} {knights} g8f6 g1f3 f6g8"),
+            "f3g1"
+        ));
     }
 
     /// The chi-squared test of 2000 choices among three moves: 13.8 is exceeded in one of a thousand cases.
@@ -1026,10 +1229,13 @@ mod tests {
             assert_eq!(standard_position(text, Variant::Standard), sent);
         }
         let pos = parse_position(lenient, Variant::Standard).unwrap();
-        assert_eq!(fen_of(&pos), "4k3/8/8/8/4P3/8/8/4K3 b - - 0 1");
-        let pos = parse_position("startpos moves e2e4 e7e5 e1e2", Variant::Standard).unwrap();
-        assert_eq!(pos.fullmoves().get(), 2);
-        let start = parse_position("startpos", Variant::Standard).unwrap();
+        assert_eq!(
+            fen_of(pos.pos.position()),
+            "4k3/8/8/8/4P3/8/8/4K3 b - - 0 1"
+        );
+        let game = parse_position("startpos moves e2e4 e7e5 e1e2", Variant::Standard).unwrap();
+        assert_eq!(game.pos.position().fullmoves().get(), 2);
+        let start = Variant::Standard.start();
         let go = Go::read("wtime 1 searchmoves e2e4 g1f3 infinite ponder");
         assert_eq!((go.wait, go.moves.len()), (Wait::Stop, 2));
         assert_eq!(go.limits, ["wtime", "1", "infinite", "ponder"]);

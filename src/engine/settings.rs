@@ -51,7 +51,7 @@ impl Fallback {
 }
 
 /// All chess variants, with their names in UCI. Antichess has two names.
-const VARIANTS: [(&str, Variant); 10] = [
+pub(super) const VARIANTS: [(&str, Variant); 10] = [
     ("chess", Variant::Standard),
     ("crazyhouse", Variant::Crazyhouse),
     ("suicide", Variant::Suicide),
@@ -336,6 +336,56 @@ const PREFIX: &str = "Book ";
 
 /// The string by which UCI represents an empty string as the value of an option.
 const EMPTY: &str = "<empty>";
+
+/// The options that chess programs and bots set for every engine, with the rest of their declarations. If the second
+/// engine has them, it gets their values. Otherwise, polybook ignores the values: it does not search.
+static IGNORED: [(&str, &str); 26] = [
+    ("Hash", "spin default 16 min 1 max 33554432"),
+    ("Threads", "spin default 1 min 1 max 4096"),
+    ("Clear Hash", "button"),
+    ("Ponder", "check default false"),
+    ("OwnBook", "check default true"),
+    ("Move Overhead", "spin default 10 min 0 max 60000"),
+    ("Slow Mover", "spin default 100 min 1 max 1000"),
+    ("Minimum Thinking Time", "spin default 20 min 0 max 60000"),
+    ("nodestime", "spin default 0 min 0 max 10000"),
+    ("Contempt", "spin default 0 min -1000 max 1000"),
+    (
+        "Analysis Contempt",
+        "combo default Both var Off var White var Black var Both",
+    ),
+    ("Skill Level", "spin default 20 min 0 max 20"),
+    ("UCI_AnalyseMode", "check default false"),
+    ("UCI_LimitStrength", "check default false"),
+    ("UCI_Elo", "spin default 1500 min 0 max 4000"),
+    ("UCI_Opponent", "string default <empty>"),
+    ("UCI_RatingAdv", "spin default 0 min -10000 max 10000"),
+    ("UCI_ShowCurrLine", "check default false"),
+    ("UCI_ShowRefutations", "check default false"),
+    ("SyzygyPath", "string default <empty>"),
+    ("SyzygyProbeDepth", "spin default 1 min 1 max 100"),
+    ("SyzygyProbeLimit", "spin default 7 min 0 max 7"),
+    ("Syzygy50MoveRule", "check default true"),
+    ("NalimovPath", "string default <empty>"),
+    ("NalimovCache", "spin default 1 min 1 max 4096"),
+    ("Debug Log File", "string default <empty>"),
+];
+
+/// Returns the declarations of the options that polybook accepts and ignores, except those that the second engine
+/// declares.
+pub(super) fn ignored_options(
+    second_engine: Option<&SecondEngine>,
+) -> impl Iterator<Item = String> {
+    let is_missing = move |name| !second_engine.is_some_and(|engine| engine.has(name));
+    let missing = IGNORED.iter().filter(move |(name, _)| is_missing(name));
+    missing.map(|(name, declaration)| format!("option name {name} type {declaration}"))
+}
+
+/// Returns `true` if polybook accepts the option `name` and ignores its value.
+pub(super) fn is_ignored_option(name: &str) -> bool {
+    let mut ignored = IGNORED.iter();
+    ignored.any(|(ignored, _)| ignored.eq_ignore_ascii_case(name))
+}
 
 /// A UCI option of polybook in a session. Its name has the prefix [`PREFIX`] if the second engine, which plays in
 /// positions outside the book, has a different option with the same name.

@@ -319,7 +319,10 @@ impl Engine {
         let ahead = MAX_BUFFERED_LINES + options.options.len();
         let (process, output) = EngineProcess::start(&options.program, &[], ahead)?;
         let (lines, _) = task::start("engine", MAX_BUFFERED_LINES, move |lines| {
-            output.each_line(|line| lines.send(line))
+            for line in output {
+                lines.send(line)?;
+            }
+            Ok(())
         })?;
         let mut engine = Engine {
             process,

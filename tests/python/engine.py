@@ -25,13 +25,14 @@ def popen(*arguments):
     return chess.engine.SimpleEngine.popen_uci([polybook, "engine", *arguments])
 
 
-def lower_bound(move):
-    """Returns the lower end of the 99 % Wilson interval of White's score with a move of `moves --json`."""
-    games, quantile = move["games"], 2.5758293035489004
-    score = (move["white"] + move["draws"] / 2) / games
-    square = quantile**2 / games
-    spread = quantile * math.sqrt(score * (1 - score) / games + square / games / 4)
-    return (score + square / 2 - spread) / (1 + square)
+def cautious_shares(move):
+    """Returns the shares of White's wins, draws and losses with a move of `moves --json`, one standard error below its score."""
+    games = move["games"] + 20
+    wins, draws = (move["white"] + 10) / games, move["draws"] / games
+    mean = wins + draws / 2
+    error = math.sqrt((wins + draws / 4 - mean**2) / games)
+    assert error <= wins
+    return wins - error, draws, 1 - wins + error - draws
 
 
 def counts_of_the_explorer():
@@ -46,11 +47,15 @@ def counts_of_the_explorer():
             move = expected[line["pv"][0].uci()]
             assert line["nodes"] == move["games"], (line, move)
             wdl = line["wdl"].relative
-            assert abs(wdl.wins - 1000 * move["white"] / move["games"]) <= 2, (line, move)
             assert sum(wdl) == 1000
-        # Moves are sorted by the lower end of the interval whose center is the score in centipawns, so few games come late.
-        bounds = [lower_bound(expected[line["pv"][0].uci()]) for line in lines]
-        assert bounds == sorted(bounds, reverse=True), bounds
+            shares = cautious_shares(move)
+            assert all(abs(part - 1000 * share) <= 1 for part, share in zip(wdl, shares)), (line, move)
+            score = shares[0] + shares[1] / 2
+            centipawns = math.log(score / (1 - score)) / 0.00368208
+            assert abs(line["score"].relative.score() - centipawns) <= 1, (line, move)
+        # Moves are sorted by their cautious scores, so few games come late.
+        scores = [line["score"].relative.score() for line in lines]
+        assert scores == sorted(scores, reverse=True), scores
         with engine.analysis(chess.Board()) as analysis:
             while not analysis.info.get("pv"):
                 analysis.get()

@@ -1,0 +1,102 @@
+//! The output of the engine to the user interface.
+
+use std::{
+    io::{self, Write},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{MAX_QUEUED_LINES, QUIT_TIMEOUT};
+use crate::{
+    error::{At, Error, Result},
+    task::{self, Rejected, Taker},
+};
+
+/// How long to wait before the next attempt to add a line to a full queue.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A queue of lines that a separate thread writes, so that a user interface that does not read cannot keep the session
+/// from ending.
+pub(super) struct Output {
+    lines: Taker<String>,
+    /// The error with which writing failed.
+    problem: Arc<Mutex<Option<io::Error>>>,
+    /// Set when the user interface has sent `quit`.
+    is_quitting: Arc<AtomicBool>,
+}
+
+impl Output {
+    /// Starts the thread that writes to `output`.
+    pub(super) fn start(
+        mut output: impl Write + Send + 'static,
+        is_quitting: Arc<AtomicBool>,
+    ) -> Result<Output> {
+        let problem: Arc<Mutex<Option<io::Error>>> = Arc::default();
+        let failed = Arc::clone(&problem);
+        let write = move |line: String| {
+            let written = output.write_all(line.as_bytes());
+            written.and_then(|()| output.flush()).map_err(|err| {
+                let kind = err.kind();
+                *task::lock(&failed) = Some(err);
+                kind.into()
+            })
+        };
+        Ok(Output {
+            lines: task::start_taking("output", MAX_QUEUED_LINES, write)?,
+            problem,
+            is_quitting,
+        })
+    }
+
+    /// Returns `true` if the user interface has sent `quit`, even if commands before it have not been handled yet.
+    pub(super) fn is_quitting(&self) -> bool {
+        self.is_quitting.load(Ordering::Relaxed)
+    }
+
+    /// Adds a line to the queue. Waits while the queue is full.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the output cannot be written. Returns [`Error::Interrupted`] if the user interface has sent
+    /// `quit`, but reads nothing for [`QUIT_TIMEOUT`].
+    pub(super) fn say(&self, line: &str) -> Result<()> {
+        let mut line = format!("{line}\n");
+        let mut since = None;
+        loop {
+            line = match self.lines.offer(line) {
+                Ok(()) => return Ok(()),
+                Err(Rejected::Full(line)) => line,
+                Err(Rejected::Ended) => return refuse_failure(&self.problem),
+            };
+            let since = *since.get_or_insert_with(Instant::now);
+            if self.is_quitting() && since.elapsed() > QUIT_TIMEOUT {
+                return Err(Error::Interrupted);
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Waits until all lines are written. After `quit`, waits at most for [`QUIT_TIMEOUT`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the output cannot be written.
+    pub(super) fn finish(self) -> Result<()> {
+        let timeout = self.is_quitting().then_some(QUIT_TIMEOUT);
+        let Output { lines, problem, .. } = self;
+        lines.finish(timeout);
+        refuse_failure(&problem)
+    }
+}
+
+fn refuse_failure(problem: &Mutex<Option<io::Error>>) -> Result<()> {
+    let problem = task::lock(problem).take();
+    problem.map_or(Ok(()), Err).at(STREAM, "write to")
+}
+
+/// The name of the output in error messages.
+const STREAM: &str = "standard output";
