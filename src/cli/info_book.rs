@@ -16,7 +16,7 @@ use super::{
 A line starts at the starting position. For one side, it contains moves of the book; for the other side, it contains each
 reply that the book answers. It ends where the book has no more moves, or where a position repeats. An isolated position
 is a position on no line of either side. With --exact, positions that one side can reach by moves outside the book are
-counted too, in the same way as in polyglot, which misses a few of them. As in polyglot, castling is recognized only if the
+counted too; polyglot's -exact misses a few of them. As in polyglot, castling is recognized only if the
 book stores it as the king's move to the square of its rook, such as e1h1.
 
 Examples:
