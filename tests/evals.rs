@@ -540,15 +540,86 @@ fn a_position_can_lose_all_its_moves() {
             "heaviest": [{"line": "1. f3 e5 2. g4", "weight": 1, "share": 100.0, "loss": null}],
             "unevaluated": 1,
             "unreached": 0,
+            "kept": 0,
             "emptied": 1,
+            "emptied_after": ["1. f3 e5"],
         })
     );
     assert!(moves_of(dir, "kept.bin", "f3 e5").is_empty());
     let output = crate::common::run(dir, filter);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("; no move is left in 1 position"), "{said}");
+    let emptied = "no move is left in 1 position; --keep-one keeps the best move of each position; the lines to the \
+                   positions:\n  1. f3 e5\n";
+    assert!(said.contains(emptied), "{said}");
     let mate = "  1. f3 e5 2. g4  weight 1, 100.0%, misses or allows a forced mate\n";
     assert!(said.contains(mate), "{said}");
+    let output = crate::common::run(dir, &*format!("{filter} --keep-one"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("0 moves left out"), "{said}");
+    assert!(said.contains("1 move kept by --keep-one"), "{said}");
+    assert_eq!(moves_of(dir, "kept.bin", "f3 e5"), ["g4"]);
+    fails(dir, "filter all.bin --out kept.bin --keep-one", 2);
+}
+
+/// All moves of the starting position and of the position after 1. b3 are worse than the evaluations of these positions.
+/// After 1. a3, one move is good.
+#[test]
+fn each_position_that_loses_all_its_moves_is_listed_and_can_keep_the_best() {
+    let dir = temp();
+    let dir = dir.path();
+    let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - ce 30; acd 10;\n";
+    fs::write(dir.join("start.epd"), start).unwrap();
+    let evaluated = [
+        ("1. a3 {[%eval -0.9,10]} *"),
+        ("1. b3 {[%eval -0.7,10]} *"),
+        ("1. a3 e5 {[%eval -0.9,10]} *"),
+        ("1. a3 h5 {[%eval 1.9,10]} *"),
+        ("1. b3 h5 {[%eval 1.9,10]} *"),
+        ("1. b3 g5 {[%eval 2.9,10]} *"),
+    ];
+    let games = |results: &[&str]| -> String {
+        let games = results.iter();
+        games
+            .map(|game| format!("[A \"\"]\n\n{game}\n\n"))
+            .collect()
+    };
+    fs::write(dir.join("evals.pgn"), games(&evaluated)).unwrap();
+    ok(dir, "evals -q --out my.evals evals.pgn start.epd");
+    let played = [
+        "1. a3 e5 *",
+        "1. a3 h5 *",
+        "1. a3 h5 *",
+        "1. b3 g5 *",
+        "1. b3 g5 *",
+        "1. b3 h5 *",
+    ];
+    fs::write(dir.join("games.pgn"), games(&played)).unwrap();
+    for (make, name) in [
+        ("make-book games.pgn --min-game 1 --bin", "made.bin"),
+        ("filter all.bin --out", "kept.bin"),
+    ] {
+        ok(dir, "make-book -q games.pgn --min-game 1 --bin all.bin");
+        let line = format!("{make} {name} --evals my.evals --max-loss 30");
+        let said = String::from_utf8(crate::common::run(dir, &*line).stderr).unwrap();
+        assert!(said.contains("no move is left in 2 positions; "), "{said}");
+        for position in ["  the starting position\n", "  1. b3\n"] {
+            assert!(said.contains(position), "{said}");
+        }
+        assert!(!said.contains("  1. a3\n"), "{said}");
+        assert_eq!(moves_of(dir, name, "a3"), ["e5"]);
+        assert!(moves_of(dir, name, "b3").is_empty());
+        let said =
+            String::from_utf8(crate::common::run(dir, &*format!("{line} --keep-one")).stderr);
+        let said = said.unwrap();
+        assert!(said.contains("2 moves kept by --keep-one"), "{said}");
+        // The best move is kept, even if another one has a larger weight.
+        assert_eq!(moves_of(dir, name, "b3"), ["h5"]);
+        let header = ok(dir, &*format!("pgheader -s {name}"));
+        assert!(header.contains("--max-loss 30 --keep-one"), "{header}");
+        for position in ["", "a3"] {
+            assert_eq!(moves_of(dir, name, position).len(), 1);
+        }
+    }
 }
 
 #[test]
@@ -627,7 +698,9 @@ fn moves_that_lose_too_much_are_left_out() {
         ],
         "unevaluated": 9,
         "unreached": 0,
+        "kept": 0,
         "emptied": 0,
+        "emptied_after": [],
     });
     assert_eq!(made["book"]["losses"], losses, "{made}");
     assert_eq!(filtered["losses"], losses, "{filtered}");

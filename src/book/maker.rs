@@ -4,6 +4,7 @@
 use std::{
     cell::{Cell, RefCell},
     cmp::Reverse,
+    collections::BTreeSet,
     io::Write,
     path::Path,
     sync::Arc,
@@ -447,13 +448,22 @@ pub struct LossSummary {
     /// The number of moves that are kept because no line of the book reaches their position. These moves are also
     /// counted in `unevaluated`.
     pub unreached: u64,
-    /// The number of positions whose moves are all left out.
+    /// The number of moves that lose too much, but are kept because their position has no better move. It is 0 unless
+    /// [`MaxLoss::keep_one`] is set.
+    pub kept: u64,
+    /// The number of positions whose moves are all left out. Moves of weight 0 do not count.
     pub emptied: u64,
+    /// The lines to the positions that `emptied` counts, sorted by key, such as `1. e4 e5`. The line to the starting
+    /// position is empty. Contains at most [`MAX_EMPTIED`](LossSummary::MAX_EMPTIED) lines.
+    pub emptied_after: Vec<String>,
 }
 
 impl LossSummary {
     /// The maximum number of moves in the list [`heaviest`](LossSummary::heaviest).
     pub const MAX_HEAVIEST: usize = 5;
+
+    /// The maximum number of lines in the list [`emptied_after`](LossSummary::emptied_after).
+    pub const MAX_EMPTIED: usize = 1000;
 }
 
 /// A move that was removed from a book because it loses too much according to evaluations.
@@ -511,6 +521,7 @@ impl DroppedMoves {
         let mut losses = LossSummary::default();
         let (mut evaluated, mut left_out_weight) = (0, 0);
         let mut heaviest: Vec<(Entry, Move, LosingMove)> = Vec::new();
+        let mut emptied = BTreeSet::new();
         let mut reached = SpillingSet::new(memory.share(4));
         let start = [Ok(variant.start())];
         each_position(&legal, start, memory.share(4), meter, &mut |pos| {
@@ -526,14 +537,31 @@ impl DroppedMoves {
                 }
             }
             if let Some(max_loss) = max_loss {
-                let left_out_before = losses.left_out;
                 let sum: u64 = entries.iter().map(|entry| u64::from(entry.weight)).sum();
                 let judged = max_loss.judge(pos.position(), &to_judge)?;
-                for ((entry, mv), loss) in entries.iter().zip(to_judge).zip(judged) {
-                    evaluated += u64::from(loss.is_some());
-                    let Some(loss) = loss.filter(|loss| max_loss.is_exceeded_by(*loss)) else {
-                        continue;
-                    };
+                evaluated += judged.iter().flatten().count() as u64;
+                let judged = entries.iter().zip(to_judge).zip(judged);
+                let (mut losing, kept): (Vec<_>, Vec<_>) = judged
+                    .map(|((entry, mv), loss)| (entry, mv, loss))
+                    .partition(|(.., loss)| loss.is_some_and(|loss| max_loss.is_exceeded_by(loss)));
+                // Moves of weight 0 are never played.
+                let is_played = |(entry, ..): &(&Entry, Move, Option<Loss>)| entry.weight > 0;
+                if losing.iter().any(is_played) && !kept.iter().any(is_played) {
+                    if max_loss.keeps_one() {
+                        losing.sort_by_key(|(entry, _, loss)| {
+                            (entry.weight == 0, *loss, Reverse(entry.weight), entry.mv)
+                        });
+                        losing.remove(0);
+                        losses.kept += 1;
+                    } else {
+                        losses.emptied += 1;
+                        emptied.insert(pos.key());
+                        if emptied.len() > LossSummary::MAX_EMPTIED {
+                            emptied.pop_last();
+                        }
+                    }
+                }
+                for (entry, mv, loss) in losing {
                     moves.insert(key_and_move(entry.key, entry.mv));
                     losses.left_out += 1;
                     left_out_weight += u64::from(entry.weight);
@@ -542,8 +570,8 @@ impl DroppedMoves {
                         weight: entry.weight,
                         share: percent_of(entry.weight.into(), sum),
                         loss: match loss {
-                            Loss::Centipawns(loss) => Some(loss),
-                            Loss::Mate => None,
+                            Some(Loss::Centipawns(loss)) => Some(loss),
+                            Some(Loss::Mate) | None => None,
                         },
                     };
                     heaviest.push((*entry, mv, losing));
@@ -551,8 +579,6 @@ impl DroppedMoves {
                         .sort_by_key(|(entry, ..)| (Reverse(entry.weight), entry.key, entry.mv));
                     heaviest.truncate(LossSummary::MAX_HEAVIEST);
                 }
-                let left_out = losses.left_out - left_out_before;
-                losses.emptied += u64::from(left_out > 0 && left_out == entries.len() as u64);
             }
             Ok(legal.unseen.get() > 0)
         })?;
@@ -561,7 +587,8 @@ impl DroppedMoves {
                 entry.map(|entry| sum + u64::from(entry.weight) * u64::from(entry.key != 0))
             })?;
             losses.left_out_share = percent_of(left_out_weight, weights);
-            let keys = heaviest.iter().map(|(entry, ..)| entry.key).collect();
+            let keys = heaviest.iter().map(|(entry, ..)| entry.key);
+            let keys = keys.chain(emptied.iter().copied()).collect();
             let start = variant.start();
             let lines = shortest_lines(&legal, &start, &keys, &memory.share(4))?;
             losses.heaviest = Vec::from_iter(heaviest.into_iter().map(|(entry, mv, losing)| {
@@ -569,6 +596,10 @@ impl DroppedMoves {
                 line.push(mv);
                 let line = line_text(&start, &line).0;
                 LosingMove { line, ..losing }
+            }));
+            losses.emptied_after = Vec::from_iter(emptied.iter().map(|key| {
+                let line = lines.get(key).map_or(&[][..], Vec::as_slice);
+                line_text(&start, line).0
             }));
         }
         losses.unreached = legal.unseen.get();

@@ -193,6 +193,10 @@ pub struct MaxLossArgs {
     /// the best move, or of the position before it. Keep moves without an evaluation
     #[arg(long, value_name = "N", requires = "evals")]
     max_loss: Option<u16>,
+
+    /// If --max-loss would leave a position without a move, keep the move that loses the least
+    #[arg(long, requires = "max_loss")]
+    keep_one: bool,
 }
 
 impl MaxLossArgs {
@@ -220,7 +224,7 @@ impl MaxLossArgs {
             return Ok(None);
         };
         let evals = Evals::open_within(file_of(path)?, in_memory(memory))?;
-        Ok(Some(MaxLoss::new(evals, most)))
+        Ok(Some(MaxLoss::new(evals, most).keep_one(self.keep_one)))
     }
 }
 
@@ -241,12 +245,6 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
             losses.left_out_share
         );
     }
-    if losses.emptied > 0 {
-        text += &format!(
-            "; no move is left in {}",
-            counted(losses.emptied, "position")
-        );
-    }
     text += match losses.left_out > losses.heaviest.len() as u64 {
         true => "; the moves with the largest weights:\n",
         false => "\n",
@@ -263,6 +261,27 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
             ..
         } = losing;
         text += &format!("  {line}  weight {weight}, {share:.1}%, {loss}\n");
+    }
+    if losses.emptied > 0 {
+        let positions = counted(losses.emptied, "position");
+        text += &format!(
+            "no move is left in {positions}; --keep-one keeps the best move of each position; the lines to the \
+             positions:\n"
+        );
+        for line in &losses.emptied_after {
+            text += &match line.is_empty() {
+                true => "  the starting position\n".to_owned(),
+                false => format!("  {line}\n"),
+            };
+        }
+        let more = losses.emptied - losses.emptied_after.len() as u64;
+        if more > 0 {
+            text += &format!("  and {more} more\n");
+        }
+    }
+    if losses.kept > 0 {
+        let moves = counted(losses.kept, "move");
+        text += &format!("{moves} kept by --keep-one in positions without a better move\n");
     }
     let unevaluated = losses.unevaluated - losses.unreached;
     if unevaluated > 0 {

@@ -22,7 +22,7 @@ use super::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 If you give several books, filter first merges them, as merge-book does. With --reachable or --max-ply, filter also drops
-positions that can be reached only through dropped moves. If castling is spelled e1g1 in one record and e1h1 in another,
+positions that the side to move reaches only by playing dropped moves. If castling is spelled e1g1 in one record and e1h1 in another,
 these are two moves.
 
 Examples:
@@ -55,7 +55,8 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     max_ply: Option<u16>,
 
-    /// Keep only positions that at least one side can reach by playing only moves of the book
+    /// Keep only positions that the side to move can reach by playing moves of the new book, while the opponent plays
+    /// any moves to which the new book has an answer
     #[arg(long)]
     reachable: bool,
 

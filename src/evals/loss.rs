@@ -23,10 +23,11 @@ use crate::{error::Result, position::Rules};
 pub struct MaxLoss {
     evals: Arc<Evals>,
     centipawns: u16,
+    keeps_one: bool,
 }
 
 /// How much worse a move is than the best move in its position, from the point of view of the side that plays it.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Loss {
     /// The difference in centipawns, or 0 if no move is better.
     Centipawns(u32),
@@ -53,8 +54,22 @@ enum Worth {
 impl MaxLoss {
     /// Creates a limit of `centipawns` on the loss of a move. Losses are computed from the evaluations in `evals`.
     pub fn new(evals: Evals, centipawns: u16) -> MaxLoss {
-        let evals = Arc::new(evals);
-        MaxLoss { evals, centipawns }
+        MaxLoss {
+            evals: Arc::new(evals),
+            centipawns,
+            keeps_one: false,
+        }
+    }
+
+    /// Sets whether a position keeps the move that loses the least if all of its moves exceed the limit.
+    #[must_use]
+    pub fn keep_one(self, keeps_one: bool) -> MaxLoss {
+        MaxLoss { keeps_one, ..self }
+    }
+
+    /// Returns `true` if a position keeps one move even if all of its moves exceed the limit.
+    pub(crate) fn keeps_one(&self) -> bool {
+        self.keeps_one
     }
 
     /// Returns `true` if `loss`, the loss of a move, exceeds the limit. A missed or allowed mate always exceeds the
@@ -146,7 +161,8 @@ impl Worth {
 /// Formats the limit as an option of the command line.
 impl fmt::Display for MaxLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "--max-loss {}", self.centipawns)
+        let keep_one = if self.keeps_one { " --keep-one" } else { "" };
+        write!(f, "--max-loss {}{keep_one}", self.centipawns)
     }
 }
 

@@ -51,9 +51,9 @@ pub struct Args {
     #[arg(long, aliases = ["index", "leveldb"], value_name = "SOURCE")]
     reference: PathBuf,
 
-    /// Compare each game only with games of the reference that are known to be older. A game without a year is compared
-    /// with all games that have a year. A game that has only the date of its event counts as played on that day or
-    /// later
+    /// Compare each game only with games of the reference that were certainly played on an earlier day. A game without a
+    /// year is compared with all games of the reference whose date is known. Games of the reference without a year, or
+    /// with only the date of their event, are never compared, because they may have been played later
     #[arg(long)]
     earlier: bool,
 
