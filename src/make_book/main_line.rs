@@ -15,11 +15,11 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use super::{collected::Needs, options::MakeBook};
 use crate::{
     openings::{self, OpeningNumber},
-    pgn::{Date, GameEnd, GameReader, GameResult, OpenLines, Step, Tags, Token, folded, tag_text},
-    position::{
-        BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook, read_word,
-        with_advice,
+    pgn::{
+        Date, GameEnd, GameReader, GameResult, MoveReceiver, OpenLines, Step, Stop, Tags, Token,
+        folded, play_main_line, tag_text,
     },
+    position::{BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook},
 };
 
 /// The main line of the game that is being replayed: its counted half-moves with their positions, and data about the
@@ -98,8 +98,8 @@ impl MainLine {
 
     /// Plays the counted half-moves of a game from the starting position `pos`, and reads the game to its end. Leaves
     /// the position after the last counted half-move in `pos`.
-    // This is one long loop because it runs once per half-move. Its arms share values that the compiler keeps in
-    // registers.
+    // Inlined into its caller, the loop has too few registers.
+    #[inline(never)]
     pub(super) fn play<P: Rules>(
         &mut self,
         options: &MakeBook,
@@ -107,97 +107,62 @@ impl MainLine {
         pos: &mut Keyed<P>,
         games: &mut GameReader<'_>,
     ) -> MainLineEnd {
-        let in_english = options.piece_letters == PieceLetters::English;
-        let with_variations = options.variations;
-        // The position before the last move, from which a variation branches.
-        let mut before = None;
-        let end = loop {
-            let is_full = self.plies.len() == options.max_ply;
-            // The last counted move may be followed by variations on it.
-            if is_full && !with_variations {
-                return self.rest_of_game(options, needs, games, pos, None);
-            }
-            if !is_full
-                && in_english
-                && let Some(word) = games.peek_word()
-                && let Some(mv) = read_word(pos.position(), word)
-            {
-                games.take_word(word);
-                self.play_move(options, needs, pos, mv, &mut before);
-                continue;
-            }
-            let (text, offset) = match games.next_token() {
-                token
-                @ (Token::Move { .. } | Token::Unreadable { .. } | Token::NullMove { .. })
-                    if is_full =>
-                {
-                    return self.rest_of_game(options, needs, games, pos, Some(token.text()));
-                }
-                Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
-                Token::NullMove { .. } => {
-                    let end = self.skip_unplayable(options, games, pos, b"");
-                    let mut ending = self.end_of_game(end);
-                    ending.null_move = true;
-                    return ending;
-                }
-                Token::BeginVariation => {
-                    let ply = self.plies.len().saturating_sub(1);
-                    self.variations.play(games, options, before.as_ref(), ply);
-                    continue;
-                }
-                Token::EndVariation => unreachable!("a variation is played to its end"),
-                Token::End(end) => break end,
-            };
-            match options.piece_letters.read_move(pos.position(), text) {
-                Ok(mv) => self.play_move(options, needs, pos, mv, &mut before),
-                Err(_) if games.is_double_loss(text) => {
-                    break GameEnd::Complete(Some(GameResult::Unknown));
-                }
-                Err(err) => {
-                    let problem = Problem {
-                        offset,
-                        ply: self.plies.len(),
-                        mv: String::from_utf8_lossy(text).chars().take(40).collect(),
-                        reason: with_advice(err, pos.position(), text, options.piece_letters),
-                    };
-                    let end = self.skip_unplayable(options, games, pos, text);
-                    let mut ending = self.end_of_game(end);
-                    ending.problem = Some(problem);
-                    return ending;
-                }
-            }
+        let mut moves = CountedMoves {
+            line: self,
+            options,
+            needs,
+            before: None,
         };
-        self.end_of_game(end)
+        let stop = match options.max_ply {
+            0 => Stop::Receiver,
+            _ => play_main_line(games, options.piece_letters, pos, &mut moves),
+        };
+        let before = moves.before;
+        match stop {
+            Stop::End(end) => self.end_of_game(end),
+            Stop::Receiver if options.variations => {
+                let ply = self.plies.len().saturating_sub(1);
+                match self.read_variations(options, games, before.as_ref(), ply) {
+                    Token::End(end) => self.end_of_game(end),
+                    token => self.rest_of_game(options, needs, games, pos, Some(token.text())),
+                }
+            }
+            Stop::Receiver => self.rest_of_game(options, needs, games, pos, None),
+            Stop::NullMove => MainLineEnd {
+                null_move: true,
+                ..self.skip_unplayable(options, games, pos, b"")
+            },
+            Stop::Illegal(mv) => {
+                let problem = Problem {
+                    offset: mv.offset,
+                    ply: self.plies.len(),
+                    mv: mv.name(),
+                    reason: mv.reason,
+                };
+                MainLineEnd {
+                    problem: Some(problem),
+                    ..self.skip_unplayable(options, games, pos, mv.text)
+                }
+            }
+        }
     }
 
-    /// Plays the move `mv` in the position `pos`, and adds the move to the main line. If the run counts variations,
-    /// copies the position before the move to `before`, because a variation may replace the move.
-    #[inline(always)]
-    fn play_move<P: Rules>(
+    /// Plays the variations at the current offset, and returns the token after them. The variations replace the last
+    /// move, so they begin in `before`, the position before this move. `ply` is the number of half-moves before this
+    /// position.
+    fn read_variations<'a, P: Rules>(
         &mut self,
         options: &MakeBook,
-        needs: &Needs,
-        pos: &mut Keyed<P>,
-        mv: Move,
-        before: &mut Option<Keyed<P>>,
-    ) {
-        let in_book = !has_inner_castling_rook(pos.position());
-        if !in_book {
-            self.not_for_books += 1;
+        games: &mut GameReader<'a>,
+        before: Option<&Keyed<P>>,
+        ply: usize,
+    ) -> Token<'a> {
+        loop {
+            match games.next_token() {
+                Token::BeginVariation => self.variations.play(games, options, before, ply),
+                token => return token,
+            }
         }
-        self.plies.push(Ply {
-            key: pos.key(),
-            mv: BookMove::from(mv),
-            in_book,
-        });
-        if needs.line_identities() {
-            self.identities.push(pos.identity());
-            self.exact_identities.push(pos.exact_identity());
-        }
-        if options.variations {
-            *before = Some(pos.clone());
-        }
-        pos.play(mv);
     }
 
     /// Reads the moves of a game after its last counted move, and returns data about the end of the game. `pos` is the
@@ -235,8 +200,8 @@ impl MainLine {
         ending
     }
 
-    /// Skips the rest of a game after a move that cannot be played in the position `pos`, and returns how the text of
-    /// the game ends. `text` is the text of this move, or empty for a null move. If the run counts variations, first
+    /// Skips the rest of a game after a move that cannot be played in the position `pos`, and returns data about the end
+    /// of the game. `text` is the text of this move, or empty for a null move. If the run counts variations, first
     /// plays the variations that replace this move. If duplicates are dropped, stores the skipped moves as text,
     /// because two games are duplicates only if these moves are equal, too.
     fn skip_unplayable<P: Rules>(
@@ -245,36 +210,24 @@ impl MainLine {
         games: &mut GameReader<'_>,
         pos: &Keyed<P>,
         text: &[u8],
-    ) -> GameEnd {
+    ) -> MainLineEnd {
         let mut rest = UncountedMoves::<P>::new(None, options.piece_letters);
         rest.push(text);
-        let end = loop {
-            if !options.variations {
-                break None;
+        if options.variations {
+            match self.read_variations(options, games, Some(pos), self.plies.len()) {
+                Token::End(end) => {
+                    self.rest = rest.into_bytes();
+                    return self.end_of_game(end);
+                }
+                token => rest.push(token.text()),
             }
-            match games.next_token() {
-                Token::BeginVariation => {
-                    let ply = self.plies.len();
-                    self.variations.play(games, options, Some(pos), ply);
-                }
-                Token::EndVariation => unreachable!("a variation is played to its end"),
-                Token::Move { text, .. } | Token::Unreadable { text, .. } => {
-                    rest.push(text);
-                    break None;
-                }
-                Token::NullMove { .. } => {
-                    rest.push(b"");
-                    break None;
-                }
-                Token::End(end) => break Some(end),
-            }
-        };
-        if !options.drop_duplicates {
-            return end.unwrap_or_else(|| games.skip_moves());
         }
-        let end = end.unwrap_or_else(|| games.rest_of_moves(|text| rest.push(text)));
+        let end = match options.drop_duplicates {
+            true => games.rest_of_moves(|text| rest.push(text)),
+            false => games.skip_moves(),
+        };
         self.rest = rest.into_bytes();
-        end
+        self.end_of_game(end)
     }
 
     /// Creates the [`MainLineEnd`] of a game from the half-moves in `self.plies` and from `end`. `end` says how the
@@ -301,6 +254,45 @@ impl MainLine {
             null_move: false,
             problem,
         }
+    }
+}
+
+/// A receiver that adds the moves of a game to its main line, and the moves of variations if the run counts them.
+struct CountedMoves<'m, P: Rules> {
+    line: &'m mut MainLine,
+    options: &'m MakeBook,
+    needs: &'m Needs,
+    /// The position before the last move, in which a variation begins. `None` if the run does not count variations.
+    before: Option<Keyed<P>>,
+}
+
+impl<P: Rules> MoveReceiver<P> for CountedMoves<'_, P> {
+    #[inline(always)]
+    fn receive(&mut self, pos: &Keyed<P>, mv: Move, _end: usize) -> bool {
+        let in_book = !has_inner_castling_rook(pos.position());
+        if !in_book {
+            self.line.not_for_books += 1;
+        }
+        self.line.plies.push(Ply {
+            key: pos.key(),
+            mv: BookMove::from(mv),
+            in_book,
+        });
+        if self.needs.line_identities() {
+            self.line.identities.push(pos.identity());
+            self.line.exact_identities.push(pos.exact_identity());
+        }
+        if self.options.variations {
+            self.before = Some(pos.clone());
+        }
+        self.line.plies.len() != self.options.max_ply
+    }
+
+    #[cold]
+    fn read_variation(&mut self, games: &mut GameReader<'_>) {
+        let ply = self.line.plies.len().saturating_sub(1);
+        let variations = &mut self.line.variations;
+        variations.play(games, self.options, self.before.as_ref(), ply);
     }
 }
 

@@ -47,6 +47,7 @@ mod text;
 mod variations;
 mod visit;
 mod word;
+mod write;
 
 pub(crate) use self::{
     class::doubled_mean,
@@ -54,11 +55,12 @@ pub(crate) use self::{
     filter::{HIGHEST_RATING, estimated_seconds, folded, is_rated, rating},
     names::{NearestNames, PlayerNames, did_you_mean},
     play::{
-        NAMED_VARIANTS, NO_GAME, SkippedParts, UnknownVariants, commented, play, play_from_start,
-        start_of, unknown_variant,
+        MoveReceiver, NAMED_VARIANTS, NO_GAME, SkippedParts, Stop, UnknownVariants, play,
+        play_from_start, play_main_line, start_of, unknown_variant,
     },
     tags::tag_text,
     variations::{OpenLines, Step},
+    write::{GameWriter, UNKNOWN_PLAYERS, commented},
 };
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownRatingGroup, UnknownSpeed},

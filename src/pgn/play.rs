@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result, counted},
-    position::{Keyed, PieceLetters, Variant, read_move, read_word, with_advice},
+    position::{Keyed, PieceLetters, Rules, Variant, read_word, with_advice},
     progress::Meter,
     storage::sort::Memory,
     task,
@@ -178,8 +178,121 @@ impl Ending {
     }
 }
 
+/// A receiver of the moves of a main line while the line is played.
+pub(crate) trait MoveReceiver<P: Rules> {
+    /// Receives a legal move before it is played in the position `pos`. `end` is the offset in the text at which the
+    /// move ends. Returns `false` if the line ends with this move.
+    fn receive(&mut self, pos: &Keyed<P>, mv: Move, end: usize) -> bool;
+
+    /// Reads the variation that `games` has just entered, which is an alternative to the last move. By default, skips
+    /// it.
+    fn read_variation(&mut self, games: &mut GameReader<'_>) {
+        games.leave_variation();
+    }
+}
+
+impl<P: Rules, F: FnMut(&Keyed<P>, Move, usize) -> bool> MoveReceiver<P> for F {
+    fn receive(&mut self, pos: &Keyed<P>, mv: Move, end: usize) -> bool {
+        self(pos, mv, end)
+    }
+}
+
+/// The reason why a main line was not played further.
+pub(crate) enum Stop<'a> {
+    /// The receiver ended the line after the last move.
+    Receiver,
+    /// The game has ended.
+    End(GameEnd),
+    /// The next move was a null move.
+    NullMove,
+    /// The next move was not legal.
+    Illegal(IllegalMove<'a>),
+}
+
+/// A move that cannot be played.
+pub(crate) struct IllegalMove<'a> {
+    pub text: &'a [u8],
+    /// The offset of the move in the text of the reader.
+    pub offset: usize,
+    /// The reason why the move cannot be played, and advice if the mistake is recognized.
+    pub reason: String,
+}
+
+impl IllegalMove<'_> {
+    /// Returns the text of the move, shortened to 40 characters.
+    pub(crate) fn name(&self) -> String {
+        let text = String::from_utf8_lossy(self.text);
+        text.chars().take(40).collect()
+    }
+}
+
+/// Plays the main line of the current game of `games`, from the current offset and the position `pos` to the first move
+/// that cannot be played. Passes each move to `moves`. Leaves the position after the last move in `pos`, and `games`
+/// after the token that ended the line. `letters` is the language of the piece letters.
+// This is one loop because it runs once per half-move of every game.
+#[inline(always)]
+pub(crate) fn play_main_line<'a, P: Rules>(
+    games: &mut GameReader<'a>,
+    letters: PieceLetters,
+    pos: &mut Keyed<P>,
+    moves: &mut impl MoveReceiver<P>,
+) -> Stop<'a> {
+    let in_english = letters == PieceLetters::English;
+    loop {
+        if in_english
+            && let Some(word) = games.peek_word()
+            && let Some(mv) = read_word(pos.position(), word)
+        {
+            games.take_word(word);
+            if !pass_move(games, pos, mv, moves) {
+                return Stop::Receiver;
+            }
+            continue;
+        }
+        let (text, offset) = match games.next_token() {
+            Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
+            Token::NullMove { .. } => return Stop::NullMove,
+            Token::BeginVariation => {
+                moves.read_variation(games);
+                continue;
+            }
+            Token::EndVariation => unreachable!("a variation is read to its end"),
+            Token::End(end) => return Stop::End(end),
+        };
+        match letters.read_move(pos.position(), text) {
+            Ok(mv) if pass_move(games, pos, mv, moves) => {}
+            Ok(_) => return Stop::Receiver,
+            Err(_) if games.is_double_loss(text) => {
+                return Stop::End(GameEnd::Complete(Some(GameResult::Unknown)));
+            }
+            Err(err) => {
+                let reason = with_advice(err, pos.position(), text, letters);
+                return Stop::Illegal(IllegalMove {
+                    text,
+                    offset,
+                    reason,
+                });
+            }
+        }
+    }
+}
+
+/// Passes the move `mv` to `moves` and plays it in the position `pos`. Returns `false` if the line ends with this move.
+#[inline(always)]
+fn pass_move<P: Rules>(
+    games: &GameReader<'_>,
+    pos: &mut Keyed<P>,
+    mv: Move,
+    moves: &mut impl MoveReceiver<P>,
+) -> bool {
+    let goes_on = moves.receive(pos, mv, games.offset());
+    pos.play(mv);
+    goes_on
+}
+
 /// Plays the remaining moves of the current game of `games` on the board `pos`. Stops at the end of the game, at a null
-/// move, at a move that cannot be played, or when `step` returns `false`. Then advances `games` to the end of the game.
+/// move, at a move that cannot be played, or after a move for which `step` returns `false`. Then advances `games` to
+/// the end of the game.
 ///
 /// Calls `step` before each move. The arguments are the position, the move, and the offset in the text at which the
 /// move ends.
@@ -192,41 +305,22 @@ pub(crate) fn play(
     pos: &mut Keyed<VariantPosition>,
     mut step: impl FnMut(&Keyed<VariantPosition>, Move, usize) -> Result<bool>,
 ) -> Result<Ending> {
-    loop {
-        let mv = if let Some(word) = games.peek_word()
-            && let Some(mv) = read_word(pos.position(), word)
-        {
-            games.take_word(word);
-            mv
-        } else {
-            match games.next_token() {
-                Token::Move { text, .. } | Token::Unreadable { text, .. } => {
-                    match read_move(pos.position(), text) {
-                        Ok(mv) => mv,
-                        Err(_) if games.is_double_loss(text) => {
-                            return Ok(ending(GameEnd::Complete(Some(GameResult::Unknown))));
-                        }
-                        Err(err) => {
-                            let mv: String =
-                                String::from_utf8_lossy(text).chars().take(40).collect();
-                            let ending = ending(games.skip_moves());
-                            let english = PieceLetters::English;
-                            let reason = with_advice(err, pos.position(), text, english);
-                            let illegal = Some(format!("{mv}: {reason}"));
-                            return Ok(Ending { illegal, ..ending });
-                        }
-                    }
-                }
-                Token::NullMove { .. } => return Ok(ending(games.skip_moves())),
-                Token::End(end) => return Ok(ending(end)),
-                Token::BeginVariation | Token::EndVariation => continue,
-            }
-        };
-        if !step(pos, mv, games.offset())? {
-            return Ok(ending(games.skip_moves()));
-        }
-        pos.play(mv);
-    }
+    let mut stepped = Ok(true);
+    let letters = PieceLetters::English;
+    let mut receive = |pos: &Keyed<VariantPosition>, mv: Move, end: usize| {
+        stepped = step(pos, mv, end);
+        matches!(stepped, Ok(true))
+    };
+    let stop = play_main_line(games, letters, pos, &mut receive);
+    stepped?;
+    Ok(match stop {
+        Stop::End(end) => ending(end),
+        Stop::NullMove | Stop::Receiver => ending(games.skip_moves()),
+        Stop::Illegal(mv) => Ending {
+            illegal: Some(format!("{}: {}", mv.name(), mv.reason)),
+            ..ending(games.skip_moves())
+        },
+    })
 }
 
 /// A game whose moves were played. Contains the starting position, the final position, and the outcome of playing the
@@ -239,7 +333,8 @@ pub(crate) struct ReplayedGame {
     pub ending: Ending,
 }
 
-/// Plays the moves of the current game of `games` from its starting position. Stops when `step` returns `false`.
+/// Plays the moves of the current game of `games` from its starting position. Stops after a move for which `step`
+/// returns `false`.
 /// Calls `step` before each move. The arguments are the variant of the game, the position, the move, and the offset
 /// in the text at which the move ends.
 ///
@@ -280,28 +375,6 @@ fn ending(end: GameEnd) -> Ending {
         illegal: None,
         flaw,
     }
-}
-
-/// Returns a copy of `text`, the PGN of a game, with comments inserted in braces. Each item of `comments` contains a
-/// byte offset in `text` and a comment. The items may be in any order. If marks such as `!` or `+` are at the offset,
-/// the comment is inserted after them.
-pub(crate) fn commented(
-    text: &[u8],
-    comments: impl IntoIterator<Item = (usize, String)>,
-) -> Vec<u8> {
-    let mut comments = Vec::from_iter(comments);
-    comments.sort_by_key(|(at, _)| *at);
-    let mut made = Vec::with_capacity(text.len() + 100);
-    let mut done = 0;
-    for (at, comment) in comments {
-        let is_mark = |byte: &&u8| matches!(byte, b'!' | b'?' | b'+' | b'#');
-        let at = at + text[at..].iter().take_while(is_mark).count();
-        made.extend_from_slice(&text[done..at]);
-        made.extend(format!(" {{{comment}}} ").into_bytes());
-        done = at;
-    }
-    made.extend_from_slice(&text[done..]);
-    made
 }
 
 /// Data for warnings about parts of an input that were skipped because they do not belong to any game.

@@ -19,7 +19,7 @@ use crate::{
     counts::{MoveFilter, Tally, Wdl},
     error::{At, Error, Result, counted},
     explorer::{PrepareQuery, PreparedLine},
-    pgn::{Cutter, StreamOptions},
+    pgn::{Cutter, GameWriter, StreamOptions, UNKNOWN_PLAYERS},
     position::{BookMove, Keyed, Variant, has_inner_castling_rook, line_text},
     progress::Meter,
     provenance::Provenance,
@@ -28,9 +28,7 @@ use crate::{
         sort::Memory,
     },
     task,
-    tree::{
-        Branch, GameWriter, Limits, MoveSource, Order, Tree, TreeEvent, UNKNOWN_PLAYERS, remark,
-    },
+    tree::{Branch, Limits, MoveSource, Order, Tree, TreeEvent, remark},
 };
 
 /// The format in which a repertoire is written.

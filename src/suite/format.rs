@@ -15,9 +15,9 @@ use super::{
 use crate::{
     counts::Wdl,
     error::{At, Result},
+    pgn::{GameWriter, UNKNOWN_PLAYERS},
     position::epd_of,
     storage::output::{BufferedFile, begin_text},
-    tree::{GameWriter, UNKNOWN_PLAYERS},
 };
 
 /// The `Event` tag of each line in a suite that polybook writes as PGN.
