@@ -114,6 +114,28 @@ impl Format {
         }
     }
 
+    /// Recognizes text in UTF-16 or UTF-32 that has no byte order mark. `start` contains the first bytes of a file. In
+    /// English text, nearly all bytes at the same offsets of each character are 0. Returns `None` for other bytes.
+    pub(crate) fn of_wide_text(start: &[u8]) -> Option<&'static Format> {
+        let zeros = |first: usize, step: usize| {
+            let bytes = start.iter().skip(first).step_by(step);
+            let total = bytes.len().max(1);
+            bytes.filter(|byte| **byte == 0).count() * 100 / total
+        };
+        let is_wide = |size: usize| {
+            let zeros: Vec<usize> = (0..size).map(|first| zeros(first, size)).collect();
+            let is_letter = |at: usize| {
+                zeros[at] < 10 && (0..size).all(|other| other == at || zeros[other] > 90)
+            };
+            start.len() >= 2 * size && (is_letter(0) || is_letter(size - 1))
+        };
+        match () {
+            () if is_wide(4) => Some(&UTF_32),
+            () if is_wide(2) => Some(&UTF_16),
+            () => None,
+        }
+    }
+
     /// Recognizes a format by the file extension of `path`. Returns `None` if no format is known for the extension.
     /// Call [`of_start`](Format::of_start) first, because most formats are recognized by their first bytes instead.
     pub(crate) fn of_extension(path: &Path) -> Option<&'static Format> {
@@ -156,6 +178,10 @@ const ARENA_BOOK: Format = Format::games("an Arena book (ABK)");
 const UTF_16: Format = Format::foreign(
     "text in UTF-16",
     "convert the file to UTF-8, for instance with iconv -f UTF-16 -t UTF-8",
+);
+const UTF_32: Format = Format::foreign(
+    "text in UTF-32",
+    "convert the file to UTF-8, for instance with iconv -f UTF-32 -t UTF-8",
 );
 const WEB_PAGE: Format = Format::foreign("a web page", "download the file to which the page links");
 const IMAGE: Format = Format::foreign("an image", "give a file of games");
@@ -208,14 +234,8 @@ const SIGNATURES: &[(Signature, Format)] = &[
     ((257, b"ustar\0"), Format::archive("a tar archive")),
     ((257, b"ustar  \0"), Format::archive("a tar archive")),
     ((0, b"MSCF\0\0\0\0"), Format::archive("a cabinet archive")),
-    ((0, b"\x60\xea"), Format::archive("an ARJ archive")),
     ((7, b"**ACE**"), Format::archive("an ACE archive")),
-    ((20, b"\xdc\xa7\xc4\xfd"), Format::archive("a zoo archive")),
-    ((0, b"SIT!"), Format::archive("a StuffIt archive")),
-    ((0, b"StuffIt "), Format::archive("a StuffIt archive")),
-    ((0, b"ALZ\x01"), Format::archive("an ALZ archive")),
     ((0, b"EGGA"), Format::archive("an EGG archive")),
-    ((0, b"MSWIM\0\0\0"), Format::archive("a WIM archive")),
     ((0, b"xar!\0"), Format::archive("a xar archive")),
     ((0, b"070701"), Format::archive("a cpio archive")),
     ((0, b"070707"), Format::archive("a cpio archive")),
@@ -298,6 +318,9 @@ const SIGNATURES: &[(Signature, Format)] = &[
         Format::foreign("a document in RTF", "save the document as plain text"),
     ),
     ((0, b"GIF8"), IMAGE),
+    // In UTF-32, the little-endian byte order mark begins with that of UTF-16.
+    ((0, b"\xff\xfe\0\0"), UTF_32),
+    ((0, b"\0\0\xfe\xff"), UTF_32),
     ((0, b"\xff\xfe"), UTF_16),
     ((0, b"\xfe\xff"), UTF_16),
 ];
@@ -370,7 +393,9 @@ impl FileKind {
                 .contains(&0)
                 .then(|| Format::of_extension(path.as_ref()))
         };
-        let format = Format::of_start(start).or_else(|| by_extension().flatten());
+        let format = Format::of_start(start)
+            .or_else(|| Format::of_wide_text(&start[..start.len().min(1 << 16)]))
+            .or_else(|| by_extension().flatten());
         format.map(|format| format!("{}: {}", format.name, format.advice))
     }
 
@@ -455,7 +480,10 @@ mod tests {
             let start = [&vec![b' '; *offset], *magic].concat();
             assert_eq!(kind_of(&start), format.kind);
             assert_eq!(kind_of(&[&start, &b"more"[..]].concat()), format.kind);
-            assert_eq!(kind_of(&start[..start.len() - 1]), FileKind::Other);
+            // Without its last byte, the byte order mark of UTF-32 is that of UTF-16.
+            if format.name != UTF_32.name {
+                assert_eq!(kind_of(&start[..start.len() - 1]), FileKind::Other);
+            }
         }
         assert_eq!(kind_of(b"BZh9"), FileKind::Bzip2);
         assert_eq!(kind_of(b"\x5f\x2a\x4d\x18"), FileKind::Zstd);

@@ -63,6 +63,8 @@ mod kind;
 pub mod position;
 pub mod progress;
 pub mod storage;
+#[doc(hidden)]
+pub mod text;
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "games")] {

@@ -3,7 +3,7 @@
 
 use std::{error::Error as StdError, fmt, ops::AddAssign, path::PathBuf};
 
-use crate::error::counted;
+use crate::{error::counted, text::is_unsafe};
 
 /// The maximum number of bytes that the list of inputs takes in the comment of a book's header.
 const ROOM_FOR_INPUTS: usize = 900;
@@ -277,7 +277,7 @@ pub(crate) fn as_text<S: serde::Serializer>(
 
 /// Returns `name` with line breaks and other control characters replaced by question marks.
 pub(crate) fn printable(name: &str) -> String {
-    name.replace(char::is_control, "?")
+    name.replace(is_unsafe, "?")
 }
 
 /// Returns `text`, shortened to at most `bytes` bytes. If it is shortened, it ends with three dots.

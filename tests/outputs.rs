@@ -1,11 +1,8 @@
 //! The outputs of a run are replaced together or not at all, and only if they may be replaced.
 
-use std::{collections::BTreeMap, fs, path::Path};
 #[cfg(unix)]
-use std::{
-    net::TcpListener,
-    process::{Command, Stdio},
-};
+use std::process::{Command, Stdio};
+use std::{collections::BTreeMap, fs, path::Path};
 
 #[cfg(unix)]
 use crate::common::polybook_in;
@@ -572,78 +569,6 @@ fn thousands_of_inputs_are_compared_in_linear_time() {
         .collect();
     let expected = "warning: 0.pgn: this file is given twice, so its games count twice";
     assert_eq!(warnings, [expected]);
-}
-
-/// A command whose standard output is closed from the start, or open only for reading, fails, because its data would be
-/// lost. A command that prints no data succeeds. If the user follows the advice to redirect the output to `/dev/null`,
-/// the command succeeds.
-#[cfg(unix)]
-#[test]
-fn a_closed_standard_output_is_an_error() {
-    let dir = temp();
-    let games = sample("famous.pgn");
-    ok(
-        dir.path(),
-        &format!("make-book -q {} --bin a.bin", games.display()),
-    );
-    let in_shell = |line: &str, redirection: &str| {
-        Command::new("sh")
-            .current_dir(dir.path())
-            .args([
-                "-c",
-                &format!("polybook() {{ \"$binary\" \"$@\"; }}; {line} {redirection}"),
-            ])
-            .env("binary", env!("CARGO_BIN_EXE_polybook"))
-            .env("games", &games)
-            .output()
-            .unwrap()
-    };
-    for line in [
-        "polybook",
-        "polybook --help",
-        "polybook show a.bin",
-        "polybook show a.bin --json",
-        "polybook dump-book a.bin --color white --out -",
-        "polybook tree a.bin --out -",
-        "polybook make-book \"$games\" --bin -",
-        "polybook make-book \"$games\" --min-game 1 --bin b.bin --suite -",
-        "polybook convert a.bin - --format csv",
-        "polybook man",
-        "polybook completions bash",
-        "echo uci | polybook engine a.bin",
-    ] {
-        let ended = in_shell(line, ">&-");
-        let error = String::from_utf8_lossy(&ended.stderr);
-        assert_eq!(ended.status.code(), Some(1), "{line}: {error}");
-        let expected = "it was not open for writing when polybook started; to discard it, redirect it to /dev/null\n";
-        assert!(
-            error.contains("standard output: Broken pipe"),
-            "{line}: {error}"
-        );
-        assert!(error.ends_with(expected), "{line}: {error}");
-        let followed = in_shell(line, ">/dev/null");
-        let error = String::from_utf8_lossy(&followed.stderr);
-        assert_eq!(followed.status.code(), Some(0), "{line}: {error}");
-        let _ = fs::remove_file(dir.path().join("b.bin"));
-    }
-    let read_only = in_shell("polybook show a.bin", "1</dev/null");
-    assert_eq!(read_only.status.code(), Some(1), "{read_only:?}");
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let served = in_shell(
-        &format!(
-            "\"$binary\" serve \"$games\" --no-cache --listen 127.0.0.1:{port} >&- & \
-             curl -sf --retry 60 --retry-delay 1 --retry-connrefused http://127.0.0.1:{port}/lichess; \
-             status=$?; kill $!; exit $status"
-        ),
-        "",
-    );
-    assert!(served.status.success(), "{served:?}");
-    let silent = in_shell("polybook make-book \"$games\" --bin b.bin", ">&-");
-    assert!(silent.status.success(), "{silent:?}");
 }
 
 /// If standard output is closed early, a run without other outputs ends quietly.

@@ -20,7 +20,7 @@ use super::{
     input::{file_of, in_memory},
     key,
     position::{self, of_book},
-    resources::MemoryArgs,
+    resources::{MemoryArgs, count},
     terminal::{print_all, print_json_list},
     weighting::one_of,
 };
@@ -62,7 +62,7 @@ pub struct Args {
     sort: bool,
 
     /// Print only the first N positions. The totals count all positions
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>(0))]
     limit: Option<usize>,
 
     /// Use the rules of this variant, and find the positions of the books from its starting position [default: the

@@ -13,6 +13,7 @@ use super::{
     input::{file_or_index, has_index, refuse_stream},
     position::UntaggedArg,
     repertoire::{Opener, with_side},
+    resources::count,
     usage::Usage,
     weighting::one_of,
 };
@@ -66,7 +67,7 @@ pub struct Args {
     min_score: u8,
 
     /// Play only moves that were played in at least N games
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<u64>(0))]
     min_games: u64,
 
     /// Play moves of the sources only in the first N half-moves of a game; 0 means no limit

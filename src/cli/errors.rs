@@ -21,7 +21,9 @@ use polybook::{Error, ErrorKind, ForeignFormat, index::Index, storage::output::d
 use super::{
     Cli,
     input::{self, may_have_games},
-    legacy, signals, terminal,
+    legacy,
+    resources::MAX_COUNT,
+    signals, terminal,
     usage::{EXPLORER_DIR, Usage},
 };
 
@@ -134,7 +136,7 @@ fn failure(err: &anyhow::Error) -> u8 {
     if err.is::<ExitOne>() {
         return FAILURE;
     }
-    if is_broken_pipe(err) && !err.is::<NoOutput>() && !terminal::stdout_was_closed() {
+    if is_broken_pipe(err) && !err.is::<NoOutput>() {
         return SUCCESS;
     }
     let mut causes = err.chain().filter_map(|cause| cause.downcast_ref());
@@ -227,10 +229,6 @@ fn without_numbers(text: &str) -> String {
 /// Returns the advice that an error message ends with, such as the name of an option that helps. Returns an empty
 /// string if there is no advice.
 fn advice(err: &anyhow::Error) -> String {
-    if terminal::stdout_was_closed() && is_broken_pipe(err) {
-        return ": it was not open for writing when polybook started; to discard it, redirect it to /dev/null"
-            .to_owned();
-    }
     if let Some(Error::Io { path, .. }) = err.downcast_ref()
         && path.to_string_lossy().contains('*')
         && let Ok(path) = path::absolute(path)
@@ -464,8 +462,11 @@ fn folded(text: &str) -> String {
 /// in 1..=8`, returns the message with the advice to use a number in the range. Otherwise returns `None`.
 fn with_range(text: &str) -> Option<String> {
     let (start, range) = text.split_once(" is not in ")?;
-    let (start, _) = start.rsplit_once(": ")?;
+    let (start, number) = start.rsplit_once(": ")?;
     let (first, last) = range.split_once("..=")?;
+    if number == "0" && first == "1" && last == MAX_COUNT.to_string() {
+        return Some(format!("{start}: use 1 or more"));
+    }
     Some(format!("{start}: use a number from {first} to {last}"))
 }
 
@@ -505,7 +506,7 @@ fn folded_tip(tip: &str) -> String {
 /// Replaces technical phrases in error messages of Rust and clap with simpler ones. For example, `invalid digit found
 /// in string` becomes `use a whole number, 0 or larger`.
 fn plain(text: &str) -> String {
-    const WORDS: [(&str, &str); 10] = [
+    const WORDS: [(&str, &str); 9] = [
         ("' found", "'"),
         (
             "the following required arguments were not provided: ",
@@ -524,7 +525,6 @@ fn plain(text: &str) -> String {
             "the number is too large",
         ),
         ("invalid float literal", "use a number"),
-        ("0 is not in 1..18446744073709551615", "use 1 or more"),
         ("number would be zero for non-zero type", "use 1 or more"),
         (
             "invalid socket address syntax",

@@ -22,7 +22,7 @@ use super::{
     Context, counted,
     input::{check_output, file_of, in_memory, output_name, pgn_inputs},
     progress::Bar,
-    resources::ResourceArgs,
+    resources::{ResourceArgs, count},
     usage::Usage,
 };
 
@@ -103,7 +103,7 @@ struct EngineArgs {
 
     /// Search N nodes in each position. Stockfish 15 reaches a depth of about 10 half-moves with 20,000 nodes, 13 with
     /// 50,000, 16 with 200,000 and 20 with 1,000,000
-    #[arg(long, value_name = "N", default_value_t = 200_000, requires = "engine", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 200_000, requires = "engine", value_parser = count::<u64>(1))]
     nodes: u64,
 
     /// Run N engines at once [default: one for each core]

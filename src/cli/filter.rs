@@ -13,7 +13,7 @@ use super::{
     evals::{self, MaxLossArgs},
     input::{check_output, files_of, output_name, refuse_foreign_name},
     position::{self, of_book},
-    resources::MemoryArgs,
+    resources::{MemoryArgs, count},
     usage::Usage,
     weighting::percent,
 };
@@ -48,7 +48,7 @@ pub struct Args {
     min_share: f64,
 
     /// Keep the N moves with the largest weights in each position
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>(0))]
     best: Option<usize>,
 
     /// Keep only positions that a line of the book reaches in fewer than N half-moves

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use shakmaty::Color;
 
 use super::{
-    Context, counted, index_cache::index_of, input::may_have_games, usage::Usage, weighting::one_of,
+    Context, counted, index_cache::index_of, input::may_have_games, resources::count, usage::Usage,
+    weighting::one_of,
 };
 
 /// The id of the clap group that contains the options for names of players and events. `--exact` can be given only
@@ -89,7 +90,7 @@ pub struct GameFilterArgs {
     require_date: bool,
 
     /// Keep games with at least N half-moves
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>(0))]
     min_plies: usize,
 
     #[command(flatten)]

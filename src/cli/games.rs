@@ -23,6 +23,7 @@ use super::{
     input::{may_have_games, refuse_counts_for_games},
     key,
     position::{PositionArgs, Searched, refuse_other_of_index},
+    resources::count,
     terminal::{print_all, print_bytes, print_json_list},
 };
 
@@ -47,11 +48,11 @@ pub struct Args {
     position: PositionArgs,
 
     /// Skip the first N games
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>(0))]
     skip: usize,
 
     /// List at most N games [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>(0))]
     limit: Option<usize>,
 
     /// Print the games as they are in their PGN files

@@ -2,15 +2,20 @@
 //! because a command may seek in its input, or open it more than once.
 
 use std::{
+    any::TypeId,
     env,
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use anyhow::Context as _;
-use clap::{ArgMatches, Id, parser::ValueSource};
+use clap::{
+    Arg, ArgMatches, Id,
+    builder::{PathBufValueParser, TypedValueParser},
+    parser::ValueSource,
+};
 use polybook::{
     Error, FileKind,
     book::is_book_or_empty,
@@ -91,6 +96,22 @@ struct InputCopy {
     copy: PathBuf,
     /// Contains the copy, and is removed at the end of the program.
     _directory: TemporaryDir,
+}
+
+/// The value of `--temp-dir`, if the command has this option and the user gave it.
+static TEMP_DIR: OnceLock<PathBuf> = OnceLock::new();
+
+/// Stores the value of `--temp-dir`, so that copies of inputs are written to this directory. `matches` contains the
+/// parsed arguments of the program.
+pub fn set_temp_dir(matches: &ArgMatches) {
+    let Some((_, matches)) = matches.subcommand() else {
+        return;
+    };
+    set_temp_dir(matches);
+    if let Ok(Some(dir)) = matches.try_get_one::<PathBuf>("temp_dir") {
+        // A program has only one command line.
+        let _ = TEMP_DIR.set(dir.clone());
+    }
 }
 
 static COPIES: Mutex<Vec<InputCopy>> = Mutex::new(Vec::new());
@@ -268,7 +289,8 @@ pub fn refuse_counts_for_games(indexes: &[PathBuf]) -> polybook::Result<()> {
 /// Copies an input to a temporary file and returns the path of the copy. The copy keeps the file name of `argument`,
 /// because a command may write this name into the header of a book.
 fn copied(argument: &Path) -> anyhow::Result<PathBuf> {
-    let directory = TemporaryDir::new_in(&env::temp_dir())?;
+    let directory = TEMP_DIR.get().cloned().unwrap_or_else(env::temp_dir);
+    let directory = TemporaryDir::new_in(&directory)?;
     let is_stdin = argument == Path::new("-");
     let copy = directory.path().join(match is_stdin {
         true => STANDARD_INPUT.as_ref(),
@@ -392,10 +414,30 @@ enum Role {
 fn role_of(command: &str, id: &str) -> Role {
     match (command, id) {
         (_, "out" | "fix") => Role::Output,
-        ("make-book", "bin" | "leveldb" | "obs" | "counts" | "suite") => Role::Output,
+        ("make-book", "bin" | "leveldb" | "explorer" | "obs" | "counts" | "suite") => Role::Output,
         (_, "temp_dir" | "dir") | ("edit", "book") => Role::Unchecked,
         _ => Role::Input,
     }
+}
+
+/// Changes an argument of the command `command` so that the other names of standard input, such as `/dev/stdin`, have
+/// the meaning of `-` if the argument names an input, and those of standard output if it names an output. Returns the
+/// changed argument. Other arguments are not changed.
+pub fn with_standard_streams(command: &str, arg: Arg) -> Arg {
+    let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+    let names: &'static [&'static str] = match role_of(command, arg.get_id().as_str()) {
+        _ if !is_path || !cfg!(unix) => return arg,
+        Role::Output => &["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"],
+        Role::Input => &["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"],
+        Role::Unchecked => return arg,
+    };
+    let has_name = |path: &Path| names.iter().any(|name| path == Path::new(name));
+    arg.value_parser(
+        PathBufValueParser::new().map(move |path| match has_name(&path) {
+            true => PathBuf::from("-"),
+            false => path,
+        }),
+    )
 }
 
 /// The file extensions of compressed files.

@@ -17,7 +17,7 @@ use super::{
     },
     position::{self, UntaggedArg},
     progress::Bar,
-    resources::ResourceArgs,
+    resources::{ResourceArgs, count},
     suite::{ONLY_SUITE, SuiteArgs, length_suffix, repeated_suffix},
     usage::{EXPLORER_DIR, Usage},
     weighting::{HeaderArgs, MOVES, Requirement, WeightingArgs, one_of},
@@ -131,7 +131,7 @@ pub struct Args {
     json: bool,
 
     /// Count only the first N half-moves of each game (a half-move is one move of one side)
-    #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = MOVES)]
+    #[arg(long, value_name = "N", default_value_t = MakeBook::DEFAULT_MAX_PLY, help_heading = MOVES, value_parser = count::<usize>(0))]
     max_ply: usize,
 
     #[command(flatten)]

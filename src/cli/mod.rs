@@ -48,10 +48,8 @@ mod weighting;
 
 use std::{
     any::TypeId,
-    env,
     ffi::{OsStr, OsString},
-    io::{self, IsTerminal},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use anyhow::Context as _;
@@ -117,12 +115,8 @@ enum Command {
 
 /// Runs a command line and returns its exit status: 0 for success, 1 for a failure, and 2 for an error in the command
 /// line. An interrupted run returns 130.
-///
-/// `stdout_was_closed` says whether standard output was closed when the process started. If it was, each write to
-/// standard output must fail with [`BrokenPipe`](std::io::ErrorKind::BrokenPipe), and the error message then says why.
-pub fn run(args: impl IntoIterator<Item = OsString>, stdout_was_closed: bool) -> u8 {
+pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
-    terminal::set_stdout_was_closed(stdout_was_closed);
     errors::without_backtraces(|| {
         if let [] | [_] = &args[..] {
             return print_welcome(args.first().map_or("polybook".as_ref(), |name| name));
@@ -132,6 +126,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, stdout_was_closed: bool) ->
         let cli = parsed(&args).and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
         match cli {
             Ok((cli, matches)) => {
+                input::set_temp_dir(&matches);
                 input::refuse_replaced_inputs(&matches)?;
                 dispatch(cli.command, Context { quiet: cli.quiet })
             }
@@ -154,7 +149,9 @@ fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
 }
 
 fn with_last_wins(command: clap::Command) -> clap::Command {
+    let name = command.get_name().to_owned();
     let command = command.mut_args(|arg| {
+        let arg = input::with_standard_streams(&name, arg);
         let is_option = arg.get_long().is_some() && arg.get_action().takes_values();
         last_wins(arg).allow_negative_numbers(is_option)
     });
@@ -218,45 +215,13 @@ const WAYS: [(&str, &str); 3] = [
     ("--help", "lists all commands"),
 ];
 
-const IN_A_WINDOW: &str = "
-To use one of these commands, put polybook and your games into one folder. Open the folder in
-the Explorer, click into its address, type cmd and press Enter. Then type the command.
-
-If this window was opened for polybook, press Enter to close it.
-";
-
 /// Prints a short introduction. polybook shows it to users who start the program without arguments. `called` is the
 /// name of the program in the examples.
 fn print_welcome(called: &OsStr) -> anyhow::Result<()> {
-    let has_own_window = has_own_window();
-    // A double-clicked program is in the current folder, where `cmd` finds it by its name alone.
-    let name = match Path::new(called).file_stem() {
-        Some(stem) if has_own_window => stem,
-        _ => called,
-    };
-    let mut name = name.to_string_lossy().into_owned();
+    let mut name = called.to_string_lossy().into_owned();
     if name.contains(' ') {
         name = format!("\"{name}\"");
     }
     let ways = WAYS.map(|(way, what)| format!("{name} {way:<22}    {what}\n"));
-    terminal::print(&ways.concat())?;
-    if has_own_window {
-        terminal::print(IN_A_WINDOW)?;
-        let _line = io::stdin().read_line(&mut String::new())?;
-    }
-    Ok(())
-}
-
-/// Returns `true` if the console window may close when the program ends. On Windows, this happens if the user
-/// double-clicked the program.
-///
-/// The shell `cmd` sets the variable PROMPT for the programs that it starts, and Windows Terminal sets WT_SESSION. If
-/// neither variable is set, the function assumes a double-click. The assumption may be wrong, because PowerShell in its
-/// own window sets neither variable.
-fn has_own_window() -> bool {
-    cfg!(windows)
-        && env::var_os("PROMPT").is_none()
-        && env::var_os("WT_SESSION").is_none()
-        && io::stdin().is_terminal()
-        && io::stdout().is_terminal()
+    terminal::print(&ways.concat())
 }

@@ -15,6 +15,7 @@ use super::{
     },
     input::refuse_counts_for_games,
     position::PositionArgs,
+    resources::count,
     terminal::{one_decimal, print, print_json},
     usage::Usage,
 };
@@ -60,11 +61,11 @@ pub struct Args {
     sort: Option<OpeningOrder>,
 
     /// List only openings and families with at least N games
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<u64>(0))]
     min_games: u64,
 
     /// List at most N rows. A row is an opening or a family of openings
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>(0))]
     limit: Option<usize>,
 
     /// Print the answer as a JSON document

@@ -20,6 +20,7 @@ use super::{
     input::{check_output, refuse_counts_for_games},
     position::{PositionArgs, UntaggedArg},
     repertoire::{Opener, pgn_output},
+    resources::count,
     terminal::{one_decimal, print, print_json},
     usage::Usage,
 };
@@ -69,7 +70,7 @@ pub struct Args {
 
     /// List at most N lines for study, the most important lines first. At most two of them end at a gap in the
     /// repertoire
-    #[arg(long, value_name = "N", default_value_t = 7)]
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = count::<usize>(0))]
     lines: usize,
 
     /// Call a move a gap, and list a line, only if the opponent played the move or the last move of the line in at

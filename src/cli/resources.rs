@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use parse_size::Config;
 use polybook::counts::Memory;
 
@@ -10,6 +11,12 @@ const MIN_MEMORY: usize = 64 << 10;
 
 /// The maximum number of threads. More threads would use memory without saving time.
 const MAX_THREADS: i64 = 512;
+
+/// The maximum value of options that count games, moves or lines. Sums of such numbers cannot overflow.
+pub const MAX_COUNT: u64 = 1_000_000_000_000;
+
+/// The maximum memory budget, in bytes.
+const MAX_MEMORY: usize = isize::MAX as usize >> 8;
 
 /// The limit on open files that polybook requests from the operating system. It is far higher than any command needs.
 #[cfg(unix)]
@@ -65,6 +72,12 @@ impl MemoryArgs {
     }
 }
 
+/// Creates a parser for the value of an option that counts games, moves or lines. It accepts numbers from `min` to
+/// [`MAX_COUNT`].
+pub fn count<T: TryFrom<u64>>(min: u64) -> RangedU64ValueParser<T> {
+    RangedU64ValueParser::new().range(min..=MAX_COUNT)
+}
+
 /// Raises the limit on open files as far as the operating system allows. Some systems allow only 256 by default. An
 /// index needs more, and so does a server with many connections.
 pub fn raise_file_limit() {
@@ -84,6 +97,7 @@ fn memory(text: &str) -> Result<usize, &'static str> {
     };
     let bytes = config.parse_size(text).ok();
     match bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
+        Some(bytes) if bytes > MAX_MEMORY => Err("use a size such as 64MiB or 4GiB"),
         Some(bytes) if bytes >= MIN_MEMORY => Ok(bytes),
         Some(_) => {
             Err("the size must be at least 64KiB: use a number with its unit, such as 512MiB")
@@ -113,7 +127,7 @@ mod tests {
         ] {
             assert_eq!(memory(text), Ok(bytes), "{text}");
         }
-        for wrong in ["", "MiB", "-1", "99999999999TiB", "1x", "lots"] {
+        for wrong in ["", "MiB", "-1", "99999999999TiB", "9EiB", "1x", "lots"] {
             assert_eq!(memory(wrong), Err("use a size such as 64MiB or 4GiB"));
         }
         assert!(

@@ -38,6 +38,7 @@ use super::{
     input,
     position::UntaggedArg,
     repertoire::{Opener, with_side},
+    resources::count,
     signals, terminal,
     usage::Usage,
     weighting::one_of,
@@ -101,7 +102,7 @@ pub struct Args {
     evals: EvalsArg,
 
     /// Let visitors of the page make a book from the games, if the PGN files contain at most N games; 0 turns this off
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = count::<u64>(0))]
     book_games: u64,
 
     /// Count a game without a result as a draw (draw), or leave it out (skip), in responses in the format of Lichess's
@@ -490,10 +491,7 @@ fn announce(args: &Args, context: Context, address: SocketAddr) -> anyhow::Resul
         query.append_pair("opening", &opening.to_string()).finish()
     });
     let page = format!("http://{shown}/{query}");
-    // A server without standard output, such as a daemon, serves all the same.
-    if !terminal::stdout_was_closed() {
-        terminal::print(&format!("{page}\n"))?;
-    }
+    terminal::print(&format!("{page}\n"))?;
     let advice = if !args.open {
         "open this address in the browser; ".to_owned()
     } else if open::that_detached(&page).is_err() {

@@ -16,6 +16,7 @@ use polybook::{
 use super::{
     counted,
     input::{self, in_memory},
+    resources::count,
     usage::Usage,
 };
 
@@ -35,7 +36,7 @@ pub struct SuiteArgs {
     plies: Option<u16>,
 
     /// Write only the N most frequent openings of the suite. With --seed, write N random openings
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u64>(1))]
     limit: Option<u64>,
 
     /// Put the openings of the suite into a random order. The same number S gives the same order on every machine
@@ -63,7 +64,7 @@ pub struct SuiteArgs {
     eval_abs: Option<(i16, i16)>,
 
     /// Write at most N openings for each opening code (ECO), such as B20. Openings without a code are not limited
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count::<u64>(1))]
     per_eco: Option<u64>,
 
     /// Write the ECO code and the name of each opening. A suite in PGN contains them as the tags ECO and Opening, and a

@@ -18,7 +18,7 @@ use super::{
     Context, counted,
     input::{self, check_output, ending, output_name, pgn_inputs},
     position::{self, UntaggedArg},
-    resources::ResourceArgs,
+    resources::{ResourceArgs, count},
     terminal::{print, print_json},
     usage::Usage,
 };
@@ -58,7 +58,7 @@ pub struct Args {
     first: Option<String>,
 
     /// Call an opening of the suite one-sided only if it was played in at least N pairs of games
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count::<NonZeroU64>(1))]
     min_pairs: NonZeroU64,
 
     /// Leave out one-sided openings when --out writes the suite. An opening is one-sided if the same color won all of

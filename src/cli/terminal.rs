@@ -1,18 +1,18 @@
 //! Prints text safely. Text from games, files and requests can contain control characters, which must not reach a
-//! terminal. On a terminal, they are printed as escapes such as `\u001b`, which are also valid in JSON. Files and
-//! pipes receive the text unchanged.
+//! terminal. In tables, JSON documents and messages, they are printed as escapes such as `\u001b`, which are also valid
+//! in JSON. Other outputs, such as games in PGN, are escaped only on a terminal: files and pipes receive them unchanged.
 
 use std::{
     borrow::Cow,
     io::{self, BufWriter, IsTerminal, Stderr, StdoutLock, Write},
     iter::once,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
 };
 
 use polybook::{
     Error, json,
     storage::output::{BufferedFile, begin_text},
+    text::{escape, is_unsafe},
 };
 use serde_json::Value;
 
@@ -28,23 +28,24 @@ pub fn one_decimal(number: f64) -> String {
     format!("{number:.1}")
 }
 
-/// Writes `text` to standard output. If standard output is a terminal, control characters are escaped.
+/// Writes `text` to standard output. Control characters are escaped.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    print_bytes(text.as_bytes())
+    print_all([Ok(text.to_owned())])
 }
 
 /// Writes bytes, which need not be UTF-8, to standard output. If standard output is a terminal, control characters
 /// are escaped.
 pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
-    let mut out = stdout();
+    let mut out = stdout(io::stdout().is_terminal());
     out.write_all(bytes)
         .and_then(|()| out.flush())
         .map_err(not_printed)
 }
 
-/// Writes strings to standard output one by one, so that they need not all fit into memory.
+/// Writes strings to standard output one by one, so that they need not all fit into memory. Control characters are
+/// escaped.
 pub fn print_all(texts: impl IntoIterator<Item = polybook::Result<String>>) -> anyhow::Result<()> {
-    let mut out = stdout();
+    let mut out = stdout(true);
     for text in texts {
         out.write_all(text?.as_bytes()).map_err(not_printed)?;
     }
@@ -83,45 +84,29 @@ pub fn not_printed(err: io::Error) -> anyhow::Error {
     anyhow::Error::new(err).context("cannot write standard output")
 }
 
-/// Whether standard output was closed when the process started, as `>&-` in a shell does.
-static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
-
-/// Sets whether standard output was closed when the process started.
-pub fn set_stdout_was_closed(was_closed: bool) {
-    STDOUT_WAS_CLOSED.store(was_closed, Ordering::Relaxed);
-}
-
-/// Returns `true` if standard output was closed when the process started.
-pub fn stdout_was_closed() -> bool {
-    STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
-}
-
-/// A writer that escapes control characters if its output is a terminal.
+/// A writer that can escape control characters.
 ///
 /// Each call to `write` must pass whole characters. If the bytes of one character are divided between two calls, they
 /// are treated as invalid UTF-8.
 pub struct Shown<W> {
     out: W,
-    is_terminal: bool,
+    escapes: bool,
 }
 
-/// Creates a buffered writer to standard output. If standard output is a terminal, control characters are escaped.
-pub fn stdout() -> Shown<BufWriter<StdoutLock<'static>>> {
+fn stdout(escapes: bool) -> Shown<BufWriter<StdoutLock<'static>>> {
     let out = io::stdout().lock();
-    let is_terminal = out.is_terminal();
-    Shown::new(BufWriter::with_capacity(1 << 16, out), is_terminal)
+    Shown::new(BufWriter::with_capacity(1 << 16, out), escapes)
 }
 
-/// Creates a writer to standard error. If standard error is a terminal, control characters are escaped.
+/// Creates a writer to standard error. Control characters are escaped.
 pub fn stderr() -> Shown<Stderr> {
-    let out = io::stderr();
-    let is_terminal = out.is_terminal();
-    Shown::new(out, is_terminal)
+    Shown::new(io::stderr(), true)
 }
 
 impl<W> Shown<W> {
-    pub fn new(out: W, is_terminal: bool) -> Shown<W> {
-        Shown { out, is_terminal }
+    /// Creates a writer to `out`. Control characters are escaped if `escapes` is `true`.
+    pub fn new(out: W, escapes: bool) -> Shown<W> {
+        Shown { out, escapes }
     }
 
     /// Consumes the writer and returns the underlying writer.
@@ -132,7 +117,7 @@ impl<W> Shown<W> {
 
 impl<W: Write> Write for Shown<W> {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        if !self.is_terminal {
+        if !self.escapes {
             return self.out.write(text);
         }
         self.out.write_all(&escaped(text))?;
@@ -151,10 +136,19 @@ impl Output {
     /// Creates a text output at `path`. The path `-` means standard output. If `force` is `true`, replaces any existing
     /// file. Otherwise, replaces only an empty file, or a file that polybook wrote and nobody has changed since. Such a
     /// file contains a checksum that matches its text.
+    ///
+    /// Control characters are escaped. See [`create_pgn`](Output::create_pgn) for games.
     pub fn create(path: &Path, force: bool) -> polybook::Result<Output> {
         let file = begin_text(path, force)?;
-        let is_terminal = path == Path::new("-") && io::stdout().is_terminal();
-        Ok(Output(Shown::new(BufferedFile::sealed(file), is_terminal)))
+        Ok(Output(Shown::new(BufferedFile::sealed(file), true)))
+    }
+
+    /// Creates an output for games like [`create`](Output::create), but escapes control characters only on a terminal,
+    /// so that the games are written as they were read.
+    pub fn create_pgn(path: &Path, force: bool) -> polybook::Result<Output> {
+        let Output(mut shown) = Output::create(path, force)?;
+        shown.escapes = path == Path::new("-") && io::stdout().is_terminal();
+        Ok(Output(shown))
     }
 
     /// Returns `true` if the output is a file that will contain a checksum of its text when it is complete.
@@ -191,7 +185,8 @@ impl Write for Output {
     }
 }
 
-/// Replaces control characters with escapes such as `\u001b`. Tabs and line ends are kept.
+/// Replaces control characters, and characters that change the direction of text, with escapes such as `\u001b`. Tabs
+/// and line ends are kept.
 fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
     if text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return Cow::Borrowed(text);
@@ -199,13 +194,13 @@ fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
     let mut shown = Vec::with_capacity(text.len() + 16);
     let mut put = |character: char, bytes: &[u8], is_shown: bool| match is_shown {
         true => shown.extend_from_slice(bytes),
-        false => shown.extend(format!("\\u{:04x}", u32::from(character)).into_bytes()),
+        false => shown.extend(escape(character).into_bytes()),
     };
     for chunk in text.utf8_chunks() {
         let mut characters = chunk.valid().chars().peekable();
         while let Some(character) = characters.next() {
             let is_line_end = character == '\r' && characters.peek() == Some(&'\n');
-            let is_shown = !character.is_control() || "\n\t".contains(character) || is_line_end;
+            let is_shown = !is_unsafe(character) || "\n\t".contains(character) || is_line_end;
             put(
                 character,
                 character.encode_utf8(&mut [0; 4]).as_bytes(),
@@ -214,7 +209,7 @@ fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
         }
         // A terminal with the encoding Latin-1 interprets a single byte from 0x80 to 0x9f as a control character.
         for byte in chunk.invalid() {
-            put(char::from(*byte), &[*byte], !char::from(*byte).is_control());
+            put(char::from(*byte), &[*byte], !is_unsafe(char::from(*byte)));
         }
     }
     Cow::Owned(shown)
@@ -236,8 +231,8 @@ mod tests {
 
     #[test]
     fn control_characters_are_spelled_out() {
-        let text = "Tal\u{1b}]0;x\u{7}\u{7f}\u{9b}2J\rMihail\u{0}\n";
-        let expected = r"Tal\u001b]0;x\u0007\u007f\u009b2J\u000dMihail\u0000";
+        let text = "Tal\u{1b}]0;x\u{7}\u{7f}\u{9b}2J\rMihail\u{0}\u{202e}\u{2066}\n";
+        let expected = r"Tal\u001b]0;x\u0007\u007f\u009b2J\u000dMihail\u0000\u202e\u2066";
         assert_eq!(
             shown(text.as_bytes()),
             [expected.as_bytes(), b"\n"].concat()
@@ -258,9 +253,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_terminal_gets_the_bytes() {
-        for (is_terminal, expected) in [(true, &b"\\u001b"[..]), (false, b"\x1b")] {
-            let mut out = Shown::new(Vec::new(), is_terminal);
+    fn a_writer_that_does_not_escape_writes_the_bytes() {
+        for (escapes, expected) in [(true, &b"\\u001b"[..]), (false, b"\x1b")] {
+            let mut out = Shown::new(Vec::new(), escapes);
             out.write_all(b"\x1b").unwrap();
             assert_eq!(out.into_inner(), expected);
         }

@@ -161,7 +161,7 @@ fn become_command() {
                 super::signals::wait_if_ending();
             }
         }),
-        _ => super::run(["polybook"].iter().chain(&args).map(OsString::from), false),
+        _ => super::run(["polybook"].iter().chain(&args).map(OsString::from)),
     };
     process::exit(status.into());
 }

@@ -23,7 +23,7 @@ use super::{
     input::{check_output, ending, file_or_index, in_memory, output_name},
     position::{self, PositionArgs, Searched, of_book, of_database, refuse_other_of_index},
     progress::{Bar, quiet_on_terminal},
-    resources::MemoryArgs,
+    resources::{MemoryArgs, count},
     terminal::Output,
     usage::Usage,
     weighting::{one_of, percent},
@@ -84,7 +84,7 @@ pub struct Args {
     max_ply: Option<u16>,
 
     /// Keep moves with a weight of at least N. In an index, the weight of a move is its number of games
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<u64>(0))]
     min_weight: u64,
 
     /// Keep moves with at least P percent of the total weight of their position. In an index, the weight of a move is
@@ -93,11 +93,11 @@ pub struct Args {
     min_share: f64,
 
     /// Keep moves that were played at least N times. This applies only to databases and indexes
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<u64>(0))]
     min_game: u64,
 
     /// Stop after N moves
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u64>(0))]
     limit: Option<u64>,
 
     /// Print all moves of this side, but only those moves of the opponent that the source answers
@@ -179,7 +179,7 @@ fn opened(args: &Args, path: &Path, context: Context) -> anyhow::Result<Opened> 
         return Ok(Opened::new(index, variant, only));
     }
     if FileKind::of(path)? == FileKind::Sqlite {
-        let obs = Obs::open_verified(path)?;
+        let obs = Obs::open(path)?;
         let variant = of_database(&args.source, &obs, asked)?;
         let only = obs.info().variant.parse().ok();
         return Ok(Opened::new(obs, variant, only));

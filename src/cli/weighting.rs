@@ -7,6 +7,8 @@ use polybook::{
 };
 use shakmaty::Color;
 
+use super::resources::count;
+
 /// The heading above the options that select moves and determine their weights, in the help of a command.
 pub const MOVES: &str = "Which moves are kept, and their weights";
 
@@ -16,7 +18,7 @@ pub const MOVES: &str = "Which moves are kept, and their weights";
 pub struct WeightingArgs {
     /// Keep a move if it was played at least N times in its position. If one game plays the move several times there,
     /// each time counts [default: 3]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u64>(0))]
     min_game: Option<u64>,
 
     /// Keep a move if the side that played it scored at least P percent in the games with the move

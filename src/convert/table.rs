@@ -20,6 +20,7 @@ use crate::{
     position::{BookMove, Variant, fen_of, key},
     storage::output::{AtomicFile, BufferedFile},
     task,
+    text::CsvWriter,
 };
 
 /// The file format of a table.
@@ -42,7 +43,7 @@ pub(super) struct TableOutput {
 }
 
 enum RowWriter {
-    Csv(Box<csv::Writer<AtomicFile>>),
+    Csv(Box<CsvWriter<AtomicFile>>),
     Jsonl(Box<BufferedFile>),
     #[cfg(feature = "parquet")]
     Parquet(Box<ParquetRows>),
@@ -64,11 +65,9 @@ impl TableOutput {
                 RowWriter::Parquet(Box::new(ParquetRows::begin(file, columns.split(','))?))
             }
             TableFormat::Csv => {
-                let mut builder = csv::WriterBuilder::new();
-                let builder = builder.has_headers(false).buffer_capacity(1 << 16);
-                let mut writer = builder.from_writer(file);
-                let written = writer.write_record(columns.split(','));
-                written.map_err(io_error).at(&path, "write")?;
+                let mut writer = CsvWriter::new(file);
+                let columns: Vec<&str> = columns.split(',').collect();
+                writer.write(&columns).at(&path, "write")?;
                 RowWriter::Csv(Box::new(writer))
             }
         };
@@ -79,7 +78,7 @@ impl TableOutput {
     /// agree with the column names passed to [`begin`](Self::begin).
     pub(super) fn write(&mut self, row: &impl Serialize) -> Result<()> {
         let written = match &mut self.rows {
-            RowWriter::Csv(writer) => writer.serialize(row).map_err(io_error),
+            RowWriter::Csv(writer) => writer.write(row),
             RowWriter::Jsonl(out) => {
                 task::fault("write lines");
                 let written = serde_json::to_writer(&mut *out, row).map_err(io::Error::from);
@@ -97,23 +96,11 @@ impl TableOutput {
     /// Flushes the complete table to disk and renames the file to its target.
     pub(super) fn commit(self) -> Result<()> {
         match self.rows {
-            RowWriter::Csv(writer) => {
-                let file = (*writer).into_inner().map_err(|err| err.into_error());
-                file.at(&self.path, "write")?.commit()
-            }
+            RowWriter::Csv(writer) => writer.into_inner().at(&self.path, "write")?.commit(),
             RowWriter::Jsonl(out) => out.commit(),
             #[cfg(feature = "parquet")]
             RowWriter::Parquet(rows) => rows.commit(),
         }
-    }
-}
-
-/// Extracts the I/O error from an error of the `csv` crate. The caller needs it to recognize that the reader of a pipe
-/// has closed the pipe.
-fn io_error(err: csv::Error) -> io::Error {
-    match err.into_kind() {
-        csv::ErrorKind::Io(err) => err,
-        kind => io::Error::other(format!("{kind:?}")),
     }
 }
 

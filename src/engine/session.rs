@@ -23,6 +23,7 @@ use crate::{
     explorer::Explorer,
     position::{Keyed, Variant, fen_of, uci},
     task::Feed,
+    text::is_unsafe,
     tree::played,
     uci::{LONGEST_LINE, is_answer},
     walk::{MoveSource, TreeMove},
@@ -644,7 +645,7 @@ impl Session {
     }
 
     fn inform(&mut self, text: &str) -> Result<()> {
-        let text: String = text.chars().filter(|c| !c.is_control()).collect();
+        let text: String = text.chars().filter(|c| !is_unsafe(*c)).collect();
         self.say(&format!("info string {text}"))
     }
 

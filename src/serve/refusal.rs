@@ -7,7 +7,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::error::{self, Error};
+use crate::{
+    error::{self, Error},
+    text::is_unsafe,
+};
 
 /// The error message if the server needs more than ten seconds for reading the PGN text of games.
 const TOO_SLOW: &str =
@@ -34,7 +37,7 @@ impl Refusal {
     /// Creates an error response with an HTTP status and an error message.
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Refusal {
         // The text must be one line, even if a name or a path in it contains control characters.
-        let text = text.into().replace(char::is_control, " ");
+        let text = text.into().replace(is_unsafe, " ");
         Refusal { status, text }
     }
 

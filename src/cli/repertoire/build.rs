@@ -21,7 +21,7 @@ use crate::cli::{
     filters::GameFilterArgs,
     input::{check_output, name, output_name, refuse_twice},
     position,
-    resources::ResourceArgs,
+    resources::{ResourceArgs, count},
     weighting::one_of,
 };
 
@@ -75,7 +75,7 @@ pub struct Args {
     /// Choose only moves that were played in at least N games. A line ends if no move was played that often. The value
     /// 0 also allows moves that were never played, if they lead to a position that games reached [default: grows with
     /// the number of games: 0 for up to 624, 10 for 67,000, 40 for a million]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u64>(0))]
     min_game: Option<u64>,
 
     /// Choose the comments: none writes no comments, short writes the score of your own moves and the frequency of the

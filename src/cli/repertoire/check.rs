@@ -25,7 +25,7 @@ use crate::cli::{
     input::{check_output, pgn_inputs, refuse_twice},
     position::{self, UntaggedArg},
     progress::quiet_on_terminal,
-    resources::ResourceArgs,
+    resources::{ResourceArgs, count},
     terminal::Output,
     usage::Usage,
 };
@@ -87,7 +87,7 @@ pub struct Args {
 
     /// Print the N moves that most often left the repertoire. Text output also lists only the first N games [default:
     /// 20 in text, all in JSON]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<usize>(0))]
     limit: Option<usize>,
 
     /// List the positions in which the repertoire contains several moves for its own side, and check no games

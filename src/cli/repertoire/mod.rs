@@ -301,7 +301,7 @@ pub fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
         let problem = "the output is PGN, not a book: choose a name that ends in .pgn";
         return Err(Error::file(path, problem));
     }
-    let mut out = Output::create(path, force)?;
+    let mut out = Output::create_pgn(path, force)?;
     if out.is_sealed() {
         out.put(format!("% {UNSEALED}\n"))?;
     }

@@ -6,6 +6,7 @@ use polybook::{
     pgn::Games,
     repertoire::{NewMove, OpenedSource, Reference, game_label, new_moves},
     storage::output::is_standard_output,
+    text::CsvWriter,
 };
 
 use super::{Opener, json_game, pgn_output, pgn_text};
@@ -221,19 +222,17 @@ fn new_line(found: &NewMove) -> String {
 const CSV_HEADER: &str = "game,white,black,ply,move,games_before,last_game,fen";
 
 fn csv_row(found: &NewMove) -> Vec<u8> {
-    let number = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let mut row = csv::Writer::from_writer(Vec::new());
-    let fields = [
-        found.game.to_string(),
-        found.white.clone(),
-        found.black.clone(),
-        number(found.ply.map(|ply| ply as u64)),
-        text(&found.mv),
-        number(found.games_before),
-        text(&found.last_game.as_ref().and_then(game_label)),
-        text(&found.fen),
-    ];
-    row.write_record(fields).expect("memory takes all");
+    let mut row = CsvWriter::new(Vec::new());
+    row.write(&(
+        found.game,
+        &found.white,
+        &found.black,
+        found.ply,
+        &found.mv,
+        found.games_before,
+        found.last_game.as_ref().and_then(game_label),
+        &found.fen,
+    ))
+    .expect("memory takes all");
     row.into_inner().expect("memory takes all")
 }

@@ -1,0 +1,161 @@
+//! Text for terminals and spreadsheets. Text from games, files and requests can contain characters that a terminal
+//! obeys instead of showing them, and cells that a spreadsheet executes as formulas.
+
+/// Returns `true` if a terminal may obey `c` instead of showing it: if `c` is a control character, a separator of lines,
+/// or a character that changes the direction of the text after it.
+pub fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Returns the escape for a character, such as `\u001b`. It means the same character in a JSON string.
+pub fn escape(c: char) -> String {
+    format!("\\u{:04x}", u32::from(c))
+}
+
+#[cfg(feature = "obs")]
+pub use self::csv_writer::CsvWriter;
+
+#[cfg(feature = "obs")]
+mod csv_writer {
+    use std::{borrow::Cow, io, io::Write};
+
+    use serde::Serialize;
+    use serde_json::Value;
+
+    use super::{escape, is_unsafe};
+
+    /// A writer of comma-separated values that are safe to open in a spreadsheet.
+    ///
+    /// Control characters are [escaped](super::escape). A cell that a spreadsheet would execute as a formula gets an
+    /// apostrophe before it, except for numbers.
+    #[derive(Debug)]
+    pub struct CsvWriter<W: Write>(csv::Writer<W>);
+
+    impl<W: Write> CsvWriter<W> {
+        /// Creates a buffered writer to `out`.
+        pub fn new(out: W) -> CsvWriter<W> {
+            let mut builder = csv::WriterBuilder::new();
+            let builder = builder.has_headers(false).buffer_capacity(1 << 16);
+            CsvWriter(builder.from_writer(out))
+        }
+
+        /// Writes a row. Its cells are the values of `row`, a structure or a sequence. The cells of inner structures
+        /// are cells of the row. A missing value is an empty cell.
+        ///
+        /// # Errors
+        ///
+        /// Returns an error if the output cannot be written, or if serializing `row` fails.
+        pub fn write(&mut self, row: &impl Serialize) -> io::Result<()> {
+            let row = serde_json::to_value(row)?;
+            self.write_cells(&row)?;
+            self.0.write_record(None::<&[u8]>).map_err(io_error)
+        }
+
+        fn write_cells(&mut self, value: &Value) -> io::Result<()> {
+            match value {
+                Value::Object(fields) => fields
+                    .values()
+                    .try_for_each(|value| self.write_cells(value)),
+                Value::Array(values) => values.iter().try_for_each(|value| self.write_cells(value)),
+                Value::String(text) => self.write_cell(&safe(text)),
+                Value::Null => self.write_cell(""),
+                number => self.write_cell(&number.to_string()),
+            }
+        }
+
+        fn write_cell(&mut self, text: &str) -> io::Result<()> {
+            self.0.write_field(text).map_err(io_error)
+        }
+
+        /// Writes all buffered rows, and returns the output.
+        ///
+        /// # Errors
+        ///
+        /// Returns an error if the output cannot be written.
+        pub fn into_inner(self) -> io::Result<W> {
+            self.0.into_inner().map_err(|err| err.into_error())
+        }
+    }
+
+    /// Extracts the I/O error from an error of the `csv` crate. The caller needs it to recognize that the reader of a
+    /// pipe has closed the pipe.
+    fn io_error(err: csv::Error) -> io::Error {
+        match err.into_kind() {
+            csv::ErrorKind::Io(err) => err,
+            kind => io::Error::other(format!("{kind:?}")),
+        }
+    }
+
+    /// Returns the text of a cell that a spreadsheet shows unchanged.
+    fn safe(text: &str) -> Cow<'_, str> {
+        // The last four are the full-width forms of the first four.
+        const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
+        let is_formula =
+            text.starts_with(FORMULA) && !text.parse().is_ok_and(|number: f64| number.is_finite());
+        if !is_formula && !text.contains(is_unsafe) {
+            return text.into();
+        }
+        let mut safe = String::from(if is_formula { "'" } else { "" });
+        for c in text.chars() {
+            match is_unsafe(c) {
+                true => safe.push_str(&escape(c)),
+                false => safe.push(c),
+            }
+        }
+        safe.into()
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        fn written(row: &impl Serialize) -> String {
+            let mut csv = CsvWriter::new(Vec::new());
+            csv.write(row).unwrap();
+            String::from_utf8(csv.into_inner().unwrap()).unwrap()
+        }
+
+        #[test]
+        fn formulas_become_text_and_numbers_stay() {
+            for (cell, expected) in [
+                ("=1+1", "'=1+1"),
+                ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"),
+                ("-", "'-"),
+                ("-inf", "'-inf"),
+                ("@SUM(A1)", "'@SUM(A1)"),
+                ("\t=1", "'\\u0009=1"),
+                ("\r=1", "'\\u000d=1"),
+                ("＝1", "'＝1"),
+                ("-0.35", "-0.35"),
+                ("+5", "+5"),
+                ("Tal, M", "\"Tal, M\""),
+                ("a=b", "a=b"),
+                (
+                    "\u{1b}[31mTal\u{9b}\u{202e}",
+                    "\\u001b[31mTal\\u009b\\u202e",
+                ),
+            ] {
+                assert_eq!(written(&[cell]), format!("{expected}\n"), "{cell:?}");
+            }
+            assert_eq!(written(&(-3, 1.5, None::<u8>, "")), "-3,1.5,,\n");
+            assert_eq!(written(&("a", (1, 2))), "a,1,2\n");
+        }
+
+        proptest! {
+            #[test]
+            fn no_cell_contains_a_control_character_or_a_formula(cell in "[=+@\\-\t\r\n\u{1b}\u{9b}\u{202e}a1,\"]{0,6}") {
+                let text = written(&[&cell]);
+                let mut reader = csv::ReaderBuilder::new();
+                let mut reader = reader.has_headers(false).flexible(true).from_reader(text.as_bytes());
+                let record = reader.records().next().unwrap().unwrap();
+                let read = &record[0];
+                prop_assert!(!read.contains(is_unsafe), "{read:?}");
+                let is_number = read.parse::<f64>().is_ok();
+                prop_assert!(is_number || !read.starts_with(['=', '+', '-', '@']), "{read:?}");
+            }
+        }
+    }
+}
