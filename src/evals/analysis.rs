@@ -24,7 +24,7 @@ use super::{
 use crate::{
     error::{Error, Result, reason},
     pgn::{GameEnd, GameReader, Input, StreamOptions, Token, tag_text},
-    position::{epd_of, fen_of, game_start, read_move},
+    position::{epd_of, fen_of, game_start, is_epd_comment, read_move},
     progress::Meter,
     provenance::shortened,
     storage::sort::Memory,
@@ -539,7 +539,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
                 .strip_prefix(b"\xef\xbb\xbf")
                 .unwrap_or(line)
                 .trim_ascii();
-            if line.is_empty() || line[0] == b'#' {
+            if is_epd_comment(line) {
                 continue;
             }
             let read = position_of(format, line);

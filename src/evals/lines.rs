@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     pgn::UnknownVariants,
-    position::{LineError, Rules, from_text, operand, parse_fen, write_epd},
+    position::{LineError, Rules, from_text, is_epd_comment, operand, parse_fen, write_epd},
     provenance::shortened,
 };
 
@@ -33,18 +33,20 @@ impl LineFormat {
     pub(super) fn of(text: &[u8]) -> Option<LineFormat> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-        let line = lines.find(|line| !line.is_empty() && line[0] != b'#')?;
+        let line = lines.find(|line| !is_epd_comment(line))?;
         if line.starts_with(b"{\"") {
             return Some(LineFormat::Lichess);
         }
-        let board = line.split(u8::is_ascii_whitespace).next()?;
+        let board = line
+            .split(|byte| byte.is_ascii_whitespace() || *byte == b';')
+            .next()?;
         let slashes = board.iter().filter(|byte| **byte == b'/').count();
         (slashes == 7).then_some(LineFormat::Epd)
     }
 }
 
 /// Reads the evaluations in `text`, a batch of lines in the format `format`. Stores `origin`, the number of the source
-/// of evaluations, in each of them. Skips empty lines and comments, which begin with `#`.
+/// of evaluations, in each of them. Skips empty lines and comments.
 pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRead {
     let mut read = BatchRead::default();
     let mut start = 0;
@@ -55,7 +57,7 @@ pub(super) fn read_lines(format: LineFormat, text: &[u8], origin: u8) -> BatchRe
             .strip_prefix(b"\xef\xbb\xbf")
             .unwrap_or(line)
             .trim_ascii();
-        if !line.is_empty() && line[0] != b'#' {
+        if !is_epd_comment(line) {
             let found = std::str::from_utf8(line)
                 .map_err(|_| "not UTF-8".to_owned())
                 .and_then(|line| match format {
@@ -146,6 +148,13 @@ fn after_words(line: &str, words: usize) -> (&str, &str) {
 /// Parses the position at the start of `line`, an EPD or a FEN. Returns the position, and the operations that
 /// follow it. The position may have any form that [`from_text`] accepts.
 fn split_epd(line: &str) -> Result<(Chess, &str), String> {
+    // A semicolon may directly follow the position, as in `w KQkq - 0 1;D1 20`.
+    if let Some((position, operations)) = line.split_once(';')
+        && position.split_whitespace().count() >= 4
+        && let Ok(pos) = parse_fen(position)
+    {
+        return Ok((pos, operations));
+    }
     let (position, operations) = after_words(line, 4);
     let problem = match parse_fen(position) {
         Ok(pos) => return Ok((pos, without_counters(operations))),

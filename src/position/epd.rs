@@ -220,6 +220,13 @@ pub(super) fn from_setup(setup: Setup, rules: &VariantPosition) -> Option<Varian
 
 // Helpers for positions that users type or paste: a FEN, or a line of an EPD file.
 
+/// Returns `true` if `line`, a line of a file of EPDs or FENs, contains no position: if it is blank, or a comment that
+/// begins with `#`, `%` or `;`.
+pub(crate) fn is_epd_comment(line: &[u8]) -> bool {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    matches!(line.trim_ascii_start(), [] | [b'#' | b'%' | b';', ..])
+}
+
 /// Returns the first operand of the operation `opcode` in `operations`, the operations of an EPD. Returns an empty
 /// string if the operation has no operand. Returns `None` if `operations` does not contain the operation.
 pub(crate) fn operand<'a>(operations: &'a str, opcode: &str) -> Option<&'a str> {

@@ -276,8 +276,14 @@ impl Variant {
             Err(err @ LineError::Fen { .. }) => err,
             start => return start,
         };
-        // `0 1;`: a FEN that ends as an EPD does.
-        if let Some(fen) = text.trim_ascii_end().strip_suffix(';')
+        // `0 1;`: a FEN that ends as an EPD does. `0 1 ;D1 20 ;D2 400`: the opcodes of a perft suite, which each follow
+        // a semicolon.
+        if let Some((fen, operations)) = text.split_once(';')
+            && operations.split(';').all(|operation| {
+                let first = operation.trim_ascii_start().bytes().next();
+                first.is_none_or(|byte| byte.is_ascii_alphabetic())
+            })
+            && fen.split_ascii_whitespace().count() >= 4
             && let start @ (Ok(_) | Err(LineError::OtherVariant { .. })) = self.read_fen(fen)
         {
             return start;

@@ -37,9 +37,9 @@ pub use self::{
     variant::{UnknownVariant, Variant, VariantChoice},
 };
 pub(crate) use self::{
-    epd::{exact_epd_of, operand, restored, stored},
+    epd::{exact_epd_of, is_epd_comment, operand, restored, stored},
     key::{en_passant_part, standard_identities},
     line::move_words,
-    movement::{line_text, move_number, san},
+    movement::{line_text, looks_like_book, move_number, san},
     notation::{san_of, with_advice},
 };

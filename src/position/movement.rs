@@ -373,6 +373,23 @@ pub(super) fn square(file: u8, rank: u8) -> Option<Square> {
         .then(|| Square::from_coords(File::new(u32::from(file)), Rank::new(u32::from(rank))))
 }
 
+/// Returns `true` if `bytes`, the start of a file or samples of its records, seem to be records of a Polyglot book: a
+/// header, or records of 16 bytes most of which contain a move that a piece can make. If there are fewer than eight of
+/// them, their keys must also ascend. A few impossible moves do not matter: some books end with a record without a move,
+/// and a damaged book is still a book.
+pub(crate) fn looks_like_book(bytes: &[u8]) -> bool {
+    if bytes.starts_with(&[0; 8]) && bytes[8..].starts_with(b"@PG@") {
+        return true;
+    }
+    let records = bytes.as_chunks::<16>().0;
+    let is_move = |record: &&[u8; 16]| {
+        !record.starts_with(&[0; 8])
+            && BookMove(u16::from_be_bytes([record[8], record[9]])).is_possible()
+    };
+    let moves = records.iter().filter(is_move).count();
+    moves > records.len() - moves && (moves >= 8 || records.is_sorted_by_key(|record| &record[..8]))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

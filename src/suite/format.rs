@@ -16,7 +16,7 @@ use crate::{
     counts::Wdl,
     error::{At, Result},
     pgn::{GameWriter, UNKNOWN_PLAYERS},
-    position::epd_of,
+    position::{epd_of, is_epd_comment},
     storage::output::{BufferedFile, begin_text},
 };
 
@@ -35,10 +35,11 @@ pub enum SuiteFormat {
 impl SuiteFormat {
     /// Detects the format of a suite from its text. The suite consists of positions if the first word of a line is the
     /// board of a FEN or `startpos`, and consists of lines of moves in PGN otherwise. The search ends at the first line
-    /// that begins with a tag, a comment in braces or a move number. Lines that begin with `#` or `;` are skipped.
+    /// that begins with a tag, a comment in braces or a move number. Comments of EPD files are skipped.
     pub fn of_text(text: &str) -> SuiteFormat {
         let lines = text.trim_start_matches('\u{feff}').split(['\n', '\r']);
-        for word in lines.filter_map(|line| line.split_whitespace().next()) {
+        let lines = lines.filter(|line| !is_epd_comment(line.as_bytes()));
+        for word in lines.filter_map(|line| first_word(line)) {
             let number = word.trim_start_matches(|c: char| c.is_ascii_digit());
             if is_board(word) || word.eq_ignore_ascii_case("startpos") {
                 return SuiteFormat::Epd;
@@ -51,6 +52,12 @@ impl SuiteFormat {
         }
         SuiteFormat::Pgn
     }
+}
+
+/// Returns the first word of a line. A semicolon also ends a word, because it may directly follow a board.
+fn first_word(line: &str) -> Option<&str> {
+    let mut words = line.split(|c: char| c.is_whitespace() || c == ';');
+    words.find(|word| !word.is_empty())
 }
 
 /// Returns `true` if `word` begins with the board of a FEN, which has eight ranks. Pieces in hand, or the other fields

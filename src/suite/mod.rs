@@ -22,7 +22,7 @@ use crate::{
     error::{Result, counted},
     evals::Evals,
     openings::{self, Opening},
-    position::{LineError, Variant},
+    position::{LineError, Variant, is_epd_comment},
 };
 
 pub(crate) use self::{
@@ -244,7 +244,7 @@ pub fn read_starts(
     let lines = (1..).zip(text.trim_start_matches('\u{feff}').lines());
     let lines = lines.map(|(number, line)| (number, line.trim()));
     lines
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .filter(|(_, line)| !is_epd_comment(line.as_bytes()))
         .map(|(number, line)| match read_start(line, variant) {
             Ok((start, _)) => Ok(start),
             Err(err) => Err((number, err)),

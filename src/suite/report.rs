@@ -22,7 +22,7 @@ use crate::{
     counts::Wdl,
     error::{At, Error, Result, counted},
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
-    position::{Keyed, Variant, epd_of},
+    position::{Keyed, Variant, epd_of, is_epd_comment},
     storage::output::BufferedFile,
     tree::push_move,
 };
@@ -529,7 +529,7 @@ fn positions(text: &str, variant: Variant) -> impl Iterator<Item = ReadEntry> {
         number += usize::from(line != "\n" || !text[..begin].ends_with('\r'));
         let is_cut = !line.ends_with(['\n', '\r']);
         let line = line.trim_start_matches('\u{feff}').trim();
-        if line.is_empty() || line.starts_with('#') {
+        if is_epd_comment(line.as_bytes()) {
             return None;
         }
         let id = line
