@@ -47,7 +47,7 @@ pub(super) fn temporary_book(
 /// Creates the output file for a new book at the path `out`. The new book may replace an empty file or another book.
 ///
 /// An existing file without a header counts as a book if its records are sorted by key, each record has a move that a
-/// chess piece can make, and there are at least four records or a record of the starting position.
+/// chess piece can make, and there are at least two records or a record of the starting position.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
 }
 
 /// Creates the output file for an edited book that replaces the old book at the path `book`. Unlike [`begin_book`],
-/// this function also accepts a book without a header that has fewer than four records.
+/// this function also accepts a book without a header that has only one record.
 ///
 /// A command that edits a book must call this function before it opens the old book. No other process can then replace
 /// the old book in between.
