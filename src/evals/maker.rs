@@ -187,6 +187,7 @@ impl MakeEvals {
         memory.bytes -= unpacking;
         let stream = StreamOptions {
             memory: unpacking,
+            temp_dir: memory.temp_dir.clone(),
             ..StreamOptions::default()
         };
         let mut reading = EvalCollector {

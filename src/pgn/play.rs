@@ -85,6 +85,7 @@ impl Games<'_> {
         for input in self.inputs {
             let stream = input.open(&StreamOptions {
                 memory: input.unpacking_memory(self.memory.bytes),
+                temp_dir: self.memory.temp_dir.clone(),
                 ..StreamOptions::default()
             })?;
             let (taken, unread) = (Arc::clone(&stream.taken), Arc::clone(&stream.left_out));

@@ -309,6 +309,7 @@ pub fn add_to_pgn(
         input.open(&StreamOptions {
             stop: Arc::clone(&reading.stop),
             memory: input.unpacking_memory(reading.memory),
+            temp_dir: reading.temp_dir.clone(),
         })?,
     );
     let read = |err| input.error(err);
@@ -363,6 +364,7 @@ pub fn without_moves(
     let reading = StreamOptions {
         stop: Arc::clone(&options.stop),
         memory: options.memory.bytes,
+        temp_dir: options.memory.temp_dir.clone(),
     };
     add_to_pgn(pgn, &game, removed, &start, out, &reading)?;
     // The game without moves may be the last one, and a game of Chess960 from the usual position has no tag.

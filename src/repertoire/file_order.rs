@@ -41,6 +41,7 @@ impl FileOrder {
         let stream = input.open(&StreamOptions {
             stop: Arc::clone(&options.stop),
             memory: input.unpacking_memory(options.memory.bytes),
+            temp_dir: options.memory.temp_dir.clone(),
         })?;
         let mut batches = Cutter::new(stream, BATCH_SIZE);
         let mut numbers = FxHashMap::default();

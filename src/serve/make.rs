@@ -936,6 +936,7 @@ fn edited_pgn(
     let reading = StreamOptions {
         stop: Arc::clone(stop),
         memory: MEMORY_BUDGET,
+        ..StreamOptions::default()
     };
     add_to_pgn(pgn, &added, edits.removed(), &start, out, &reading)?;
     let bytes = read_limited(&path, "repertoire", "edit the file in another program")?;

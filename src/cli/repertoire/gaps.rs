@@ -22,7 +22,7 @@ use crate::cli::{
     filters::GameFilterArgs,
     input::check_output,
     position,
-    resources::ResourceArgs,
+    resources::{ResourceArgs, count},
     terminal::{print, print_json},
 };
 
@@ -64,21 +64,32 @@ pub struct Args {
     #[arg(long, alias = "colour", ignore_case = true, value_parser = position::color())]
     color: Color,
 
+<<<<<<< HEAD
     /// List only the N gaps, and the N ends of lines, that games reach most often
     #[arg(long, value_name = "N")]
+=======
+    /// List only the N gaps that games reach most often
+    #[arg(long, value_name = "N", value_parser = count::<usize>(0))]
+>>>>>>> f38d05d7 (Recognize each file of a zip archive, and warn about trailing bytes)
     limit: Option<usize>,
 
     /// List only gaps that at least 1 in N games reaches
     #[arg(long, value_name = "N", default_value_t = 1000.0, value_parser = one_in)]
     reach: f64,
 
+<<<<<<< HEAD
     /// List only gaps with at least N games [default: 2; if SOURCE is a book, all]
     #[arg(long, value_name = "N")]
     min_game: Option<u64>,
+=======
+    /// List only gaps with at least N games
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<u64>(0))]
+    min_game: u64,
+>>>>>>> f38d05d7 (Recognize each file of a zip archive, and warn about trailing bytes)
 
     /// Add an answer to each of the N gaps that games reach most often, and write the extended repertoire to --out. A
     /// gap after which the source has no games gets no answer
-    #[arg(long, value_name = "N", requires = "out", default_value_t = 0)]
+    #[arg(long, value_name = "N", requires = "out", default_value_t = 0, value_parser = count::<usize>(0))]
     add: usize,
 
     /// Write the repertoire with the answers of --add to this file. The file is PGN or, if the repertoire is a book,
@@ -254,6 +265,7 @@ fn write(
         if let Some(pgn) = repertoire.pgn() {
             let reading = StreamOptions {
                 memory: memory.bytes,
+                temp_dir: memory.temp_dir.clone(),
                 ..StreamOptions::default()
             };
             return add_to_pgn(pgn, added, &RemovedMoves::default(), start, out, &reading);

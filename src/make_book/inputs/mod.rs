@@ -527,6 +527,7 @@ impl RunInput for GamesInput<'_> {
         let options = StreamOptions {
             stop: Arc::clone(&run.options.stop),
             memory: input.unpacking_memory(run.options.memory.bytes),
+            temp_dir: run.options.memory.temp_dir.clone(),
         };
         // A pipe that delivers nothing must not delay the end of a failed run.
         let stream = input.open_until(&options, run.failure.flag())?;

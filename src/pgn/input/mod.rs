@@ -7,7 +7,7 @@
 //! process ends.
 
 use std::{
-    fmt,
+    env, fmt,
     fs::File,
     io::{self, Cursor, Read},
     path::{Path, PathBuf},
@@ -22,7 +22,7 @@ use super::GameReader;
 use crate::{
     error::{At, Error, Result},
     kind::{FileKind, Format, is_windows_device},
-    position::{BookMove, Variant},
+    position::{Variant, looks_like_book},
     task::{self, Feed, Feeder},
 };
 
@@ -55,6 +55,8 @@ pub struct StreamOptions {
     /// The memory budget for decompression, in bytes. A zstd file states how much memory it needs, and is rejected if
     /// it needs more than the budget and more than 8 MiB. Default: 128 MiB.
     pub memory: usize,
+    /// The directory to which a zip archive from a pipe is copied. Default: the temporary directory of the system.
+    pub temp_dir: PathBuf,
 }
 
 impl Default for StreamOptions {
@@ -62,6 +64,7 @@ impl Default for StreamOptions {
         StreamOptions {
             stop: Arc::default(),
             memory: 128 << 20,
+            temp_dir: env::temp_dir(),
         }
     }
 }
@@ -312,7 +315,8 @@ pub struct Stream {
     stop: [Arc<AtomicBool>; 2],
     /// The number of bytes that have been read from the input so far, before decompression.
     pub taken: Arc<AtomicU64>,
-    /// A description of the files of a zip archive that are not read, if there are any.
+    /// A description of the bytes after the end of a compressed file, and of the files of a zip archive, that are not
+    /// read, if there are any.
     pub(crate) left_out: Arc<OnceLock<String>>,
 }
 
@@ -340,6 +344,7 @@ impl Stream {
             taken: Arc::clone(&taken),
             left_out: Arc::clone(&left_out),
             memory: options.memory.max(SMALL_WINDOW),
+            temp_dir: options.temp_dir.clone(),
         };
         let (mut chunks, _) = task::start("unpack", MAX_QUEUED_CHUNKS, move |chunks| {
             source.send_all(chunks)
@@ -397,9 +402,10 @@ impl SizeAndTime {
 pub(super) struct Sender {
     pub(super) input: Input,
     pub(super) taken: Arc<AtomicU64>,
-    /// Receives a description of the files of a zip archive that are not read.
+    /// Receives a description of what is not read: bytes after the end of a compressed file, or files of a zip archive.
     pub(super) left_out: Arc<OnceLock<String>>,
     pub(super) memory: usize,
+    pub(super) temp_dir: PathBuf,
 }
 
 /// The sending half of a queue of chunks of decompressed data.
@@ -434,20 +440,20 @@ impl Sender {
         if kind.is_unpacked() {
             return send_packed(self, chunks, kind, start, source, file);
         }
-        self.send_text(chunks, Cursor::new(start).chain(source), true)
+        self.send_text(chunks, Cursor::new(start).chain(source), None)
     }
 
-    /// Sends all bytes of `reader` to `chunks`. `reader` must return decompressed bytes. If `is_start` is `true`, they
-    /// are the start of the input. In this case, examines them first, and returns an error if the input is certainly
-    /// not PGN.
+    /// Sends all bytes of `reader` to `chunks`. `reader` must return decompressed bytes. Examines the first bytes, and
+    /// returns an error if they are certainly not PGN. `member` is the name of a file in a zip archive, or `None` if
+    /// the input is not a zip archive.
     pub(super) fn send_text(
         &self,
         chunks: &Chunks,
         mut reader: impl Read,
-        is_start: bool,
+        member: Option<&str>,
     ) -> Result<()> {
-        let mut size = if is_start { SNIFFED_BYTES } else { CHUNK_SIZE };
-        let mut is_start = is_start;
+        let mut size = SNIFFED_BYTES;
+        let mut is_start = true;
         loop {
             let mut chunk = Vec::with_capacity(size);
             (&mut reader)
@@ -455,9 +461,16 @@ impl Sender {
                 .read_to_end(&mut chunk)
                 .map_err(|err| self.input.error(self.with_advice(err)))?;
             if std::mem::take(&mut is_start)
-                && let Some(what) = foreign(self.input.path(), &chunk)
+                && let Some(what) = foreign(member.map_or(self.input.path(), Path::new), &chunk)
             {
-                return Err(Error::foreign(self.input.path(), what));
+                let subject = match member {
+                    Some(name) => format!("the file \"{}\" in this archive", name.escape_debug()),
+                    None => "this".to_owned(),
+                };
+                return Err(Error::foreign(
+                    self.input.path(),
+                    format!("{subject} is {what}"),
+                ));
             }
             if chunk.is_empty() {
                 return Ok(());
@@ -529,11 +542,11 @@ impl<R: Read> Read for CountingReader<R> {
 /// The maximum number of bytes at the start of a file that are examined to decide whether it is PGN.
 pub(super) const SNIFFED_BYTES: usize = 1 << 16;
 
-/// Returns a description of the format of a file that is certainly not PGN, with advice for the user. Returns `None` if
-/// the file may be PGN. `text` is the start of the file at `path`.
+/// Returns the name of the format of a file that is certainly not PGN, with advice for the user. Returns `None` if the
+/// file may be PGN. `text` is the start of the file at `path`.
 pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     let start = &text[..text.len().min(SNIFFED_BYTES)];
-    let described = |name: &str, advice: &str| Some(format!("this is {name}: {advice}"));
+    let described = |name: &str, advice: &str| Some(format!("{name}: {advice}"));
     if let Some(format) = Format::of_start(start) {
         return match format.kind {
             kind if kind.is_unpacked() => {
@@ -545,11 +558,8 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     if !start.contains(&0) {
         return None;
     }
-    if is_utf_16(start) {
-        return described(
-            "text in UTF-16",
-            "convert the file to UTF-8, for instance with iconv -f UTF-16 -t UTF-8",
-        );
+    if let Some(format) = Format::of_wide_text(start) {
+        return described(format.name, format.advice);
     }
     if has_tags(start) {
         return None;
@@ -557,7 +567,7 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
     if let Some(format) = Format::of_extension(path) {
         return described(format.name, format.advice);
     }
-    if is_polyglot_book(start) {
+    if start.len() >= 16 && looks_like_book(start) {
         return described(
             "a Polyglot book, not PGN",
             "give the games from which the book was made",
@@ -567,39 +577,6 @@ pub(super) fn foreign(path: &Path, text: &[u8]) -> Option<String> {
         "binary data, not PGN",
         "give a PGN file, uncompressed or compressed with gzip, bzip2, zstd or zip",
     )
-}
-
-/// Returns `true` if the start of a file looks like English text in UTF-16. In such text, nearly all bytes at even
-/// offsets, or nearly all at odd offsets, are 0.
-fn is_utf_16(start: &[u8]) -> bool {
-    let zeros = |first: usize| {
-        let bytes = start.iter().skip(first).step_by(2);
-        let total = bytes.len().max(1);
-        bytes.filter(|byte| **byte == 0).count() * 100 / total
-    };
-    let (even, odd) = (zeros(0), zeros(1));
-    start.len() >= 4 && (even.max(odd) > 90 && even.min(odd) < 10)
-}
-
-/// Returns `true` if the start of a file looks like a Polyglot book. A book begins with a header, or with records of
-/// 16 bytes that are sorted by key. If there are fewer than eight records, they must also contain only possible
-/// moves.
-fn is_polyglot_book(start: &[u8]) -> bool {
-    if start.get(..8) == Some(&[0; 8]) && start.get(8..12) == Some(b"@PG@") {
-        return true;
-    }
-    let keys: Vec<u64> = start
-        .chunks_exact(16)
-        .take(64)
-        .filter_map(|record| record.first_chunk().copied().map(u64::from_be_bytes))
-        .collect();
-    let are_moves = || {
-        let mut records = start.as_chunks::<16>().0.iter();
-        let is_move =
-            |record: &[u8; 16]| BookMove(u16::from_be_bytes([record[8], record[9]])).is_possible();
-        start.len().is_multiple_of(16) && start.len() < SNIFFED_BYTES && records.all(is_move)
-    };
-    keys.is_sorted() && (keys.len() >= 8 && keys.first() < keys.last() || are_moves())
 }
 
 /// Returns `true` if a line in the start of a file looks like a tag pair of PGN.

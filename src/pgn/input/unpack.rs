@@ -2,18 +2,18 @@
 
 use std::{
     fs::File,
-    io::{self, BufReader, Cursor, Read, Seek, SeekFrom},
+    io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom},
     path::Path,
-    sync::atomic::Ordering,
+    sync::{Arc, OnceLock, atomic::Ordering},
 };
 
-use bzip2::read::MultiBzDecoder;
-use flate2::read::MultiGzDecoder;
-use zip::{ZipArchive, result::ZipError};
+use bzip2::bufread::BzDecoder;
+use flate2::bufread::GzDecoder;
+use zip::{CompressionMethod, ZipArchive, result::ZipError};
 
 use super::{Chunks, CountingReader, Sender, refuse_large_window};
 use crate::{
-    error::{At, Error, Result},
+    error::{At, Error, Result, counted},
     kind::FileKind,
 };
 
@@ -38,9 +38,15 @@ pub(super) fn send_packed(
         sender.memory,
         sender.input.unpacking_divisor(),
     )?;
-    let source = Cursor::new(start).chain(source);
-    let reader = unpacked(kind, source, sender.memory).at(path, "unpack")?;
-    sender.send_text(chunks, reader, true)
+    let source = BufReader::with_capacity(1 << 17, Cursor::new(start).chain(source));
+    let reader = Unpacker {
+        kind,
+        memory: sender.memory,
+        part: None,
+        rest: Some(Lookahead::new(source)),
+        left_out: &sender.left_out,
+    };
+    sender.send_text(chunks, reader, None)
 }
 
 /// Sends the contents of the PGN files in a zip archive to `chunks`. `start` contains the bytes that have already been
@@ -67,7 +73,8 @@ fn send_zip(
             CountingReader::new(file, &sender.taken),
         );
     }
-    let mut spool = tempfile::tempfile().at(path, "create a temporary file for")?;
+    let dir = &sender.temp_dir;
+    let mut spool = tempfile::tempfile_in(dir).at(dir, "create a temporary file in")?;
     io::copy(&mut Cursor::new(start).chain(source), &mut spool)
         .at(path, "copy to a temporary file")?;
     send_members(sender, chunks, path, spool)
@@ -81,23 +88,33 @@ fn send_members(
     path: &Path,
     archive: impl Read + Seek,
 ) -> Result<()> {
-    let (mut archive, members, others) = open_zip(path, archive)?;
-    if let Some(description) = described(&others) {
-        // The stream is opened only once, so `left_out` cannot have a value yet.
-        let _ = sender.left_out.set(format!(
+    let OpenedArchive {
+        mut archive,
+        members,
+        others,
+        trailing,
+    } = open_zip(path, archive)?;
+    let others = described(&others).map(|description| {
+        format!(
             "polybook did not read {description}: unpack the archive and give the files of games"
-        ));
+        )
+    });
+    let unread: Vec<String> = others.into_iter().chain(trailing).collect();
+    if !unread.is_empty() {
+        // The stream is opened only once, so `left_out` cannot have a value yet.
+        let _ = sender.left_out.set(unread.join("; "));
     }
-    let mut is_first = true;
-    for member in members {
-        if !is_first {
+    for (number, member) in members.into_iter().enumerate() {
+        if number > 0 {
             chunks.send(b"\n".to_vec())?;
         }
         let member = archive
             .by_index(member)
             .map_err(|err| zip_error(path, err))?;
-        sender.send_text(chunks, member, is_first)?;
-        is_first = false;
+        let name = member
+            .name()
+            .map_or_else(|_| String::new(), |name| name.into_owned());
+        sender.send_text(chunks, member, Some(&name))?;
     }
     Ok(())
 }
@@ -108,45 +125,180 @@ impl<R: Seek> Seek for CountingReader<R> {
     }
 }
 
-/// Returns a reader of the decompressed bytes of `source`. `kind` is the format of the compression. `memory` is the
-/// maximum size of a zstd window in bytes, and must not be 0.
-///
-/// # Panics
-///
-/// Panics if `kind` is not gzip, bzip2 or zstd.
-fn unpacked<'a>(
+/// A reader of the decompressed bytes of a file in the format gzip, bzip2 or zstd. Such a file consists of parts (gzip
+/// members, bzip2 streams or zstd frames). Other bytes after the last part are skipped and described in `left_out`.
+struct Unpacker<'a, R: BufRead> {
     kind: FileKind,
-    source: impl Read + 'a,
+    /// The maximum size of a zstd window in bytes. Must not be 0.
     memory: usize,
-) -> io::Result<Box<dyn Read + 'a>> {
-    Ok(match kind {
-        FileKind::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(
-            1 << 17,
-            source,
-        ))),
-        FileKind::Bzip2 => Box::new(MultiBzDecoder::new(source)),
-        FileKind::Zstd => {
-            let mut decoder = zstd::Decoder::new(source)?;
-            decoder.window_log_max(memory.ilog2().min(31))?;
-            Box::new(decoder)
-        }
-        _ => unreachable!("a zip archive is read member by member"),
-    })
+    /// The decoder of the current part, or `None` between two parts.
+    part: Option<Part<Lookahead<R>>>,
+    /// The bytes after the current part. `None` while `part` contains this reader, and at the end of the file.
+    rest: Option<Lookahead<R>>,
+    left_out: &'a Arc<OnceLock<String>>,
 }
 
-/// An opened zip archive, with the indices of its `.pgn` files and the names of its other files.
-type OpenedArchive<R> = (ZipArchive<R>, Vec<usize>, Vec<String>);
+/// A decoder of one part of a compressed file.
+enum Part<R: BufRead> {
+    Gzip(GzDecoder<R>),
+    Bzip2(BzDecoder<R>),
+    Zstd(Box<zstd::Decoder<'static, R>>),
+}
+
+impl<R: BufRead> Read for Unpacker<'_, R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(part) = &mut self.part {
+                let read = part.read(buf)?;
+                if read > 0 || buf.is_empty() {
+                    return Ok(read);
+                }
+                self.rest = self.part.take().map(Part::into_rest);
+            }
+            let Some(mut rest) = self.rest.take() else {
+                return Ok(0);
+            };
+            if !begins_part(self.kind, rest.peek()?) {
+                let skipped = io::copy(&mut rest, &mut io::sink())?;
+                if skipped > 0 {
+                    // No other part of the program describes what is left out of a file that is not a zip archive.
+                    let _ = self.left_out.set(trailing(skipped));
+                }
+                return Ok(0);
+            }
+            self.part = Some(Part::new(self.kind, rest, self.memory)?);
+        }
+    }
+}
+
+impl<R: BufRead> Part<R> {
+    /// Creates a decoder of the part at the start of `source`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `kind` is not gzip, bzip2 or zstd.
+    fn new(kind: FileKind, source: R, memory: usize) -> io::Result<Part<R>> {
+        Ok(match kind {
+            FileKind::Gzip => Part::Gzip(GzDecoder::new(source)),
+            FileKind::Bzip2 => Part::Bzip2(BzDecoder::new(source)),
+            FileKind::Zstd => {
+                let mut decoder = zstd::Decoder::with_buffer(source)?.single_frame();
+                decoder.window_log_max(memory.ilog2().min(31))?;
+                Part::Zstd(Box::new(decoder))
+            }
+            _ => unreachable!("a zip archive is read member by member"),
+        })
+    }
+
+    /// Returns the reader of the bytes after the part, which must have been read to its end.
+    fn into_rest(self) -> R {
+        match self {
+            Part::Gzip(decoder) => decoder.into_inner(),
+            Part::Bzip2(decoder) => decoder.into_inner(),
+            Part::Zstd(decoder) => decoder.finish(),
+        }
+    }
+}
+
+impl<R: BufRead> Read for Part<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Part::Gzip(decoder) => decoder.read(buf),
+            Part::Bzip2(decoder) => decoder.read(buf),
+            Part::Zstd(decoder) => decoder.read(buf),
+        }
+    }
+}
+
+/// Returns `true` if `start`, up to four bytes before the end of a file, begins a part of a file of the kind `kind`.
+/// Fewer than four bytes also begin a part if the signature begins with them, because the file may be cut short.
+fn begins_part(kind: FileKind, start: &[u8]) -> bool {
+    let signatures: &[&[u8]] = match kind {
+        FileKind::Gzip => &[b"\x1f\x8b\x08"],
+        FileKind::Bzip2 => &[b"BZh"],
+        _ => &[b"\x28\xb5\x2f\xfd"],
+    };
+    let has_signature = |signature: &&[u8]| start.iter().zip(*signature).all(|(a, b)| a == b);
+    !start.is_empty() && (signatures.iter().any(has_signature) || FileKind::of_start(start) == kind)
+}
+
+/// Describes `bytes` bytes after the end of the compressed data of a file.
+fn trailing(bytes: u64) -> String {
+    format!(
+        "polybook did not read {} after the end of the compressed data",
+        counted(bytes, "byte")
+    )
+}
+
+/// A reader whose next bytes can be examined before they are read.
+struct Lookahead<R> {
+    /// Bytes that were read from `source`, but not yet from this reader. At most four.
+    head: Vec<u8>,
+    source: R,
+}
+
+impl<R: BufRead> Lookahead<R> {
+    fn new(source: R) -> Lookahead<R> {
+        let head = Vec::new();
+        Lookahead { head, source }
+    }
+
+    /// Returns the next four bytes, or fewer at the end of the file, without reading them.
+    fn peek(&mut self) -> io::Result<&[u8]> {
+        let missing = 4_usize.saturating_sub(self.head.len());
+        (&mut self.source)
+            .take(missing as u64)
+            .read_to_end(&mut self.head)?;
+        Ok(&self.head)
+    }
+}
+
+impl<R: BufRead> Read for Lookahead<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let mut available = self.fill_buf()?;
+        let read = available.read(buf)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Lookahead<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self.head.is_empty() {
+            true => self.source.fill_buf(),
+            false => Ok(&self.head),
+        }
+    }
+
+    fn consume(&mut self, read: usize) {
+        match self.head.is_empty() {
+            true => self.source.consume(read),
+            false => drop(self.head.drain(..read)),
+        }
+    }
+}
+
+/// An opened zip archive.
+struct OpenedArchive<R> {
+    archive: ZipArchive<R>,
+    /// The indices of the `.pgn` files.
+    members: Vec<usize>,
+    /// The names of the other files.
+    others: Vec<String>,
+    /// A description of the bytes after the end of the archive, if there are any.
+    trailing: Option<String>,
+}
 
 /// Opens a zip archive for reading. Ignores directories, and the files in which macOS stores the attributes of other
 /// files.
 ///
 /// # Errors
 ///
-/// Returns an error if the archive is damaged or encrypted, if it contains no PGN file or too many files, or if several
-/// files in it have the same name.
+/// Returns an error if the archive is damaged, if it contains no PGN file or too many files, if several files in it
+/// have the same name, or if a PGN file in it is encrypted or packed with an unknown method.
 fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<OpenedArchive<R>> {
-    let listed = listed_members(&mut archive).at(path, "read")?;
-    if listed.iter().any(|listed| *listed > MAX_MEMBERS) {
+    let ends = ends_of(&mut archive).at(path, "read")?;
+    if ends.iter().any(|end| end.members > MAX_MEMBERS) {
         let problem = format!(
             "this zip archive contains more than {MAX_MEMBERS} files: unpack the archive and give the files"
         );
@@ -154,18 +306,25 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<OpenedArchive
     }
     let mut archive = ZipArchive::new(archive).map_err(|err| zip_error(path, err))?;
     // If several members have the same name, the crate `zip` keeps only one of them.
-    if !listed.contains(&(archive.len() as u64)) {
+    if ends.is_empty() {
+        let problem = "this zip archive is damaged: more than a megabyte of other data follows its end; download or pack \
+                       the archive again";
+        return Err(Error::damaged(path, problem));
+    }
+    let members = archive.len() as u64;
+    let ends = ends.iter().filter(|end| end.members == members);
+    let Some(after) = ends.map(|end| end.after).min() else {
         let problem = "this zip archive contains several files with the same name: unpack each file under a name of \
                        its own, and give the files";
         return Err(Error::file(path, problem));
-    }
+    };
     let (mut members, mut others) = (Vec::new(), Vec::new());
     for member in 0..archive.len() {
         let name = archive
             .name_for_index(member)
             .and_then(std::result::Result::ok);
         match name.unwrap_or_default() {
-            name if name.ends_with('/') || name.starts_with("__MACOSX/") => {}
+            name if name.ends_with('/') || is_of_macos(&name) => {}
             name if name.to_ascii_lowercase().ends_with(".pgn") => members.push(member),
             name => others.push(name.into_owned()),
         }
@@ -180,18 +339,50 @@ fn open_zip<R: Read + Seek>(path: &Path, mut archive: R) -> Result<OpenedArchive
         return Err(Error::file(path, problem));
     }
     for member in &members {
-        let is_encrypted = archive
+        let member = archive
             .by_index_raw(*member)
-            .map_err(|err| zip_error(path, err))?
-            .encrypted();
-        if is_encrypted {
+            .map_err(|err| zip_error(path, err))?;
+        if member.encrypted() || member.compression() == CompressionMethod::AES {
             return Err(Error::file(
                 path,
                 "this zip archive is encrypted: unpack the archive with its password",
             ));
         }
+        if !zip::SUPPORTED_COMPRESSION_METHODS.contains(&member.compression()) {
+            let name = member.name().unwrap_or_default();
+            let problem = format!(
+                "the file \"{}\" in this zip archive is compressed with {}, which polybook cannot unpack: unpack the \
+                 archive and give the files in it",
+                name.escape_debug(),
+                method_name(member.compression()),
+            );
+            return Err(Error::file(path, problem));
+        }
     }
-    Ok((archive, members, others))
+    Ok(OpenedArchive {
+        archive,
+        members,
+        others,
+        trailing: (after > 0).then(|| trailing(after)),
+    })
+}
+
+/// Returns `true` if macOS created the member `name` of an archive for the attributes of another file.
+fn is_of_macos(name: &str) -> bool {
+    let mut parts = name.split(['/', '\\']);
+    parts.any(|part| part == "__MACOSX" || part.starts_with("._"))
+}
+
+/// Returns the name of a compression method of zip archives (APPNOTE.TXT, 4.4.5).
+fn method_name(method: CompressionMethod) -> String {
+    match method {
+        CompressionMethod::LZMA => "LZMA".to_owned(),
+        CompressionMethod::PPMD => "PPMd".to_owned(),
+        method => match method.to_string() {
+            name if name == "Unknown" => "an unknown method".to_owned(),
+            name => name,
+        },
+    }
 }
 
 /// Returns a phrase about the files of an archive that are not PGN. `others` contains the names of these files. The
@@ -208,36 +399,52 @@ fn described(others: &[String]) -> Option<String> {
 /// for each file.
 const MAX_MEMBERS: u64 = 1 << 16;
 
-/// Reads the number of files in a zip archive from the last record of its table of contents (described in APPNOTE.TXT,
-/// sections 4.3.14 and 4.3.16). The comment at the end of the archive may contain bytes that look like this record. The
-/// function therefore returns one number for each possible record at the end of the archive.
-fn listed_members(archive: &mut (impl Read + Seek)) -> io::Result<Vec<u64>> {
+/// The number of bytes at the end of a zip archive in which its last record is searched. Bytes may follow the record.
+const SEARCHED_BYTES: u64 = 1 << 20;
+
+/// What the last record of the table of contents of a zip archive says.
+struct ArchiveEnd {
+    /// The number of files in the archive.
+    members: u64,
+    /// The number of bytes after the record and its comment.
+    after: u64,
+}
+
+/// Finds the last record of the table of contents of a zip archive (described in APPNOTE.TXT, sections 4.3.14 and
+/// 4.3.16). The comment at the end of the archive may contain bytes that look like this record. The function therefore
+/// returns one element for each possible record at the end of the archive.
+fn ends_of(archive: &mut (impl Read + Seek)) -> io::Result<Vec<ArchiveEnd>> {
     /// The size in bytes of the last record of the table of contents ("end of central directory record"). In archives
     /// with many files (ZIP64), two more records precede it. Their sizes are `LOCATOR` and `END_64`.
     const END: usize = 22;
     const LOCATOR: usize = 20;
     const END_64: usize = 56;
-    const LONGEST: u64 = (END_64 + LOCATOR + END + u16::MAX as usize) as u64;
     let size = archive.seek(SeekFrom::End(0))?;
-    archive.seek(SeekFrom::Start(size.saturating_sub(LONGEST)))?;
+    archive.seek(SeekFrom::Start(size.saturating_sub(SEARCHED_BYTES)))?;
     let mut tail = Vec::new();
-    archive.take(LONGEST).read_to_end(&mut tail)?;
+    archive.take(SEARCHED_BYTES).read_to_end(&mut tail)?;
     archive.rewind()?;
     let ends = tail
         .windows(END)
         .enumerate()
         .filter(|(_, end)| end.starts_with(b"PK\x05\x06"));
-    let members = ends.map(|(at, end)| {
+    let ends = ends.map(|(at, end)| {
         let short = u16::from_le_bytes([end[10], end[11]]);
+        let comment = u16::from_le_bytes([end[20], end[21]]);
         let long = at.checked_sub(END_64 + LOCATOR).map(|at| &tail[at..]);
-        match long.filter(|long| long.starts_with(b"PK\x06\x06")) {
+        let members = match long.filter(|long| long.starts_with(b"PK\x06\x06")) {
             Some(long) => long[32..]
                 .first_chunk()
                 .map_or(0, |n| u64::from_le_bytes(*n)),
             None => u64::from(short),
+        };
+        let after = tail.len().saturating_sub(at + END + usize::from(comment));
+        ArchiveEnd {
+            members,
+            after: after as u64,
         }
     });
-    Ok(members.collect())
+    Ok(ends.collect())
 }
 
 /// Converts an error of the crate `zip` to an error that names the file `path`. An error that does not come from the
