@@ -64,28 +64,17 @@ pub struct Args {
     #[arg(long, alias = "colour", ignore_case = true, value_parser = position::color())]
     color: Color,
 
-<<<<<<< HEAD
     /// List only the N gaps, and the N ends of lines, that games reach most often
-    #[arg(long, value_name = "N")]
-=======
-    /// List only the N gaps that games reach most often
     #[arg(long, value_name = "N", value_parser = count::<usize>(0))]
->>>>>>> f38d05d7 (Recognize each file of a zip archive, and warn about trailing bytes)
     limit: Option<usize>,
 
     /// List only gaps that at least 1 in N games reaches
     #[arg(long, value_name = "N", default_value_t = 1000.0, value_parser = one_in)]
     reach: f64,
 
-<<<<<<< HEAD
     /// List only gaps with at least N games [default: 2; if SOURCE is a book, all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count::<u64>(0))]
     min_game: Option<u64>,
-=======
-    /// List only gaps with at least N games
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<u64>(0))]
-    min_game: u64,
->>>>>>> f38d05d7 (Recognize each file of a zip archive, and warn about trailing bytes)
 
     /// Add an answer to each of the N gaps that games reach most often, and write the extended repertoire to --out. A
     /// gap after which the source has no games gets no answer
