@@ -43,6 +43,7 @@ fn commands_that_read_a_whole_file_refuse_a_wrong_checksum() {
         "filter book.bin --out other.bin",
         "edit book.bin --out other.bin --set e4=1",
         "convert book.db3 other.bin",
+        "show book.db3",
         "pgheader book.bin -c other",
         "pgheader book.bin -d",
     ] {
@@ -55,7 +56,6 @@ fn commands_that_read_a_whole_file_refuse_a_wrong_checksum() {
     let error = fails(dir, "verify book.bin", 1);
     assert!(error.contains("checksum"), "{error}");
     ok(dir, "show book.bin");
-    ok(dir, "show book.db3");
     // The advice works.
     ok(dir, "verify book.bin --fix mended.bin");
     ok(dir, "tree mended.bin --out tree.txt");
@@ -277,4 +277,151 @@ fn merging_without_a_name_says_first_what_it_writes() {
         said.starts_with("--out is not given, so the output is out.bin\n"),
         "{said}"
     );
+}
+
+/// A single damaged bit of a database never changes an answer: a command fails, or answers as before.
+#[test]
+fn a_damaged_bit_of_a_database_changes_no_answer() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::copy(sample("famous.pgn"), dir.join("games.pgn")).unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --max-ply 16 --obs good.db3",
+    );
+    let good = fs::read(dir.join("good.db3")).unwrap();
+    fs::write(dir.join("rep.pgn"), "1. e4 e5 *\n").unwrap();
+    let commands = [
+        ("show book.db3", ""),
+        ("show book.db3 --moves e4", ""),
+        ("tree book.db3", ""),
+        ("convert book.db3 out.bin", "out.bin"),
+        ("convert book.db3 out.csv", "out.csv"),
+        ("convert book.db3 out.jsonl", "out.jsonl"),
+        (
+            "merge-book book.db3 good.db3 --out out.db3 --force",
+            "out.db3",
+        ),
+        (
+            "repertoire build book.db3 --color white --out out.pgn",
+            "out.pgn",
+        ),
+        (
+            "repertoire gaps rep.pgn --against book.db3 --color white",
+            "",
+        ),
+    ];
+    let answer = |(command, file): (&str, &str)| {
+        let _ = fs::remove_file(dir.join(file));
+        let output = crate::common::run(dir, command);
+        output.status.success().then(|| {
+            let written = match file {
+                "" => Vec::new(),
+                file => fs::read(dir.join(file)).unwrap(),
+            };
+            (output.stdout, written)
+        })
+    };
+    fs::write(dir.join("book.db3"), &good).unwrap();
+    let expected = commands.map(answer);
+    assert!(expected.iter().all(Option::is_some), "{expected:?}");
+    let mut random = fastrand::Rng::with_seed(20);
+    let rounds = if crate::common::is_slow() { 2000 } else { 40 };
+    let mut failures = 0;
+    for _ in 0..rounds {
+        let mut damaged = good.clone();
+        let bit = random.usize(..8 * good.len());
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        fs::write(dir.join("book.db3"), damaged).unwrap();
+        for (command, expected) in commands.iter().zip(&expected) {
+            match answer(*command) {
+                None => failures += 1,
+                found => assert_eq!(found, *expected, "bit {bit}: {command:?}"),
+            }
+        }
+    }
+    assert!(failures > 0);
+}
+
+/// Views, virtual tables and generated columns would run code of the file.
+#[test]
+fn databases_whose_tables_are_not_plain_are_refused() {
+    let dir = temp();
+    let columns = "EPD TEXT, Move TEXT, Win INTEGER, Draw INTEGER, Loss INTEGER";
+    let plain = format!("CREATE TABLE Book ({columns});");
+    for (name, schema) in [
+        (
+            "Book",
+            format!("CREATE TABLE x ({columns}); CREATE VIEW Book AS SELECT * FROM x;"),
+        ),
+        (
+            "Book",
+            format!("CREATE TABLE Book ({columns}, Active INTEGER AS (Win % 2));"),
+        ),
+        (
+            "Book",
+            format!("CREATE TABLE Book ({columns}, Other INTEGER AS (Win) STORED);"),
+        ),
+        (
+            "Book",
+            format!(
+                "CREATE TABLE book ({}, WIN INT AS (1));",
+                columns.replace("Win INTEGER, ", "")
+            ),
+        ),
+        (
+            "Info",
+            format!("{plain} CREATE VIEW Info AS SELECT 'Variant' AS Name, 'atomic' AS Value;"),
+        ),
+        (
+            "Info",
+            format!("{plain} CREATE TABLE Info (Name TEXT, Value TEXT AS (Name));"),
+        ),
+        (
+            "EPD",
+            "CREATE TABLE Book (EPDID INTEGER, Move TEXT, Win, Draw, Loss); \
+             CREATE VIEW EPD AS SELECT 1 AS ID, 'x' AS EPD;"
+                .to_owned(),
+        ),
+    ] {
+        let path = dir.path().join("foreign.db3");
+        let _ = fs::remove_file(&path);
+        Connection::open(&path)
+            .unwrap()
+            .execute_batch(&schema)
+            .unwrap();
+        for command in [
+            "show foreign.db3",
+            "tree foreign.db3",
+            "convert foreign.db3 x.bin",
+            "merge-book foreign.db3 foreign.db3 --out x.db3",
+            "engine foreign.db3",
+            "verify foreign.db3",
+        ] {
+            let error = fails(dir.path(), command, 1);
+            let expected = format!("the table {name} is a view or a virtual table");
+            assert!(error.contains(&expected), "{schema}: {command}: {error}");
+            assert!(
+                error.contains("copy its rows to an ordinary table"),
+                "{error}"
+            );
+        }
+    }
+    // The advice works.
+    let path = dir.path().join("copied.db3");
+    let copy = "CREATE VIEW Old AS SELECT 'rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -' AS EPD, 'e2e4' AS Move,
+                1 AS Win, 0 AS Draw, 0 AS Loss; CREATE TABLE Book AS SELECT * FROM Old;";
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(copy)
+        .unwrap();
+    assert!(ok(dir.path(), "show copied.db3").contains("e2e4"));
+    // A trigger is never run, because polybook only reads.
+    let path = dir.path().join("trigger.db3");
+    let trigger = "CREATE TRIGGER t AFTER INSERT ON Book BEGIN DELETE FROM Book; END;";
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(&(plain + trigger))
+        .unwrap();
+    ok(dir.path(), "show trigger.db3");
 }

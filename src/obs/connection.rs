@@ -8,7 +8,10 @@ use std::{
     io::Read,
     ops::Deref,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig, limits::Limit};
@@ -27,6 +30,10 @@ use crate::{
 /// Rows of valid databases are far smaller.
 const MAX_ROW_BYTES: i32 = 1 << 20;
 
+/// The number of instructions of SQLite's virtual machine between two checks of the stop flag. They take about a
+/// millisecond.
+const INSTRUCTIONS_PER_CHECK: i32 = 10_000;
+
 /// The minimum size in bytes of SQLite's page cache for a query that sorts rows. Sorting with a smaller cache is slow.
 const MIN_CACHE: usize = 1 << 16;
 /// The maximum size in bytes of SQLite's page cache for a query that sorts rows. A larger cache makes sorting no
@@ -40,20 +47,24 @@ pub(super) struct Connections {
     opened: DatabaseState,
     /// The [URI](immutable_uri) with which the file is read without locks, or `None` if SQLite uses locks.
     immutable: Option<String>,
+    /// A flag that interrupts all running queries.
+    stop: Arc<AtomicBool>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
 impl Connections {
     /// Opens a database file and creates a pool of two connections, so that short queries can run during a long read.
-    /// If another file replaces the database before both connections are open, starts again with the new file.
-    pub(super) fn open(path: &Path) -> Result<Connections> {
-        open_again_if_replaced(path, || Connections::open_two(path))
+    /// If another file replaces the database before both connections are open, starts again with the new file. Setting
+    /// `stop` interrupts all queries of the pool.
+    pub(super) fn open(path: &Path, stop: &Arc<AtomicBool>) -> Result<Connections> {
+        open_again_if_replaced(path, || Connections::open_two(path, stop))
     }
 
-    fn open_two(path: &Path) -> Result<Connections> {
+    fn open_two(path: &Path, stop: &Arc<AtomicBool>) -> Result<Connections> {
         let connections = Connections {
             opened: DatabaseState::of(path)?,
             immutable: immutable_uri(path)?,
+            stop: Arc::clone(stop),
             idle: Arc::default(),
         };
         let two = vec![connections.another()?, connections.another()?];
@@ -106,7 +117,13 @@ impl Connections {
             Some(uri) => Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI),
             None => Connection::open_with_flags(path, flags),
         };
-        let db = db.sql(path, "open")?;
+        let mut db = db.sql(path, "open")?;
+        let stop = Arc::clone(&self.stop);
+        db.progress_handler(
+            INSTRUCTIONS_PER_CHECK,
+            Some(move || stop.load(Ordering::Relaxed)),
+        )
+        .sql(path, "open")?;
         if FileId::of(path).at(path, "open")? != Some(self.opened.file) {
             return Err(ObsError::Replaced.at(path));
         }
@@ -155,8 +172,9 @@ impl DatabaseState {
     /// Returns an error if the file was changed or its state cannot be read.
     pub(super) fn refuse_changed(&self) -> Result<()> {
         let path = &self.path;
-        let is_replaced = FileId::of(path).at(path, "read")? != Some(self.file);
-        if is_replaced || states_of(path)? == self.states {
+        // The identity is read last, because another file may replace the database between the two steps.
+        if states_of(path)? == self.states || FileId::of(path).at(path, "read")? != Some(self.file)
+        {
             return Ok(());
         }
         let problem = "the file changed while it was read: run the command again when no other program is writing the \

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
     path::Path,
+    sync::{Arc, Mutex, atomic::AtomicBool},
 };
 
 use thiserror::Error as ThisError;
@@ -22,6 +23,7 @@ use crate::{
     kind::FileKind,
     position::{Rules, epd_of},
     storage::sort::Memory,
+    task,
 };
 
 /// An open database in the format of the Open Opening Book Standard (OOBS): an opening book in an SQLite file.
@@ -34,6 +36,9 @@ pub struct Obs {
     connections: Connections,
     info: Info,
     queries: Queries,
+    has_checksum: bool,
+    /// Whether [`moves`](Obs::moves) has verified the database.
+    is_verified: Mutex<bool>,
 }
 
 /// Returns `true` if the file at `path` is an OOBS database.
@@ -57,44 +62,81 @@ pub(super) fn is_database(path: &Path) -> Result<bool> {
 }
 
 impl Obs {
-    /// Opens an OOBS database without verifying its checksum. Use [`open_verified`](Obs::open_verified) to verify it.
+    /// Opens an OOBS database. Does not verify its checksum: [`rows`](Obs::rows) and similar functions verify it while
+    /// they read, and the first look-up verifies the whole database.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or is not an OOBS database.
+    /// Returns an error if the file cannot be read or is not an OOBS database. Its tables must be ordinary tables
+    /// without generated columns.
     pub fn open(path: impl AsRef<Path>) -> Result<Obs> {
+        Obs::open_until(path, Arc::default())
+    }
+
+    /// Opens an OOBS database like [`open`](Obs::open). After `stop` is set, all functions of the database return
+    /// [`Error::Interrupted`] within milliseconds, even during a long query.
+    ///
+    /// # Errors
+    ///
+    /// Fails for the same reasons as [`open`](Obs::open), and if `stop` is set.
+    pub fn open_until(path: impl AsRef<Path>, stop: Arc<AtomicBool>) -> Result<Obs> {
         let path = path.as_ref();
         if FileKind::of(path)? != FileKind::Sqlite {
             return Err(ObsError::NotSqlite.at(path));
         }
-        let connections = Connections::open(path)?;
+        let connections = Connections::open(path, &stop)?;
         let db = connections.lend()?;
         let queries = Queries::of(&db, path)?;
         let info = Info::read(&db, path)?;
+        let has_checksum = ChecksumCheck::of(&db).sql(path, "read")?.is_some();
         drop(db);
         Ok(Obs {
             connections,
             info,
             queries,
+            has_checksum,
+            is_verified: Mutex::new(false),
         })
     }
 
-    /// Opens an OOBS database and verifies its checksum, which requires reading all rows. A database without a checksum
-    /// is opened without verification. Databases of other programs usually have no checksum.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the file cannot be read, if it is not an OOBS database, or if the checksum does not match
-    /// the rows.
-    pub fn open_verified(path: impl AsRef<Path>) -> Result<Obs> {
-        let obs = Obs::open(path)?;
-        let db = obs.lend()?;
-        let has_checksum = ChecksumCheck::of(&db).sql(obs.path(), "read")?.is_some();
-        drop(db);
-        if has_checksum {
-            obs.rows()?.try_for_each(|row| row.map(drop))?;
+    /// Verifies the database once, before its first look-up. Look-ups use an SQL index, which the checksum does not
+    /// cover. SQLite therefore compares the tables with all their indexes, in both directions. If the database has a
+    /// checksum, all rows are then read without an index, and compared with the checksum.
+    fn verify_once(&self) -> Result<()> {
+        let mut is_verified = task::lock(&self.is_verified);
+        if *is_verified {
+            return Ok(());
         }
-        Ok(obs)
+        let db = self.connections.lend()?;
+        if let Some(problem) = self.integrity_problem(&db)? {
+            return Err(ObsError::Damaged(problem).at(self.path()));
+        }
+        drop(db);
+        if self.has_checksum {
+            self.unindexed_rows()?.try_for_each(|row| row.map(drop))?;
+        }
+        *is_verified = true;
+        Ok(())
+    }
+
+    /// Runs SQLite's integrity check of the tables that polybook reads, and of their indexes. Does not check other
+    /// tables, because the check would run the code of virtual tables. Returns the first problem.
+    fn integrity_problem(&self, db: &PooledConnection) -> Result<Option<String>> {
+        let path = self.path();
+        for table in &self.queries.tables {
+            let query = format!("PRAGMA integrity_check('{table}')");
+            let found: String = db
+                .query_row(&query, [], |row| row.get(0))
+                .sql(path, "read")?;
+            if is_system_error(&found) {
+                let problem = format!("SQLite cannot read the database: {found}");
+                return Err(Error::failed(path, problem));
+            }
+            if found != "ok" {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the path of the database file.
@@ -136,18 +178,23 @@ impl Obs {
     ///
     /// # Errors
     ///
-    /// Returns an error if the database cannot be read, or if a row of the position is malformed.
+    /// Returns an error if the database cannot be read, or if a row of the position is malformed. The first call reads
+    /// the whole database, and returns an error if the checksum or an SQL index does not match the rows.
     pub fn moves<P: Rules>(&self, pos: &P) -> Result<Vec<ObsRow>> {
+        self.verify_once()?;
         let wanted = epd_of(pos);
         let fields = wanted.split(' ').count();
         // All programs write the board, which begins an EPD, in the same way. The query selects all rows with this
         // board, and the loop then compares their whole EPDs.
         let board = wanted.split([' ', '[']).next().unwrap_or_default();
         let Queries {
-            select, order, epd, ..
+            indexed,
+            order,
+            epd,
+            ..
         } = &self.queries;
         let query = format!(
-            "{select} WHERE {epd} COLLATE BINARY >= ?1 AND {epd} COLLATE BINARY < ?2 {order}"
+            "{indexed} WHERE {epd} COLLATE BINARY >= ?1 AND {epd} COLLATE BINARY < ?2 {order}"
         );
         let (path, doing) = (self.path(), "read");
         let db = self.connections.lend()?;
@@ -188,8 +235,9 @@ impl Obs {
     ///
     /// # Errors
     ///
-    /// Returns an error if the database cannot be read.
+    /// Returns an error if the database cannot be read, or if its checksum or an SQL index does not match the rows.
     pub fn largest_weight(&self, factors: Factors) -> Result<u64> {
+        self.verify_once()?;
         let Factors { win, draw, loss } = factors;
         let query = format!(
             "SELECT CAST(coalesce(max({win} * coalesce(Win, 0) + {draw} * coalesce(Draw, 0) + {loss} * coalesce(Loss, 0)), 0)
@@ -237,12 +285,26 @@ impl Obs {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn rows(&self) -> Result<Rows> {
+        self.verify_epd_table()?;
+        self.unindexed_rows()
+    }
+
+    fn unindexed_rows(&self) -> Result<Rows> {
         let db = self.connections.lend_long()?;
-        Rows::of_query(db, self.queries.select.clone(), self.path().to_owned())
+        let query = self.queries.select.clone();
+        Rows::of_query(db, query, false, self.path().to_owned())
+    }
+
+    /// Verifies the database if its EPDs are in a table of their own, because joining the tables uses an SQL index.
+    fn verify_epd_table(&self) -> Result<()> {
+        match self.queries.in_two_tables {
+            true => self.verify_once(),
+            false => Ok(()),
+        }
     }
 
     /// Returns an iterator over all rows, sorted by EPD and then by move, both in byte order. If the database has no
-    /// index of its EPDs, SQLite sorts the rows within the memory budget `memory`.
+    /// checksum, or no index of its EPDs, SQLite sorts the rows within the memory budget `memory`.
     ///
     /// # Errors
     ///
@@ -260,21 +322,31 @@ impl Obs {
         let path = self.path();
         let variant = self.info.variant.parse();
         // polybook writes a checksum to each database, so a database with a checksum already has polybook's spelling.
-        let is_foreign = ChecksumCheck::of(&db).sql(path, "read")?.is_none();
-        let (true, Ok(variant)) = (is_foreign, variant) else {
+        let (false, Ok(variant)) = (self.has_checksum, variant) else {
             return self.sorted(db, memory);
         };
+        self.verify_epd_table()?;
         db.sort_in(memory)?;
         add_spelling(&db, variant).sql(path, "read")?;
         let query = self.queries.respelled.clone();
-        Rows::of_query(db, query, path.to_owned())
+        Rows::of_query(db, query, false, path.to_owned())
     }
 
     fn sorted(&self, db: PooledConnection, memory: &Memory) -> Result<Rows> {
+        self.verify_epd_table()?;
         db.sort_in(memory)?;
-        let Queries { select, order, .. } = &self.queries;
-        let query = format!("{select} {order}");
-        Rows::of_query(db, query, self.path().to_owned())
+        let Queries {
+            select,
+            indexed,
+            order,
+            ..
+        } = &self.queries;
+        // With a checksum, a row that the index does not contain is noticed, and the order of the rows is checked.
+        let query = match self.has_checksum {
+            true => format!("{indexed} {order}"),
+            false => format!("{select} {order}"),
+        };
+        Rows::of_query(db, query, self.has_checksum, self.path().to_owned())
     }
 }
 
@@ -349,15 +421,8 @@ pub fn verify(path: impl AsRef<Path>) -> Result<VerifiedDatabase> {
     let obs = Obs::open(path)?;
     let db = obs.lend()?;
     let mut faults = Vec::new();
-    let found: String = db
-        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-        .sql(path, "read")?;
-    if is_system_error(&found) {
-        let problem = format!("SQLite cannot read the database: {found}");
-        return Err(Error::failed(path, problem));
-    }
-    if found != "ok" {
-        faults.push(DatabaseFault::Sqlite(found));
+    if let Some(problem) = obs.integrity_problem(&db)? {
+        faults.push(DatabaseFault::Sqlite(problem));
     }
     let check = ChecksumCheck::of(&db).sql(path, "read")?;
     let has_checksum = check.is_some();
@@ -542,6 +607,32 @@ mod tests {
             &[&format!("{board} GC - 0 1"), &format!("{board} GQ -")],
             &[&format!("{board} KQ -"), &format!("{board} HC -")],
         );
+    }
+
+    #[test]
+    fn the_stop_flag_interrupts_queries() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db3");
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.execute_batch(
+            "CREATE TABLE Book (EPD TEXT, Move TEXT, Win, Draw, Loss);
+             CREATE INDEX i ON Book (EPD);
+             WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000)
+             INSERT INTO Book SELECT '8/8/8/8/8/8/8/K1k5 w - -', 'a1b1', x, 0, 0 FROM n",
+        )
+        .unwrap();
+        let pos = Variant::Standard.parse_fen("8/8/8/8/8/8/8/K1k5 w - - 0 1");
+        let stop = Arc::<AtomicBool>::default();
+        let obs = Obs::open_until(&path, Arc::clone(&stop)).unwrap();
+        assert_eq!(obs.rows().unwrap().count(), 20_000);
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let looked_up = obs.moves(&pos.unwrap());
+        assert!(
+            matches!(looked_up, Err(Error::Interrupted)),
+            "{looked_up:?}"
+        );
+        let read = obs.rows().unwrap().find_map(Result::err);
+        assert!(matches!(read, Some(Error::Interrupted)), "{read:?}");
     }
 
     #[test]

@@ -67,6 +67,16 @@ pub enum ObsError {
     /// A row contains a value that does not fit its column. The string describes the row and the problem.
     #[error("the database contains an invalid row: {0}; correct or delete the row")]
     MalformedRow(String),
+    /// A table is a view or a virtual table, or contains generated columns. Reading it would run code from the file.
+    #[error(
+        "the table {0} is a view or a virtual table, or has generated columns, so polybook does not read it: copy its rows \
+         to an ordinary table"
+    )]
+    NotPlainTable(&'static str),
+    /// SQLite found damage, or an index of the table `Book` does not match the table. The string is SQLite's
+    /// description.
+    #[error("the database is damaged: {0}; use an intact copy, or make the database again")]
+    Damaged(String),
     /// The checksum does not match the rows.
     #[error(
         "the checksum in the table Info does not match the rows: the database is damaged, or another program changed it; \
@@ -103,13 +113,17 @@ impl ObsError {
 /// An extension trait for results of SQLite, which converts their errors to the library's [`Error`].
 pub(super) trait Sql<T> {
     /// Converts the SQLite error in this result to an [`Error::Io`] about the file `path`. `doing` is the verb that
-    /// names the failed operation in the error message, such as `read`.
+    /// names the failed operation in the error message, such as `read`. An interrupted query becomes
+    /// [`Error::Interrupted`].
     fn sql(self, path: &Path, doing: &'static str) -> Result<T>;
 }
 
 impl<T> Sql<T> for rusqlite::Result<T> {
     fn sql(self, path: &Path, doing: &'static str) -> Result<T> {
         self.map_err(|err| {
+            if err.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
+                return Error::Interrupted;
+            }
             let (doing, source) = match err.sqlite_error_code() {
                 // Only a query that sorts writes temporary files, so the disk for temporary files is full.
                 Some(ErrorCode::DiskFull) if doing == "read" => {

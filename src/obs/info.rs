@@ -228,7 +228,7 @@ impl InfoValues {
             return Ok(InfoValues(Vec::new()));
         }
         let query = format!(
-            "SELECT CAST(Name AS TEXT), substr(CAST(Value AS BLOB), 1, {MAX_VALUE_BYTES}) FROM Info
+            "SELECT CAST(Name AS TEXT), substr(CAST(Value AS BLOB), 1, {MAX_VALUE_BYTES}) FROM Info NOT INDEXED
              WHERE CAST(Name AS TEXT) COLLATE NOCASE IN ('{}') AND Value IS NOT NULL LIMIT 1000",
             KNOWN_ROWS.join("', '")
         );
@@ -326,7 +326,7 @@ impl ChecksumCheck {
             recorded,
             ..ChecksumCheck::default()
         };
-        let others = format!("SELECT Name, Value FROM Info WHERE Name <> '{CHECKSUM}'");
+        let others = format!("SELECT Name, Value FROM Info NOT INDEXED WHERE Name <> '{CHECKSUM}'");
         let mut statement = db.prepare(&others)?;
         let mut found = statement.query([])?;
         while let Some(row) = found.next()? {

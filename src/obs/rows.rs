@@ -142,8 +142,15 @@ const MAX_MOVE_LENGTH: usize = 1 << 6;
 /// of the database.
 #[derive(Debug)]
 pub(super) struct Queries {
-    /// The query that returns all rows, in the order of the table, with the columns of an [`ObsRow`].
+    /// The query that returns all rows, in the order of the table, with the columns of an [`ObsRow`]. It does not use an
+    /// SQL index, because the checksum of the database does not cover indexes.
     pub select: String,
+    /// The query `select` for use with a condition or an order, for which SQLite may use an SQL index.
+    pub indexed: String,
+    /// Whether the EPDs are in a table of their own.
+    pub in_two_tables: bool,
+    /// The tables of the database that polybook reads.
+    pub tables: Vec<&'static str>,
     /// The clause that sorts rows by EPD and then by move, both in byte order, and then in the order of the table.
     pub order: String,
     /// The query that returns all rows, sorted in this order, with the columns of an [`ObsRow`]. The functions that
@@ -155,6 +162,15 @@ pub(super) struct Queries {
 
 impl Queries {
     pub(super) fn of(db: &Connection, path: &Path) -> Result<Queries> {
+        let mut tables = Vec::new();
+        for table in ["Book", "Info", "EPD"] {
+            if !is_plain_table(db, table).sql(path, "read")? {
+                return Err(ObsError::NotPlainTable(table).at(path));
+            }
+            if db.table_exists(None, table).sql(path, "read")? {
+                tables.push(table);
+            }
+        }
         let columns = columns(db, "Book").sql(path, "read")?;
         let has = |name: &str| {
             columns
@@ -173,15 +189,18 @@ impl Queries {
             true => format!("b.{name}"),
             false => "NULL".to_owned(),
         };
+        // CROSS JOIN reads the rows of Book in the order of the table.
         let (epd, join) = match in_two_tables {
-            true => ("e.EPD", " JOIN EPD e ON e.ID = b.EPDID"),
+            true => ("e.EPD", " CROSS JOIN EPD e ON e.ID = b.EPDID"),
             false => ("b.EPD", ""),
         };
         let others = format!(
-            "{} AS Active, b.Win AS Win, b.Draw AS Draw, b.Loss AS Loss, {} FROM Book b{join}",
+            "{} AS Active, b.Win AS Win, b.Draw AS Draw, b.Loss AS Loss, {}",
             optional("Active"),
             optional("Comment"),
         );
+        let unindexed = format!("FROM Book b NOT INDEXED{join}");
+        let indexed = format!("FROM Book b{}", join.replace("CROSS ", ""));
         // A table may have been created WITHOUT ROWID.
         let number = match db.prepare("SELECT rowid FROM Book LIMIT 0") {
             Ok(_) => ", b.rowid",
@@ -189,9 +208,12 @@ impl Queries {
         };
         let order = format!("ORDER BY {epd} COLLATE BINARY, b.Move COLLATE BINARY{number}");
         Ok(Queries {
-            select: format!("SELECT {epd} AS EPD, b.Move AS Move, {others}"),
+            select: format!("SELECT {epd} AS EPD, b.Move AS Move, {others} {unindexed}"),
+            indexed: format!("SELECT {epd} AS EPD, b.Move AS Move, {others} {indexed}"),
+            in_two_tables,
+            tables,
             respelled: format!(
-                "SELECT coalesce({EPD_SPELLING_FUNCTION}({epd}), {epd}) AS EPD, coalesce({MOVE_SPELLING_FUNCTION}({epd}, b.Move), b.Move) AS Move, {others}
+                "SELECT coalesce({EPD_SPELLING_FUNCTION}({epd}), {epd}) AS EPD, coalesce({MOVE_SPELLING_FUNCTION}({epd}, b.Move), b.Move) AS Move, {others} {unindexed}
                  ORDER BY 1 COLLATE BINARY, 2 COLLATE BINARY{number}"
             ),
             order,
@@ -270,6 +292,21 @@ impl PositionCheck {
 pub(super) fn respelled(variant: Variant, epd: &str) -> Option<String> {
     let pos = variant.parse_position(epd).ok()?;
     Some(epd_of(&pos))
+}
+
+/// Returns `false` if `table` is a view or a virtual table, or has generated columns. Returns `true` if there is no
+/// table of this name.
+fn is_plain_table(db: &Connection, table: &str) -> rusqlite::Result<bool> {
+    // Only ordinary tables have a root page. A virtual table must not be examined, because that would run its code.
+    let is_other = "SELECT count(*) FROM sqlite_schema NOT INDEXED WHERE CAST(name AS TEXT) COLLATE NOCASE = ?1
+                    AND type IN ('table', 'view') AND (type <> 'table' OR coalesce(rootpage, 0) <= 0)";
+    let is_generated = "SELECT count(*) FROM pragma_table_xinfo(?1) WHERE hidden <> 0";
+    for query in [is_other, is_generated] {
+        if db.query_row(query, [table], |row| row.get::<_, i64>(0))? > 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
@@ -417,18 +454,24 @@ impl Chunk {
 
 impl Rows {
     /// Starts a thread that runs the SQL query `query` on the connection `db`, and returns an iterator over the
-    /// resulting rows. Error messages name the database file `path`.
+    /// resulting rows. If `is_ordered` is `true`, the iterator returns an error if the rows are not sorted by EPD and
+    /// then by move, which shows that an SQL index is damaged. Error messages name the database file `path`.
     ///
     /// # Errors
     ///
     /// Returns an error if the thread cannot be started.
-    pub(super) fn of_query(db: PooledConnection, query: String, path: PathBuf) -> Result<Rows> {
+    pub(super) fn of_query(
+        db: PooledConnection,
+        query: String,
+        is_ordered: bool,
+        path: PathBuf,
+    ) -> Result<Rows> {
         let interrupt = db.get_interrupt_handle();
         let db = Arc::new(Mutex::new(db));
         let of_thread = Arc::clone(&db);
         let (chunks, reader) = task::start("rows", MAX_QUEUED_CHUNKS, move |chunks| {
             let db = task::lock(&of_thread);
-            read(&db, &query, &path, chunks)
+            read(&db, &query, is_ordered, &path, chunks)
         })?;
         Ok(Rows {
             ready: Vec::new().into_iter(),
@@ -517,10 +560,17 @@ impl Drop for Rows {
 ///
 /// # Errors
 ///
-/// Returns an error if the database cannot be read, or if the receiver of the chunks has been dropped. If the checksum
+/// Returns an error if the database cannot be read, if `is_ordered` is `true` but the rows are not sorted by EPD and
+/// move, or if the receiver of the chunks has been dropped. If the checksum
 /// of the database does not match, or if the file changed while it was read, returns an error after sending the last
 /// row.
-fn read(db: &PooledConnection, query: &str, path: &Path, chunks: &Feeder<Chunk>) -> Result<()> {
+fn read(
+    db: &PooledConnection,
+    query: &str,
+    is_ordered: bool,
+    path: &Path,
+    chunks: &Feeder<Chunk>,
+) -> Result<()> {
     let _transaction = db.unchecked_transaction().sql(path, "read")?;
     let mut check = ChecksumCheck::of(db).sql(path, "read")?;
     // The lock of the transaction prevents other programs from writing. However, some file systems have no locks, and
@@ -530,13 +580,26 @@ fn read(db: &PooledConnection, query: &str, path: &Path, chunks: &Feeder<Chunk>)
     let mut statement = db.prepare(query).sql(path, "read")?;
     let mut rows = statement.query([]).sql(path, "read")?;
     let mut chunk = Chunk::default();
+    let mut last: Option<(String, String)> = None;
     while let Some(row) = rows.next().sql(path, "read")? {
         check
             .as_mut()
             .map_or(Ok(()), |check| check.add(row))
             .sql(path, "read")?;
         match read_row(row).sql(path, "read")? {
-            Ok(row) => chunk.push(row),
+            Ok(row) => {
+                if is_ordered {
+                    let order = last.as_ref().map(|(epd, mv)| (&**epd, &**mv));
+                    if order > Some((&row.epd, &row.mv)) {
+                        let problem = "its SQL index does not match its rows".to_owned();
+                        return Err(ObsError::Damaged(problem).at(path));
+                    }
+                    let (epd, mv) = last.get_or_insert_default();
+                    row.epd.clone_into(epd);
+                    row.mv.clone_into(mv);
+                }
+                chunk.push(row);
+            }
             Err(ObsError::MalformedRow(problem)) => chunk.skipped_rows.problem(problem),
             Err(err) => return Err(err.at(path)),
         }
@@ -567,9 +630,9 @@ mod tests {
         let path = dir.path().join("a.db3");
         let db = rusqlite::Connection::open(&path).unwrap();
         db.execute_batch("CREATE TABLE Book (x)").unwrap();
-        let connections = Connections::open(&path).unwrap();
+        let connections = Connections::open(&path, &Arc::default()).unwrap();
         let query = "SELECT 'an EPD', 'e2e4', 1, 1, 0, 0, NULL".to_owned();
-        let rows = Rows::of_query(connections.lend().unwrap(), query, path).unwrap();
+        let rows = Rows::of_query(connections.lend().unwrap(), query, false, path).unwrap();
         while !rows.reader.as_ref().unwrap().is_finished() {
             thread::sleep(Duration::from_millis(1));
         }
@@ -584,7 +647,7 @@ mod tests {
         let path = dir.path().join("a.db3");
         let db = rusqlite::Connection::open(&path).unwrap();
         db.execute_batch("CREATE TABLE Book (x)").unwrap();
-        let connections = Connections::open(&path).unwrap();
+        let connections = Connections::open(&path, &Arc::default()).unwrap();
         let idle = connections.idle();
         let lent = connections.lend().unwrap();
         // An interrupted end of a transaction leaves the transaction open.
@@ -602,14 +665,14 @@ mod tests {
         let path = dir.path().join("a.db3");
         let db = rusqlite::Connection::open(&path).unwrap();
         db.execute_batch("CREATE TABLE Book (x)").unwrap();
-        let connections = Connections::open(&path).unwrap();
+        let connections = Connections::open(&path, &Arc::default()).unwrap();
         let rows = CHUNK_ROWS * (MAX_QUEUED_CHUNKS + 3);
         let read = |change: &dyn Fn()| -> Result<Vec<ObsRow>> {
             let query = format!(
                 "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < {rows}) \
                  SELECT 'an EPD', 'e2e4', 1, 1, 0, 0, NULL FROM n"
             );
-            let mut rows = Rows::of_query(connections.lend().unwrap(), query, path.clone())?;
+            let mut rows = Rows::of_query(connections.lend().unwrap(), query, false, path.clone())?;
             let first = rows.next().expect("there are rows");
             change();
             std::iter::once(first).chain(rows).collect()

@@ -302,7 +302,7 @@ impl OpenedSource {
             })
         };
         if FileKind::of(path)? == FileKind::Sqlite {
-            let obs = crate::obs::Obs::open_verified(path)?;
+            let obs = crate::obs::Obs::open_until(path, Arc::clone(&options.stop))?;
             let own = obs.info().variant.parse().ok();
             return Ok(with(Kind::Obs(Box::new(obs)), own));
         }

@@ -1239,6 +1239,11 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "an_index_has_a_limited_number_of_names",
     ),
     (
+        "copy its rows to an ordinary table",
+        "tests/damaged.rs",
+        "databases_whose_tables_are_not_plain_are_refused",
+    ),
+    (
         "write counts with --counts, or distribute the games over several databases",
         "tests/counts.rs",
         "counts_of_more_games_than_a_database_can_contain",
