@@ -6,7 +6,7 @@ use std::path::Path;
 
 use polybook::{book::Entry, position::BookMove};
 
-use crate::common::{fails, ok, polybook_in, temp};
+use crate::common::{Arguments, fails, ok, polybook_in, temp};
 
 /// Creates games, and files that other commands make from them.
 fn files() -> tempfile::TempDir {
@@ -271,7 +271,7 @@ fn files_in_a_zip_archive_that_are_not_read_are_reported() {
 }
 
 /// Files of other formats, with the names that messages use for them.
-const FOREIGN: [(&str, &[u8], &str); 18] = [
+const FOREIGN: [(&str, &[u8], &str); 17] = [
     (
         "a.rar",
         b"Rar!\x1a\x07\x01\0",
@@ -330,11 +330,6 @@ const FOREIGN: [(&str, &[u8], &str); 18] = [
         "ACE archive: unpack the archive",
     ),
     ("n.cpio", b"070701", "cpio archive: unpack the archive"),
-    (
-        "o.sit",
-        b"SIT!\0\x01",
-        "StuffIt archive: unpack the archive",
-    ),
     ("p.deb", b"!<arch>\n", "ar archive: unpack the archive"),
     (
         "q.lzo",
@@ -560,4 +555,385 @@ fn small_books_are_named_where_games_are_needed() {
             "{error}"
         );
     }
+}
+
+/// Each file of an archive is recognized on its own, and the files that macOS adds are not games.
+#[cfg(feature = "compression")]
+#[test]
+fn each_file_in_a_zip_archive_is_recognized() {
+    let dir = temp();
+    let game = b"1. e4 e5 1-0\n";
+    let wide = |from: fn(u16) -> [u8; 2]| {
+        let text = "\u{feff}[Event \"x\"]\n\n1. d4 *\n";
+        text.encode_utf16().flat_map(from).collect::<Vec<u8>>()
+    };
+    let packed = |bytes: &[u8]| {
+        use std::io::Write;
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), Default::default());
+        packer.write_all(bytes).unwrap();
+        packer.finish().unwrap()
+    };
+    let pack = |members: &[(&str, &[u8])]| {
+        let mut packer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for (name, bytes) in members {
+            let options = zip::write::SimpleFileOptions::default();
+            packer.start_file(*name, options).unwrap();
+            std::io::Write::write_all(&mut packer, bytes).unwrap();
+        }
+        let bytes = packer.finish().unwrap().into_inner();
+        fs::write(dir.path().join("games.zip"), bytes).unwrap();
+    };
+    let make = "make-book games.zip --min-game 1 --bin zip.bin";
+    for (bytes, what) in [
+        (wide(u16::to_le_bytes), "text in UTF-16"),
+        (wide(u16::to_be_bytes), "text in UTF-16"),
+        (packed(game), "a file that was compressed twice"),
+        (b"%PDF-1.7\n".to_vec(), "a PDF document"),
+        (b"SQLite format 3\0".to_vec(), "an SQLite database"),
+    ] {
+        pack(&[("a.pgn", game), ("b.pgn", &bytes), ("c.pgn", game)]);
+        let error = fails(dir.path(), make, 1);
+        let expected = format!("the file \"b.pgn\" in this archive is {what}");
+        assert!(error.contains(&expected), "{error}");
+        assert!(!dir.path().join("zip.bin").exists());
+    }
+    pack(&[
+        ("a.pgn", game),
+        ("._a.pgn", b"\0\x05\x16\x07\0\0"),
+        ("old/__MACOSX/old/._a.pgn", b"\0\x05\x16\x07\0\0"),
+        ("old/._b.pgn", b"\0\x05\x16\x07\0\0"),
+    ]);
+    let output = crate::common::run(dir.path(), make);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("1 counted") && !said.contains("did not read"),
+        "{said}"
+    );
+}
+
+/// An archive whose files cannot be unpacked is not called damaged.
+#[cfg(feature = "compression")]
+#[test]
+fn methods_of_zip_archives_that_are_not_supported_are_named() {
+    let dir = temp();
+    let mut packer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    packer.start_file("a.pgn", options).unwrap();
+    std::io::Write::write_all(&mut packer, b"1. e4 e5 1-0\n").unwrap();
+    let bytes = packer.finish().unwrap().into_inner();
+    let entry = bytes.windows(4).position(|at| at == b"PK\x01\x02").unwrap();
+    for (method, name) in [
+        (1, "Shrink"),
+        (6, "Implode"),
+        (9, "Deflate64"),
+        (14, "LZMA"),
+        (98, "PPMd"),
+        (200, "an unknown method"),
+    ] {
+        // The method is in the header of the file and in the table of contents.
+        let mut bytes = bytes.clone();
+        bytes[8] = method;
+        bytes[entry + 10] = method;
+        fs::write(dir.path().join("games.zip"), bytes).unwrap();
+        let error = fails(dir.path(), "make-book games.zip --bin zip.bin", 1);
+        let expected =
+            format!("the file \"a.pgn\" in this zip archive is compressed with {name}, which");
+        assert!(
+            error.contains(&expected) && !error.contains("damage"),
+            "{error}"
+        );
+    }
+}
+
+/// Bytes after the end of compressed data are not read, and nothing before them is lost.
+#[cfg(feature = "compression")]
+#[test]
+fn bytes_after_the_end_of_compressed_data_are_a_warning() {
+    use std::io::Write;
+    let dir = temp();
+    let game = b"[Event \"x\"]\n\n1. e4 e5 1-0\n\n";
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), Default::default());
+    gz.write_all(game).unwrap();
+    let mut bz2 = bzip2::write::BzEncoder::new(Vec::new(), Default::default());
+    bz2.write_all(game).unwrap();
+    let mut packer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    packer.start_file("a.pgn", options).unwrap();
+    packer.write_all(game).unwrap();
+    let gz = gz.finish().unwrap();
+    let zst = zstd::encode_all(&game[..], 1).unwrap();
+    let zip = packer.finish().unwrap().into_inner();
+    for (name, bytes, games) in [
+        ("a.gz", gz.clone(), 1),
+        ("two.gz", gz.repeat(2), 2),
+        ("a.bz2", bz2.finish().unwrap(), 1),
+        ("a.zst", zst.clone(), 1),
+        ("two.zst", zst.repeat(2), 2),
+        ("a.zip", zip, 1),
+    ] {
+        for (after, number) in [
+            (&b""[..], ""),
+            (b"\0", "1 byte"),
+            (&[0; 512], "512 bytes"),
+            (b"signature of a mail\n", "20 bytes"),
+            (b"B", "1 byte"),
+        ] {
+            fs::write(dir.path().join(name), [&bytes, after].concat()).unwrap();
+            let command = format!("make-book {name} --min-game 1 --bin x.bin");
+            let output = crate::common::run(dir.path(), &command);
+            let said = String::from_utf8_lossy(&output.stderr);
+            // A lone first byte of a signature may be a part that was cut short.
+            if name == "a.bz2" && after == b"B" {
+                assert!(!output.status.success(), "{said}");
+                continue;
+            }
+            assert!(said.contains(&format!("{games} counted")), "{name}: {said}");
+            let warning = format!("did not read {number} after the end of the compressed data");
+            assert_eq!(
+                said.contains(&warning),
+                !number.is_empty(),
+                "{name}: {said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn text_in_utf_32_is_not_called_utf_16() {
+    let dir = temp();
+    let text = "[Event \"Friendly\"]\n\n1. e4 e5 1-0\n";
+    for mark in ["", "\u{feff}"] {
+        for (from, name) in [
+            (u32::to_le_bytes as fn(u32) -> [u8; 4], "little"),
+            (u32::to_be_bytes, "big"),
+        ] {
+            let bytes = mark.chars().chain(text.chars());
+            let bytes: Vec<u8> = bytes.flat_map(|c| from(c.into())).collect();
+            fs::write(dir.path().join("games.pgn"), bytes).unwrap();
+            for command in [
+                "make-book games.pgn --bin x.bin",
+                "show games.pgn",
+                "repertoire check games.pgn games.pgn --color white",
+                "evals games.pgn --out x.evals",
+            ] {
+                let error = fails(dir.path(), command, 1);
+                let is_named = error.contains("UTF-32") && !error.contains("UTF-16");
+                // Without a mark, only readers of games recognize the text.
+                let is_binary = mark.is_empty() && command == "show games.pgn";
+                assert!(is_named || is_binary, "{name} {mark:?} {command}: {error}");
+            }
+        }
+    }
+}
+
+/// The system's names of standard input and output have the meaning of `-`.
+#[cfg(unix)]
+#[test]
+fn the_systems_names_of_standard_streams_mean_the_same_as_a_dash() {
+    let dir = files();
+    let games = fs::read(dir.path().join("games.pgn")).unwrap();
+    let book = fs::read(dir.path().join("book.bin")).unwrap();
+    let run = |command: &str, name: &str, input: &[u8]| {
+        let command = command.replace("NAME", name);
+        let output = crate::common::fed(dir.path(), &command, input);
+        assert!(output.status.success(), "{command}: {output:?}");
+        output.stdout
+    };
+    for command in [
+        "make-book -q games.pgn --min-game 1 --bin NAME",
+        "make-book -q games.pgn --min-game 1 --bin=NAME",
+        "make-book -q games.pgn --min-game 1 --obs NAME",
+        "make-book -q games.pgn --min-game 1 --suite NAME --plies 2",
+        "filter -q book.bin --out NAME",
+        "tree book.bin --out NAME",
+        "repertoire new games.pgn --reference book.bin --out NAME",
+        "verify -q book.bin --fix NAME",
+    ] {
+        let expected = run(command, "-", b"");
+        assert!(!expected.is_empty(), "{command}");
+        for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+            assert_eq!(run(command, name, b""), expected, "{command} {name}");
+        }
+    }
+    for (command, input) in [
+        ("make-book -q NAME --min-game 1 --bin -", &games),
+        ("make-book -q --pgn NAME --min-game 1 --bin -", &games),
+        ("repertoire new NAME --reference book.bin", &games),
+        ("show NAME", &book),
+        ("tree NAME", &book),
+        ("filter -q NAME --out -", &book),
+    ] {
+        let expected = run(command, "-", input);
+        for name in ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"] {
+            assert_eq!(run(command, name, input), expected, "{command} {name}");
+        }
+    }
+}
+
+/// Copies of inputs are written to the directory that `--temp-dir` names.
+#[cfg(all(unix, feature = "compression"))]
+#[test]
+fn copies_of_inputs_go_to_the_directory_for_temporary_files() {
+    let dir = files();
+    let mut packer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    packer.start_file("a.pgn", options).unwrap();
+    std::io::Write::write_all(&mut packer, b"1. e4 e5 1-0\n").unwrap();
+    let zip = packer.finish().unwrap().into_inner();
+    fs::write(dir.path().join("games.zip"), zip).unwrap();
+    fs::create_dir(dir.path().join("temporary")).unwrap();
+    for (file, command) in [
+        ("games.zip", "make-book FILE --min-game 1 --bin x.bin"),
+        ("games.pgn", "repertoire check FILE games.pgn --color white"),
+        ("book.bin", "filter FILE --out y.bin"),
+    ] {
+        let run = |temporary: &str| {
+            let file = sent(dir.path(), file);
+            let command = format!("{} --temp-dir {temporary}", command.replace("FILE", &file));
+            let command = (&command).list();
+            let mut command_line = polybook_in(dir.path());
+            // The default directory does not exist, so it cannot be used.
+            command_line.args(command).env("TMPDIR", "/does/not/exist");
+            command_line.output().unwrap()
+        };
+        let output = run("temporary");
+        assert!(output.status.success(), "{command}: {output:?}");
+        let error = run("absent");
+        let error = String::from_utf8_lossy(&error.stderr).into_owned();
+        assert!(
+            error.contains("absent") && !error.contains("/does/not"),
+            "{command}: {error}"
+        );
+    }
+    assert!(
+        fs::read_dir(dir.path().join("temporary"))
+            .unwrap()
+            .next()
+            .is_none()
+    );
+}
+
+/// A file that `show` reads as a book is a book for every command.
+#[test]
+fn all_commands_agree_what_a_book_is() {
+    let dir = files();
+    let record = |key: u64, mv: u16| Entry {
+        key,
+        mv: BookMove(mv),
+        weight: 1,
+        learn: 0,
+    };
+    let start = 0x463b_9618_1691_fc9c;
+    let bytes = |entries: &[Entry]| -> Vec<u8> {
+        entries.iter().flat_map(|entry| entry.to_bytes()).collect()
+    };
+    for entries in [
+        // The last record has no move.
+        vec![record(start, 0o1434), record(u64::MAX, 0)],
+        vec![
+            record(7, 0o1434),
+            record(start, 0o1434),
+            record(u64::MAX, 0),
+        ],
+        // Few records, without one of the starting position.
+        vec![record(7, 0o1434), record(8, 0o1333)],
+        vec![record(start, 0o1434)],
+    ] {
+        // Half of the records may be without a move only if there are more records.
+        if entries.len() == 2 && entries[1].key == u64::MAX {
+            continue;
+        }
+        let file = bytes(&entries);
+        fs::write(dir.path().join("other.book"), &file).unwrap();
+        for command in [
+            "show other.book",
+            "tree other.book --fen startpos",
+            "convert other.book x.csv --force",
+            "merge-book other.book other.book --out x.bin",
+            "filter other.book --out x.bin",
+            "diff other.book other.book",
+            "info-book other.book",
+            "repertoire gaps lines.pgn --color white --against other.book",
+            "repertoire new games.pgn --reference other.book",
+            "engine other.book",
+            "repertoire build other.book --color white --out rep.pgn --force --allow-empty",
+        ] {
+            let output = crate::common::run(dir.path(), command);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                !error.contains("not PGN") && !error.contains("indexing"),
+                "{command}: {error}"
+            );
+        }
+        let error = fails(dir.path(), "make-book other.book --bin x.bin", 1);
+        assert!(
+            error.contains("this is a Polyglot book, not PGN"),
+            "{error}"
+        );
+        if entries.iter().any(|entry| entry.key == u64::MAX) {
+            continue;
+        }
+        // A new book replaces it.
+        fs::write(dir.path().join("replaced.bin"), &file).unwrap();
+        ok(
+            dir.path(),
+            "make-book games.pgn --min-game 1 --bin replaced.bin",
+        );
+    }
+}
+
+/// Text from a file does not control the terminal, and is no formula in a spreadsheet.
+#[test]
+fn control_characters_of_a_file_are_escaped() {
+    let dir = temp();
+    let event = "\u{1b}]0;pwned\u{7}\u{9b}31m\u{7f}\u{202e}\u{2066}";
+    let games = format!(
+        "[Event \"{event}\"]\n[Site \"{event}\"]\n[White \"=cmd|' /C calc'!A0{event}\"]\n[Black \"{event}\"]\n\
+         [WhiteElo \"2500\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. {event} Nf3 1-0\n\n\
+         [Event \"{event}\"]\n[White \"+1\"]\n[Black \"@x\"]\n[Variant \"{event}\"]\n\n1. e4 *\n\n\
+         [Event \"x\"]\n[White \"-2+3\"]\n[Black \"-5\"]\n[FEN \"{event}\"]\n\n1. d4 Qh4 *\n"
+    );
+    fs::write(dir.path().join("games.pgn"), &games).unwrap();
+    fs::write(dir.path().join("lines.pgn"), "1. d4 d5 *\n").unwrap();
+    fs::write(
+        dir.path().join("suite.epd"),
+        format!("{event} w KQkq - 0 1\n"),
+    )
+    .unwrap();
+    let run = |command: &str| {
+        let output = crate::common::run(dir.path(), command);
+        [output.stdout, output.stderr].concat()
+    };
+    run("make-book games.pgn --min-game 1 --explorer games.idx");
+    for command in [
+        "make-book games.pgn --min-game 1 --explorer again.idx",
+        "make-book games.pgn --min-game 1 --strict --bin x.bin",
+        "games --index games.idx",
+        "games --index games.idx --json",
+        "moves --index games.idx",
+        "openings --index games.idx",
+        "games --index games.idx --player cmdd",
+        "repertoire new games.pgn --reference lines.pgn",
+        "repertoire new games.pgn --reference lines.pgn --json",
+        "repertoire check games.pgn lines.pgn --color white",
+        "verify suite.epd",
+        "suite-report suite.epd games.pgn",
+        "show \u{1b}[31m.bin",
+        "show \u{9b}31m.bin",
+        "games --index games.idx --fen \u{1b}[31m",
+    ] {
+        let said = run(command);
+        let said = String::from_utf8(said).unwrap();
+        let found = said.chars().find(|c| {
+            c.is_control() && *c != '\n' && *c != '\t' || "\u{202e}\u{2066}".contains(*c)
+        });
+        assert_eq!(found, None, "{command}: {said}");
+    }
+    run("repertoire new games.pgn --reference lines.pgn --out new.csv");
+    let table = fs::read_to_string(dir.path().join("new.csv")).unwrap();
+    assert!(table.contains("'=cmd|"), "{table}");
+    assert!(
+        !table.contains(['\u{1b}', '\u{9b}', '\u{7f}', '\u{202e}']),
+        "{table}"
+    );
 }
