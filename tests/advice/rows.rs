@@ -342,10 +342,10 @@ prepare --index duel.idx --player Ann --color white
   > prepare --index duel.idx --player Ann --opponent Bob --color white
 prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --lines 0 --out a7.pgn
   ! remove one of the two options
-  > prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --lines 0 && prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --out a7.pgn
+  > prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --lines 0 && prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --min-game 1 --out a7.pgn
 prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --out -
   ! give a file with --out
-  > prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --out a8.pgn
+  > prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --min-game 1 --out a8.pgn
 repertoire build duel.pgn --color white --player Ann --white Bob --out a9.pgn --min-game 1
   ! give all names with the same option
   > repertoire build duel.pgn --color white --player Ann --player Bob --out a9.pgn --min-game 1

@@ -482,7 +482,11 @@ fn an_opponent_is_filtered_from_a_download() {
 fn gaps_have_two_games_and_moves_after_ends_of_lines_are_listed_apart() {
     let dir = temp();
     let dir = dir.path();
-    write(dir, "games.pgn", SOURCE);
+    write(
+        dir,
+        "games.pgn",
+        &format!("{SOURCE}1. e4 e5 2. Nf3 Nc6 3. Bb5 1-0\n\n"),
+    );
     write(dir, "mine.pgn", "1. e4 e5 2. Nf3 *");
     let line = "repertoire gaps mine.pgn --against games.pgn --color white";
     let text = ok(dir, line);
