@@ -492,6 +492,8 @@ pub struct Limits {
 #[derive(Clone, Debug)]
 struct KeptMove {
     pub mv: TreeMove,
+    /// The total weight of the moves of its position.
+    pub sum: u64,
     /// The share of the move in the total weight of the moves of its position, in percent.
     pub share: f64,
     /// The estimated share of the whole tree that follows the move, from 0 to 1. It is used to measure progress.
@@ -532,6 +534,7 @@ impl Limits {
         let sizes: f64 = admitted.iter().map(|(_, share)| size(*share)).sum();
         let choice = |(mv, share)| KeptMove {
             mv,
+            sum,
             share,
             portion: portion * size(share) / sizes,
         };
@@ -574,6 +577,8 @@ pub struct Branch<'a> {
     pub ply: usize,
     /// The move.
     pub mv: &'a TreeMove,
+    /// The total weight of the moves of its position.
+    pub(crate) sum: u64,
     /// The share of the move in the total weight of the moves of its position, in percent.
     pub share: f64,
     /// Whether the move is a transposition: another move leads to the same position, and the tree continues from this
@@ -887,6 +892,7 @@ impl<S: MoveSource> TreeWalk<'_, S> {
             pos: &node.pos,
             ply: node.ply,
             mv: &choice.mv,
+            sum: choice.sum,
             share: choice.share,
             is_transposition: after == AfterMove::Transposition,
         }))?;

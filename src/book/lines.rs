@@ -22,7 +22,10 @@ use crate::{
     position::{BookMove, Keyed, Variant, key, uci},
     progress::{FractionalProgress, Meter},
     storage::sort::{Memory, SpillingSet},
-    walk::{Limits, LinesOf, MoveSource, SourceWrapper, TreeMove, walk_breadth_first},
+    walk::{
+        Branch, Limits, LinesOf, MoveSource, Order, SourceWrapper, Tree, TreeEvent, TreeMove,
+        walk_breadth_first,
+    },
 };
 
 /// The number of lines in a book, and the number of positions on them, for each side. On a line, the side plays moves
@@ -299,138 +302,135 @@ pub fn write(
     path: &Path,
     meter: &Meter,
 ) -> Result<()> {
-    let done = FractionalProgress::new(meter);
-    LineWriter {
-        moves: LinesOf(PlayableMoves::new(book, meter)?, side),
+    let lines = RepliesByName(LinesOf(PlayableMoves::new(book, meter)?, side));
+    let mut writer = LineWriter {
         side,
-        done,
         out,
-        target: path,
         path: Vec::new(),
-        on_path: FxHashMap::default(),
-        seen: FxHashMap::default(),
+        is_open: false,
+        seen: FxHashMap::from_iter([(Keyed::new(start.clone()).exact_identity(), (1, 0))]),
         line: 1,
+    };
+    Tree::new(lines, start, Limits::default(), meter).walk(Order::Lines, &mut |event| {
+        if let TreeEvent::Move(branch) = event {
+            writer.add(&branch).at(path, "write")?;
+        }
+        Ok(())
+    })?;
+    writer.finish().at(path, "write")
+}
+
+/// A source of lines in which the replies of the opponent are sorted by their names in UCI.
+struct RepliesByName<'a>(LinesOf<PlayableMoves<'a>>);
+
+impl<'a> SourceWrapper for RepliesByName<'a> {
+    type Inner = LinesOf<PlayableMoves<'a>>;
+    const ADDS_MOVES: bool = true;
+
+    fn inner(&self) -> &LinesOf<PlayableMoves<'a>> {
+        &self.0
     }
-    .write(start)
+
+    fn changed(
+        &self,
+        pos: &Keyed<VariantPosition>,
+        mut moves: Vec<TreeMove>,
+    ) -> Result<Vec<TreeMove>> {
+        if pos.position().turn() != self.0.1 {
+            moves.sort_by_cached_key(|reply| uci(pos.position(), reply.mv));
+        }
+        Ok(moves)
+    }
 }
 
-/// A position on the current line of a walk through the lines of a book, with the moves of the position that the walk
-/// still has to follow.
-struct PathNode {
-    pos: Keyed<VariantPosition>,
-    /// The moves that have not been followed yet; the next move is the last element. Each has the probability that it
-    /// is chosen, from 0 to 1.
-    moves: Vec<(Move, f64)>,
-    /// `true` if the position has any moves.
-    has_moves: bool,
-    /// The estimated share of all lines that continue with any one of the moves, for the progress display.
-    portion: f64,
-    /// The move by which the current line continues.
-    current: Option<(Move, f64)>,
+/// A move on the current line of a [`LineWriter`].
+struct LineMove {
+    /// The identity of the position before the move.
+    before: u64,
+    /// The move with its number and its share, as it is written.
+    text: String,
+    /// Whether the side whose lines are written plays the move.
+    is_own: bool,
 }
 
-struct LineWriter<'a, W> {
-    moves: LinesOf<PlayableMoves<'a>>,
+struct LineWriter<W> {
     side: Color,
-    done: FractionalProgress<'a>,
     out: W,
-    /// The path of the output, for errors.
-    target: &'a Path,
-    path: Vec<PathNode>,
-    /// The ply of each position on the current line, by key.
-    on_path: FxHashMap<u64, usize>,
-    /// The number of the line and the ply at which each position first occurred, by key.
+    /// The moves of the current line.
+    path: Vec<LineMove>,
+    /// Whether the line after the last move of `path` is neither written nor known to continue.
+    is_open: bool,
+    /// The number of the line and the ply at which each position first occurred, by identity.
     seen: FxHashMap<u64, (u64, usize)>,
     line: u64,
 }
 
-impl<W: Write> LineWriter<'_, W> {
-    fn write(mut self, start: VariantPosition) -> Result<()> {
-        self.enter(Keyed::new(start), 1.0)?;
-        while let Some(node) = self.path.last_mut() {
-            let Some(choice) = node.moves.pop() else {
-                self.leave()?;
-                continue;
-            };
-            node.current = Some(choice);
-            let portion = node.portion;
-            let mut after = node.pos.clone();
-            after.play(choice.0);
-            let key = after.key();
-            if let Some(ply) = self.on_path.get(&key) {
-                let note = format!("{{cycle: ply={ply}}}");
-                self.write_line(&note, portion)?;
-            } else if let Some((line, ply)) = self.seen.get(&key) {
-                let note = format!("{{trans: line={line}, ply={ply}}}");
-                self.write_line(&note, portion)?;
-            } else {
-                self.enter(after, portion)?;
-            }
+impl<W: Write> LineWriter<W> {
+    /// Adds the next move of a depth-first walk. Writes the line before it if it is complete, and the line that ends
+    /// with the move if the move leads to an earlier position.
+    fn add(&mut self, branch: &Branch<'_>) -> io::Result<()> {
+        let (pos, mv, ply) = (branch.pos.position(), branch.mv.mv, branch.ply);
+        if ply < self.path.len() {
+            self.end_open_line()?;
         }
-        self.out.flush().at(self.target, "write")
-    }
-
-    fn enter(&mut self, pos: Keyed<VariantPosition>, portion: f64) -> Result<()> {
-        let ply = self.path.len();
-        self.on_path.insert(pos.key(), ply);
-        self.seen.insert(pos.key(), (self.line, ply));
-        let mut known = self.moves.moves(&pos)?;
-        if pos.position().turn() != self.side {
-            known.sort_by_cached_key(|reply| uci(pos.position(), reply.mv));
-        }
-        let sum: u64 = known.iter().map(|mv| mv.weight).sum();
-        let with_share = |mv: &TreeMove| (mv.mv, mv.weight as f64 / sum as f64);
-        let moves: Vec<(Move, f64)> = known.iter().rev().map(with_share).collect();
-        self.path.push(PathNode {
-            pos,
-            has_moves: !moves.is_empty(),
-            portion: portion / moves.len().max(1) as f64,
-            moves,
-            current: None,
-        });
-        Ok(())
-    }
-
-    /// Removes the last position from the current line. First writes the line if it is complete. A line is complete if
-    /// the opponent is to move and the book has no move after any move of the opponent.
-    fn leave(&mut self) -> Result<()> {
-        let Some(node) = self.path.pop() else {
-            return Ok(());
+        self.path.truncate(ply);
+        let is_own = pos.turn() == self.side;
+        let number = match ply % 2 {
+            0 => format!("{}. ", ply / 2 + 1),
+            _ => String::new(),
         };
-        self.on_path.remove(&node.pos.key());
-        let is_end = !node.has_moves && node.pos.position().turn() != self.side;
-        if is_end && !self.path.is_empty() {
-            self.write_line("", node.portion)?;
+        let san = SanPlus::from_move(pos.clone(), mv);
+        let share = match is_own {
+            true => format!(
+                "{{{:.0}%}}",
+                100.0 * (branch.mv.weight as f64 / branch.sum as f64)
+            ),
+            false => String::new(),
+        };
+        self.path.push(LineMove {
+            before: branch.pos.exact_identity(),
+            text: format!("{number}{san}{share} "),
+            is_own,
+        });
+        let mut after = branch.pos.clone();
+        after.play(mv);
+        let after = after.exact_identity();
+        self.is_open = !branch.is_transposition;
+        if self.is_open {
+            self.seen.insert(after, (self.line, ply + 1));
+            return Ok(());
         }
-        Ok(())
+        let on_path = self.path.iter().position(|mv| mv.before == after);
+        let (line, ply) = self.seen.get(&after).copied().unwrap_or_default();
+        self.write_line(&match on_path {
+            Some(ply) => format!("{{cycle: ply={ply}}}"),
+            None => format!("{{trans: line={line}, ply={ply}}}"),
+        })
     }
 
-    /// Writes the current line to the output, followed by `note`. The note says why the line ends here; it is empty if
-    /// the line is complete. Then advances the progress by `portion`, the estimated share of this line in the whole
-    /// output.
-    fn write_line(&mut self, note: &str, portion: f64) -> Result<()> {
-        self.done.add(portion);
-        let written = self.try_write_line(note);
-        self.line += 1;
-        written.at(self.target, "write")
+    /// Writes the line up to the last move if no line has been written that contains it. The book has no answer to a
+    /// move of the opponent after it.
+    fn end_open_line(&mut self) -> io::Result<()> {
+        match self.path.last() {
+            Some(last) if self.is_open && last.is_own => self.write_line(""),
+            _ => Ok(()),
+        }
     }
 
-    fn try_write_line(&mut self, note: &str) -> io::Result<()> {
+    fn finish(mut self) -> io::Result<()> {
+        self.end_open_line()?;
+        self.out.flush()
+    }
+
+    /// Writes the current line, followed by `note`, which says why the line ends here. It is empty if the line is
+    /// complete.
+    fn write_line(&mut self, note: &str) -> io::Result<()> {
+        self.is_open = false;
         write!(self.out, "{}: ", self.line)?;
-        for (ply, node) in self.path.iter().enumerate() {
-            let Some((mv, share)) = node.current else {
-                continue;
-            };
-            if ply % 2 == 0 {
-                write!(self.out, "{}. ", ply / 2 + 1)?;
-            }
-            let san = SanPlus::from_move(node.pos.position().clone(), mv);
-            write!(self.out, "{san}")?;
-            if node.pos.position().turn() == self.side {
-                write!(self.out, "{{{:.0}%}}", 100.0 * share)?;
-            }
-            write!(self.out, " ")?;
+        for mv in &self.path {
+            self.out.write_all(mv.text.as_bytes())?;
         }
+        self.line += 1;
         writeln!(self.out, "{note}")
     }
 }
