@@ -236,8 +236,8 @@ impl ClassedCounts {
         Err(Error::too_large(self.path(), problem))
     }
 
-    /// Returns an iterator over the rows that the reader `rows` reads from one counts directory. The iterator sets
-    /// `has_ends` to `true` when it finds a row without a move, which counts games that ended in a position.
+    /// Returns an iterator over the rows of one counts directory, which `rows` reads. A row without a move says how
+    /// many games ended in its position. When the iterator finds such a row, it sets `has_ends` to `true`.
     fn rows<'a>(&'a self, mut rows: OrderedRows<'a>, has_ends: &'a AtomicBool) -> ClassedRows<'a> {
         let (mut batch, mut at) = (Vec::new(), 0);
         Box::new(std::iter::from_fn(move || {

@@ -37,8 +37,8 @@ const SMALL_RESULT_BOUND: u64 = 1 << 15;
 /// The smallest number that is too large to be a move. All moves, including promotions, are encoded as smaller numbers.
 const MOVES_END: u64 = 6 << 12;
 
-/// The required columns of a Parquet file of counts, and the optional column of identities. An identity is a hash that
-/// distinguishes positions with equal keys.
+/// The columns that are read from a Parquet file of counts. The column of identities, which distinguish positions with
+/// equal keys, is optional.
 #[derive(Copy, Clone)]
 pub(super) struct PartColumns {
     pub key: Column,

@@ -24,7 +24,8 @@ pub enum Play {
     Uniform,
 }
 
-/// The move to play in a position that no source contains, if there is no second engine.
+/// What the engine plays in a position for which no book or other source has a move. It applies only if no second
+/// engine was configured to choose such moves.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Fallback {
     /// No move. The engine answers `bestmove (none)`.

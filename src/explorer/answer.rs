@@ -347,7 +347,8 @@ fn position_after(line: &Line, mv: BookMove) -> VariantPosition {
     next
 }
 
-/// Returns a line without moves that starts at the position after `line` and the legal move `mv`.
+/// Returns a new line whose starting position is the position after `line` and then `mv`, which must be legal. The new
+/// line contains no moves.
 fn line_after(line: &Line, mv: BookMove) -> Line {
     Line::at(line.variant(), position_after(line, mv))
 }

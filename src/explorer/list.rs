@@ -114,9 +114,9 @@ pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<Game
     })
 }
 
-/// Converts `played` to an entry of a list of games, and adds details such as the event. `filters` are used to count
-/// the duplicates of the game. If the list shows only one game of each match, `more` is the number of further games of
-/// the same match, or `None` if there are none.
+/// Converts `played` to an entry of a list of games, with details such as the event and the number of its duplicates
+/// that pass `filters`. In a list that shows one game of each match, `more` is the number of further games of the
+/// match. In other lists, and if there are no further games, `more` is `None`.
 pub(super) fn with_details(
     sources: &Sources,
     filters: &SourceFilters<'_>,

@@ -396,8 +396,8 @@ fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGa
     fold_games(filters, add, AllGames::joined)
 }
 
-/// The results of a set of games, and the number of recent games in this set. A game is recent if it was played at most
-/// two years before the opponent's last game.
+/// The results of a set of games, and the number of recent games among them. The opponent's last game is the
+/// reference: a game is recent if it was played at most two years before it.
 #[derive(Copy, Clone, Default)]
 struct RecentTally {
     results: ResultSum,
@@ -516,8 +516,8 @@ struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
-    /// Returns the games in which one of the two players reached the position `pos`. `side` contains the filters that
-    /// admit this player's games.
+    /// Returns the games that reached the position `pos` and pass `side`, the filters for the games of one of the two
+    /// people: the user or the opponent for whom the user prepares.
     ///
     /// # Errors
     ///

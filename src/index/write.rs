@@ -443,7 +443,7 @@ impl TableCutter {
         self.size = 0;
     }
 
-    /// Removes the complete tables from the builder, and returns them.
+    /// Removes the LevelDB tables that have reached their full size from the builder, and returns them.
     fn take_tables(&mut self) -> Vec<TableEntries> {
         std::mem::take(&mut self.tables)
     }

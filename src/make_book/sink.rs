@@ -119,9 +119,9 @@ pub(crate) trait BatchSink: Send {
     /// the batch, in ascending order.
     fn leave_out(&mut self, games: &[u32]);
 
-    /// Processes the part of the collected data that depends on the order of the games in all inputs. For example,
-    /// numbers the games consecutively. The run calls this function once for each batch, in the order of the inputs.
-    /// `_input` is the path of the batch's input.
+    /// Does the work that depends on the order of the games in all inputs, such as numbering them consecutively. The
+    /// run calls this function once for each batch of games, in the order of the inputs. `_input` is the path of the
+    /// batch's input.
     ///
     /// The default implementation does nothing.
     ///

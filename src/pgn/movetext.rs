@@ -305,9 +305,9 @@ impl<'a> GameReader<'a> {
         self.read_odd_move(end)
     }
 
-    /// Reads the word at the current offset if it is not a plain move, for example castling or a move with an unusual
-    /// ending. The word begins with a letter or figurine. `end` is the offset of the first byte in the word that is not
-    /// a [move byte](is_move_byte). If the word forms no token, skips it and returns `None`.
+    /// Reads a word that the fast path for plain moves did not read, for example castling or a move followed by a
+    /// symbol. The word begins with a letter or figurine at the current offset. `end` is the offset of the first byte
+    /// that is not a [move byte](is_move_byte). If the word forms no token, skips it and returns `None`.
     #[cold]
     #[inline(never)]
     fn read_odd_move(&mut self, end: usize) -> Option<Token<'a>> {

@@ -314,9 +314,9 @@ impl<P: Rules> Keyed<P> {
         }
     }
 
-    /// Returns the copies that [`equal_positions`](Keyed::equal_positions) returns. `steps` contains the squares of the
-    /// pawns that can be captured by the additional rights: the enemy pawns that may have made a double step in the
-    /// last move.
+    /// Returns a copy of the current position for each pawn on a square of `steps`, with the additional right to
+    /// capture this pawn en passant. `steps` contains the enemy pawns that may have made a double step in the last
+    /// move.
     #[cold]
     fn equal_positions_after(&self, steps: Bitboard) -> Vec<P> {
         // An en passant right that a legal move uses is part of the identity.

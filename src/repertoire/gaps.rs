@@ -248,9 +248,10 @@ pub fn gaps(find: &FindGaps<'_>) -> Result<Gaps> {
     })
 }
 
-/// Returns the most likely line after which the source of games contains no reply of the opponent. `graph` contains the
-/// positions that a walk through the repertoire has visited. Returns `None` if the source contains a reply after every
-/// line. If several lines are equally likely, returns the one whose text sorts first.
+/// Returns the line of the repertoire that is most likely to be played among those after which no game contains a
+/// reply of the opponent. `graph` contains the positions that a walk through the repertoire has visited. Returns
+/// `None` if a game contains a reply after every line. If several lines are equally likely, returns the one whose text
+/// sorts first.
 fn source_end(find: &FindGaps<'_>, graph: &ReachGraph) -> Option<SourceEnd> {
     let ends = (0..).zip(&graph.nodes);
     let ends = ends.filter(|(_, node)| node.is_source_end && node.reach > 0.0);

@@ -353,8 +353,8 @@ impl LineEnd {
         }
     }
 
-    /// Adds the opening line of one game, with the result of the game, to the group. Games with equal lines must be
-    /// added one after the other, because only the results of consecutive games are added up.
+    /// Adds the opening line and the result of one game. Results are added up only for consecutive games with the same
+    /// line, so the caller must sort the games by line.
     fn add(&mut self, game: &CountedLine<'_>) -> Result<()> {
         if self.line != game.bytes {
             self.end_line()?;

@@ -28,8 +28,8 @@ use crate::{
     walk::{MoveSource, TreeMove},
 };
 
-/// A function that receives a position, and returns White's results in all games that reached this position. It returns
-/// `None` if the source from which the suite is made contains no results for the position.
+/// A function that returns White's wins, draws and losses in the games that reached a position. It returns `None` if
+/// the book or database from which the suite is made has no results for the position.
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
 
 /// Advice for the user in error messages about a suite: how to get more or fewer moves from the source of the suite.

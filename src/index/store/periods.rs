@@ -78,9 +78,9 @@ pub struct PeriodResults {
 }
 
 impl PeriodResults {
-    /// Encodes the results of a position in one period, and appends them to `out`. `of_games` is `true` for an index of
-    /// games, and `false` for an index of counts. Only an index of games contains candidates, which are games that the
-    /// explorer may show as top games or recent games of the position.
+    /// Encodes the results of a position in one period (a year or a month), and appends them to `out`. An index of
+    /// games also stores candidates: games that the explorer may show as top or recent games. If `of_games` is
+    /// `false`, the index contains counts, and no candidates are written.
     ///
     /// # Panics
     ///
@@ -325,8 +325,8 @@ impl BestGames {
         }
     }
 
-    /// Adds the games of `other`, which must belong to the same position and class. Keeps only the highest-rated and
-    /// the newest of all these games.
+    /// Adds the games of `other`, which must belong to the same position, speed, rating group and period. Keeps only
+    /// as many games as the explorer may show: the highest-rated and the newest ones.
     fn join(&mut self, other: &BestGames) {
         self.top.join(&other.top);
         self.recent.join(&other.recent);
