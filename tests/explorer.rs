@@ -1031,3 +1031,240 @@ fn games_and_moves_have_the_same_result_of_a_game() {
         "{summary}"
     );
 }
+
+/// The games of two collections, with partial dates, missing ids, other spellings of names, and other endings.
+fn similar_games() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::{collection::vec, sample::select, strategy::Strategy};
+    let tags = (
+        select(vec![
+            "Carlsen, Magnus",
+            "carlsen,magnus",
+            "Caruana, F.",
+            "Caruana,F",
+            "?",
+        ]),
+        select(vec![
+            "????.??.??",
+            "2024.??.??",
+            "2024.05.??",
+            "2024.05.06",
+            "2024.05.07",
+        ]),
+        select(vec![
+            "",
+            "https://lichess.org/abcdefgh",
+            "https://lichess.org/abcdefgi",
+            "Wijk",
+        ]),
+        select(vec!["Date", "EventDate"]),
+    );
+    let moves = (
+        select(vec![
+            "1. e4 e5",
+            "1. e4 e5 2. Nf3",
+            "1. e4 e5 2. Ng1f3",
+            "1. e4 -- 2. Nf3",
+        ]),
+        select(vec!["1-0", "*"]),
+    );
+    let game = (tags, moves).prop_map(|((name, date, site, tag), (moves, result))| {
+        format!(
+            "[Event \"Open\"]\n[Site \"{site}\"]\n[{tag} \"{date}\"]\n[White \"{name}\"]\n[Black \"?\"]\n\
+             [Result \"{result}\"]\n\n{moves} {result}\n\n"
+        )
+    });
+    vec(game, 1..12).prop_map(|games| games.concat())
+}
+
+/// Returns the numbers of the games that an explorer lists in the starting position.
+fn numbers_listed(index: &Path, filters: Filters) -> Vec<u64> {
+    let explorer = Explorer::open([("all".to_owned(), index.to_owned())]).unwrap();
+    let query = Query {
+        filters,
+        ..Query::new(Line::start(Variant::Standard), View::Lichess)
+    };
+    let page = Page {
+        skip: 0,
+        limit: 100,
+        sort: Sort::Id,
+        fold_matches: false,
+    };
+    let games = explorer.games(&query, &page).unwrap().games;
+    games.iter().map(|game| game.played.game.number).collect()
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(24))]
+
+    /// The option of `make-book` and the filter of the explorer keep the same games, whatever the limit of half-moves
+    /// and the number of threads.
+    #[test]
+    fn both_doors_keep_the_same_games(pgn in similar_games(), max_ply in 1..4usize, threads in 1..3usize) {
+        let dir = temp();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("games.pgn"), pgn).unwrap();
+        let make = |name: &str, drop: bool, max_ply: usize| {
+            let run = MakeBook::new([Input::file(path("games.pgn"))]).max_ply(max_ply).threads(threads);
+            run.drop_duplicates(drop).explorer(path(name)).run().unwrap();
+        };
+        make("dropped", true, 1024);
+        make("dropped-short", true, max_ply);
+        make("all", false, 1024);
+        make("short", false, max_ply);
+        let once = || Filters { fold_duplicates: true, ..Filters::default() };
+        let kept = numbers_listed(&path("dropped"), Filters::default());
+        proptest::prop_assert_eq!(&numbers_listed(&path("all"), once()), &kept);
+        proptest::prop_assert_eq!(&numbers_listed(&path("short"), once()), &kept);
+        proptest::prop_assert_eq!(&numbers_listed(&path("dropped-short"), Filters::default()), &kept);
+    }
+}
+
+#[test]
+fn a_game_counts_once_if_its_copies_do_not_contradict_each_other() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |site: &str, date: &str, white: &str, moves: &str| {
+        format!(
+            "[Site \"{site}\"]\n[Date \"{date}\"]\n[White \"{white}\"]\n[Black \"Ng\"]\n[Result \"1-0\"]\n\n{moves} \
+             1-0\n\n"
+        )
+    };
+    let (id, other) = (
+        "https://lichess.org/abcdefgh",
+        "https://lichess.org/abcdefgi",
+    );
+    let first = game(id, "2024.05.06", "Ann, B.", "1. e4 e5 2. Nf3");
+    let total = |second: &str| {
+        fs::write(dir.join("games.pgn"), format!("{first}{second}")).unwrap();
+        ok(
+            dir,
+            "make-book -q games.pgn --explorer idx --max-ply 2 --force",
+        );
+        let games = ok_json(dir, "games --index idx --duplicates once --json");
+        games["total"].as_u64().unwrap()
+    };
+    for (second, expected) in [
+        (game("?", "2024.05.06", "Ann, B.", "1. e4 e5 2. Nf3"), 1),
+        (game(id, "2024.05.??", "Ann, B.", "1. e4 e5 2. Nf3"), 1),
+        (game("Wijk", "????.??.??", "ann,b", "1. e4 e5 2. Nf3"), 1),
+        (game(other, "2024.05.06", "Ann, B.", "1. e4 e5 2. Nf3"), 2),
+        (game("?", "2024.05.07", "Ann, B.", "1. e4 e5 2. Nf3"), 2),
+        (game("?", "2024.05.06", "Ann, C.", "1. e4 e5 2. Nf3"), 2),
+        // The games differ only after the limit of the index.
+        (game("?", "2024.05.06", "Ann, B.", "1. e4 e5 2. Nc3"), 2),
+        (game("?", "2024.05.06", "Ann, B.", "1. e4 e5 2. Nf3 d6"), 2),
+    ] {
+        assert_eq!(total(&second), expected, "{second}");
+    }
+}
+
+/// A game keeps its address if it is in several files.
+#[test]
+fn copies_of_a_game_share_its_address() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |moves: &str| format!("[Site \"https://lichess.org/abcdefgh\"]\n\n{moves} 1-0\n");
+    fs::write(dir.join("a.pgn"), game("1. e4 e5")).unwrap();
+    fs::write(
+        dir.join("b.pgn"),
+        format!("[Event \"x\"]\n{}", game("1. e4 e7e5")),
+    )
+    .unwrap();
+    fs::write(dir.join("c.pgn"), game("1. e4 c5")).unwrap();
+    for name in ["a", "b", "c"] {
+        ok(
+            dir,
+            &*format!("make-book -q {name}.pgn --explorer {name}.idx"),
+        );
+    }
+    ok(dir, "make-book -q a.pgn b.pgn --explorer ab.idx");
+    let address = "https://lichess.org/abcdefgh";
+    for indexes in ["--index ab.idx", "--index a.idx --index b.idx"] {
+        assert_eq!(
+            ok(dir, &*format!("game {indexes} {address}")),
+            game("1. e4 e5")
+        );
+    }
+    let error = fails(
+        dir,
+        &*format!("game --index a.idx --index c.idx {address}"),
+        1,
+    );
+    assert!(error.contains("several games"), "{error}");
+}
+
+/// A position at the limit of an index is not the end of the games that reached it.
+#[test]
+fn answers_at_the_limit_of_an_index_are_not_the_ends_of_games() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |white: &str, black: &str, moves: &str| {
+        format!(
+            "[White \"{white}\"]\n[Black \"{black}\"]\n[Date \"2024.01.01\"]\n[Result \"1-0\"]\n\n{moves} 1-0\n\n"
+        )
+    };
+    let theirs = game("Them", "X", "1. e4 e5 2. Nf3 Nc6").repeat(12);
+    let mine = game("Y", "Me", "1. e4 e5 2. Nf3 Nc6").repeat(12);
+    fs::write(dir.join("games.pgn"), format!("{theirs}{mine}")).unwrap();
+    fs::write(dir.join("ended.pgn"), game("Them", "X", "1. e4 e5 2. Nf3")).unwrap();
+    for (name, options) in [("short", "--max-ply 3"), ("whole", "")] {
+        ok(
+            dir,
+            &*format!("make-book -q games.pgn --explorer {name} {options}"),
+        );
+    }
+    ok(dir, "make-book -q ended.pgn --explorer ended --max-ply 3");
+    let first = |index: &str| {
+        let args = [
+            "games",
+            "--index",
+            index,
+            "--moves",
+            "1. e4 e5 2. Nf3",
+            "--json",
+        ];
+        ok_json(dir, &args)["games"][0].take()
+    };
+    let short = first("short");
+    assert_eq!(
+        (&short["uci"], &short["unindexed"]),
+        (&Value::Null, &true.into())
+    );
+    let ended = first("ended");
+    assert_eq!(
+        (&ended["uci"], &ended["unindexed"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(first("whole")["uci"], "b8c6");
+
+    let prepare = |index: &str, moves: &str| {
+        let options = "--opponent Them --player Me --color black --duplicates all --json";
+        let mut args = vec!["prepare", "-q", "--index", index, "--moves", moves];
+        args.extend(options.split(' '));
+        ok_json(dir, &args)
+    };
+    let mv = |answer: &Value| answer["moves"][0].clone();
+    let short = prepare("short", "1. e4 e5");
+    assert_eq!(mv(&short)["unindexed"], true, "{short}");
+    let whole = prepare("whole", "1. e4 e5");
+    assert_eq!(mv(&whole)["answer"]["uci"], "b8c6", "{whole}");
+    assert_eq!(mv(&whole)["unindexed"], Value::Null);
+    assert_eq!(prepare("short", "")["lines"], serde_json::json!([]));
+
+    ok(dir, "make-book -q games.pgn --explorer first --max-ply 1");
+    let rows = ok_json(dir, "openings --index first --json");
+    assert_eq!(rows["openings"][0]["line_games"], Value::Null, "{rows}");
+    let rows = ok_json(dir, "openings --index whole --json");
+    assert!(rows["openings"][0]["line_games"].is_u64(), "{rows}");
+
+    let new = |reference: &str| {
+        let mut rows = ok_json(
+            dir,
+            &*format!("repertoire new ended.pgn --reference {reference} --json"),
+        );
+        rows["games"][0].take()
+    };
+    assert_eq!(new("first")["ply"], Value::Null);
+    assert_eq!(new("first")["unindexed"], true);
+    assert_eq!(new("short")["unindexed"], Value::Null);
+}

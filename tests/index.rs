@@ -1156,3 +1156,68 @@ fn paths_of_indexes_may_be_invalid_utf_8() {
         );
     }
 }
+
+/// The text of a game is compared with its checksum, even if the game has no tags.
+#[test]
+fn a_text_that_was_not_indexed_is_never_returned() {
+    let dir = temp();
+    let dir = dir.path();
+    let games = [
+        "1. e4 e5 *\n\n",
+        "1. d4 d5 {a comment} *\n\n",
+        "[White \"A\"]\n\n1. c4 *\n",
+    ];
+    fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+    ok(dir, "make-book -q games.pgn --explorer idx");
+    for (number, game) in games.iter().enumerate() {
+        assert_eq!(ok(dir, &*format!("game --index idx {number}")), *game);
+    }
+    let changed = [
+        ["1. e4 c5 *\n\n", games[1], games[2]].concat(),
+        games
+            .concat()
+            .replace("A", "B")
+            .replace("comment", "c0mment")
+            .replace("e5", "c5"),
+        "root:x:0:0:root:/root:/bin/sh\n".repeat(9),
+        String::new(),
+    ];
+    for text in changed {
+        fs::write(dir.join("games.pgn"), &text).unwrap();
+        let error = fails(dir, "game --index idx 0", 1);
+        assert!(error.contains("make the index again"), "{text}: {error}");
+    }
+    fs::write(
+        dir.join("games.pgn"),
+        games.concat().replace("c4 *", "g4 *"),
+    )
+    .unwrap();
+    assert_eq!(ok(dir, "game --index idx 1"), games[1]);
+    fails(dir, "game --index idx 2", 1);
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn a_server_refuses_pgn_files_elsewhere() {
+    use crate::common::served::Served;
+    let dir = temp();
+    let dir = dir.path();
+    for name in ["mine", "theirs"] {
+        fs::create_dir(dir.join(name)).unwrap();
+    }
+    fs::write(dir.join("mine/games.pgn"), "1. e4 e5 *\n").unwrap();
+    ok(dir, "make-book -q mine/games.pgn --explorer theirs/idx");
+    ok(dir, "make-book -q mine/games.pgn --explorer mine/idx");
+    let error = fails(dir, "serve --listen 127.0.0.1:0 theirs/idx", 1);
+    assert!(
+        error.contains("games.pgn") && error.contains("--allow-pgn"),
+        "{error}"
+    );
+    for args in ["mine/idx", "theirs/idx --allow-pgn mine", "mine/games.pgn"] {
+        assert_eq!(
+            Served::start(dir, args).get("/game/00000000").status,
+            200,
+            "{args}"
+        );
+    }
+}

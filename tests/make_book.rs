@@ -494,3 +494,103 @@ fn a_comment_that_is_too_long_leaves_no_output_at_all() {
     let short = format!("make-book -q {} --bin a.bin --comment x", pgn.display());
     ok(dir.path(), &short);
 }
+
+/// Returns the files of an output with their bytes, whether it is a file or a directory.
+fn bytes_of(path: &Path) -> Vec<(String, Vec<u8>)> {
+    if path.is_file() {
+        return vec![(String::new(), fs::read(path).unwrap())];
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).into_iter().flatten() {
+        let entry = entry.unwrap();
+        files.push((
+            entry.file_name().into_string().unwrap(),
+            fs::read(entry.path()).unwrap(),
+        ));
+    }
+    files.sort();
+    files
+}
+
+/// The outputs of a run are those of separate runs.
+#[test]
+fn outputs_do_not_depend_on_each_other() {
+    let dir = temp();
+    let dir = dir.path();
+    let tags = [
+        "",
+        "Crazyhouse",
+        "King of the Hill",
+        "Horde",
+        "Chess960",
+        "Standard",
+    ];
+    let lines = [
+        "1. e4 e5 2. Nf3",
+        "1. e4 -- 2. d4",
+        "1. d4 d5 (1... f5)",
+        "1. e4 e5 2. Qh4",
+    ];
+    let games = tags.iter().flat_map(|tag| {
+        lines.iter().enumerate().map(move |(number, line)| {
+            let line = if *tag == "Horde" { "1. e4" } else { line };
+            format!(
+                "[White \"{}\"]\n[Variant \"{tag}\"]\n[Result \"1-0\"]\n\n{line} 1-0\n\n",
+                number % 2
+            )
+        })
+    });
+    fs::write(dir.join("games.pgn"), games.collect::<String>()).unwrap();
+    let outputs = [
+        "--bin o",
+        "--leveldb o",
+        "--explorer o",
+        "--obs o",
+        "--counts o",
+        "--suite o --plies 1",
+    ];
+    let made = |pair: &[usize], options: &str| {
+        let mut line = format!("make-book -q games.pgn --min-game 1 {options}");
+        for number in pair {
+            line += &format!(
+                " {}",
+                outputs[*number].replace(" o", &format!(" {number}.out"))
+            );
+        }
+        let status = run(dir, &*line).status.success();
+        let found = pair
+            .iter()
+            .map(|number| bytes_of(&dir.join(format!("{number}.out"))));
+        let found = Vec::from_iter(found);
+        for number in pair {
+            let path = dir.join(format!("{number}.out"));
+            let _ = fs::remove_dir_all(&path);
+            let _ = fs::remove_file(&path);
+        }
+        (status, found)
+    };
+    for options in [
+        "--variant auto",
+        "--variant horde",
+        "--max-ply 1",
+        "--variant auto --drop-duplicates --max-ply 2",
+        "--variant auto --white 1 --keep-prefix",
+    ] {
+        let alone = Vec::from_iter((0..outputs.len()).map(|number| made(&[number], options)));
+        for first in 0..outputs.len() {
+            for second in first + 1..outputs.len() {
+                let (status, together) = made(&[first, second], options);
+                let all_succeed = alone[first].0 && alone[second].0;
+                assert_eq!(status, all_succeed, "{options} {first} {second}");
+                if all_succeed {
+                    for (number, found) in [first, second].into_iter().zip(&together) {
+                        assert!(
+                            *found == alone[number].1[0],
+                            "{options}: {number} of {first} and {second}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

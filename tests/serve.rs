@@ -956,7 +956,7 @@ fn cached(dir: &std::path::Path) -> Vec<String> {
         .into_iter()
         .flatten();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-    names.filter(|name| !name.ends_with(".state")).collect()
+    names.collect()
 }
 
 #[test]

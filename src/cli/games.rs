@@ -145,15 +145,19 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     let games = numbers.map(|game| {
         let (number, mv) = game?;
+        let mut explored = json!({
+            "opening": explorer.opening_of_game(number)?,
+            "uci": (mv != BookMove::NONE).then(|| mv.uci(&pos)),
+            "plies": explorer.plies_of_game(number)?,
+        });
+        if mv == BookMove::NONE && explorer.is_cut(number)? {
+            explored["unindexed"] = json!(true);
+        }
         Ok(FoundGame {
             id: number,
             header: explorer.header(number)?,
             file: explorer.path_of_game(number)?,
-            explored: Some(json!({
-                "opening": explorer.opening_of_game(number)?,
-                "uci": (mv != BookMove::NONE).then(|| mv.uci(&pos)),
-                "plies": explorer.plies_of_game(number)?,
-            })),
+            explored: Some(explored),
         })
     });
     let mut head = json!({ "key": key::text(key), "total": total });
@@ -169,7 +173,7 @@ struct FoundGame<'a> {
     /// The PGN file from which the game was indexed.
     file: &'a Path,
     /// Further fields of the JSON document: the game's opening by its moves, null if no position of the game has a
-    /// name; the move in the position, null if the game ended there; and the number of half-moves. `None` if the index
+    /// name; the move in the position, null if the game ended there or, with `unindexed`, if the next move is not indexed; and the number of half-moves. `None` if the index
     /// was made with `make-book --leveldb`, which does not store them.
     explored: Option<Value>,
 }

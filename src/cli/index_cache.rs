@@ -141,7 +141,6 @@ fn build(
     let report = run.run();
     drop(bar);
     let games = report?.totals.games;
-    index.record_content();
     let rejected = games.rejected;
     let counted = counted(games.counted, "game");
     context.say(&format!("{counted} indexed, {rejected} rejected\n"));

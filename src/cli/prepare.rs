@@ -316,6 +316,7 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
                 format!("{} ({})", answer.san, answer.source.word())
             }
             Some(answer) => answer.san.clone(),
+            None if mv.unindexed => "not indexed".to_owned(),
             None if mv.tried.is_empty() => String::new(),
             None => {
                 let tried = mv.tried.iter();

@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
     panic::resume_unwind,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, RecvTimeoutError},
@@ -133,6 +133,11 @@ pub struct Args {
     #[arg(long, value_name = "IP")]
     trust_proxy: Vec<IpAddr>,
 
+    /// Serve the texts of games from PGN files in this directory, too. Without the option, the PGN files of an index must
+    /// be in the directory that contains the index, or below it. Can be given several times
+    #[arg(long, value_name = "DIR")]
+    allow_pgn: Vec<PathBuf>,
+
     /// Use N threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     threads: Option<u16>,
@@ -212,6 +217,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         Unfinished::Draw => explorer,
         Unfinished::Skip => explorer.skip_unfinished()?,
     };
+    refuse_other_files(&sources, &explorer, &args.allow_pgn)?;
     warn_of_unknown_names(&of_me, &explorer, context)?;
     warn_of_missing_files(&sources, &explorer, context);
     let server = Server {
@@ -247,6 +253,52 @@ fn warn_of_unknown_names(
     }
     for unknown in explorer.unknown_names(of_me)? {
         context.say(&format!("warning: --me: {unknown}\n"));
+    }
+    Ok(())
+}
+
+/// Returns an error if an index leads to a PGN file that is neither below the directory of the index nor in one of the
+/// directories `allowed`. The server publishes the texts of games, and an index from elsewhere may name any file. Indexes
+/// in the cache lead to the PGN files that the user gave.
+fn refuse_other_files(
+    sources: &[ServedSource<'_>],
+    explorer: &Explorer,
+    allowed: &[PathBuf],
+) -> anyhow::Result<()> {
+    let mut directories = Vec::new();
+    for directory in allowed {
+        let found = directory.canonicalize();
+        directories.push(found.with_context(|| format!("cannot open {}", directory.display()))?);
+    }
+    for source in sources.iter().filter(|source| source.cached.is_none()) {
+        let of_source = Filters {
+            source: Some(source.name.clone()),
+            ..Filters::default()
+        };
+        let home = source.path.canonicalize()?;
+        let home = home.parent().unwrap_or(&home);
+        // The list of files is not available if the index contains counts, or games from standard input.
+        for file in explorer.files(&of_source).unwrap_or_default() {
+            // A missing file has no text. If it appears later, a link in its path may lead elsewhere.
+            let path = file
+                .path
+                .canonicalize()
+                .unwrap_or_else(|_| file.path.clone());
+            let mut parts = path.components();
+            let is_plain = !parts.any(|part| part == Component::ParentDir);
+            let mut served = directories.iter().map(PathBuf::as_path).chain([home]);
+            if !is_plain || !served.any(|directory| path.starts_with(directory)) {
+                let directory = path.parent().unwrap_or(&path);
+                let problem = format!(
+                    "the games of this index are in {}, outside of {}, and the server would publish their texts: allow \
+                     this with --allow-pgn {}",
+                    path.display(),
+                    home.display(),
+                    directory.display()
+                );
+                return Err(Error::file(source.path, problem).into());
+            }
+        }
     }
     Ok(())
 }

@@ -1,13 +1,11 @@
 //! Duplicate games, and the games of one match.
 //!
 //! Sources may contain a game several times, for example if two downloads overlap or two collections contain the same
-//! tournament. Two games are duplicates if their players, date, result, length and variant are equal, and also their
-//! Lichess ids or, without Lichess ids, their final positions. A game has no duplicates if a player is unknown, or if
-//! both its Lichess id and its final position are unknown. Answers that count each game once
-//! ([`Filters::fold_duplicates`](super::query::Filters::fold_duplicates)) count only the first game of each group that
-//! passes the filters.
+//! tournament. The [rule of `make-book --drop-duplicates`](crate::pgn) decides which games are duplicates. Answers that
+//! count each game once ([`Filters::fold_duplicates`](super::query::Filters::fold_duplicates)) count only the first game
+//! of each group that passes the filters.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -15,14 +13,13 @@ use rustc_hash::FxHashMap;
 use super::open_index::OpenIndex;
 use crate::{
     error::{Error, Result},
-    index::store::ListKey,
-    pgn::folded,
-    position::Variant,
+    index::store::SiteId,
+    pgn::{DuplicateKeys, GameIdentity, GameResult, name_hash},
 };
 
 /// The approximate number of games that one pass of [`DuplicateGroups::find`] compares. It limits the memory that a
-/// pass takes to about 16 MiB.
-const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 20 };
+/// pass takes to about 24 MiB, unless very many games are equal except for their dates and ids.
+const GAMES_PER_PASS: u64 = if cfg!(test) { 3 } else { 1 << 19 };
 
 /// The number of games after which the search for duplicates checks whether to continue.
 const GAMES_PER_CHECK: u64 = if cfg!(test) { 2 } else { 1 << 20 };
@@ -38,15 +35,15 @@ pub(super) struct DuplicateGroups {
     /// bit is much faster than searching the map.
     has_previous: Vec<u64>,
     /// The hashes of the names in each source, indexed by name number. The keys of the map are the numbers of the
-    /// sources' first games. Names that differ only in case have equal hashes. The hash of an unknown name is 0.
+    /// sources' first games. Spellings of a name have equal hashes. The hash of an unknown name is 0.
     name_hashes: FxHashMap<u64, Vec<u64>>,
 }
 
 impl DuplicateGroups {
     /// Finds the duplicate games in `sources`, the indexes of an explorer.
     ///
-    /// Needs little memory, because it makes several passes over the games. Duplicates have equal hashes, so pass `i`
-    /// of `n` compares only the games whose hash modulo `n` is `i`. `should_continue` is called repeatedly, and returns
+    /// Needs little memory, because it makes several passes over the games. Duplicates have equal common hashes, so pass
+    /// `i` of `n` compares only the games whose hash modulo `n` is `i`. `should_continue` is called repeatedly, and returns
     /// `false` to cancel the search.
     ///
     /// # Errors
@@ -73,8 +70,9 @@ impl DuplicateGroups {
             let mut keyed_games = Vec::new();
             for source in sources {
                 let keyed = |id| {
-                    let key = groups.key(source, id as u32)?;
-                    (key % passes == pass).then_some((key, source.first + id))
+                    let keys = groups.keys(source, id as u32)?;
+                    let is_of_pass = keys.common as u64 % passes == pass;
+                    is_of_pass.then_some((keys, source.first + id))
                 };
                 for first in (0..source.games()).step_by(GAMES_PER_CHECK as usize) {
                     check()?;
@@ -82,22 +80,38 @@ impl DuplicateGroups {
                     keyed_games.par_extend(ids.into_par_iter().filter_map(keyed));
                 }
             }
-            // Sorts by key, then by number: each group is a run of equal keys with ascending numbers.
-            keyed_games.par_sort_unstable();
-            for group in keyed_games.chunk_by(|a, b| a.0 == b.0) {
-                let predecessors = group.iter().cycle().skip(group.len() - 1);
-                let links = group
-                    .iter()
-                    .zip(predecessors)
-                    .map(|(game, previous)| (game.1, previous.1));
-                // A group of one game links to itself: the game has no duplicates.
-                for (game, previous) in links.filter(|(game, previous)| game != previous) {
-                    groups.previous.insert(game, previous);
-                    groups.has_previous[game as usize / 64] |= 1 << (game % 64);
+            keyed_games.par_sort_unstable_by_key(|(keys, number)| (keys.common, *number));
+            for games in keyed_games.chunk_by(|a, b| a.0.common == b.0.common) {
+                if games.len() > 1 {
+                    groups.compare(games);
                 }
             }
         }
         Ok(groups)
+    }
+
+    /// Finds the groups of duplicates in `games`, which agree in everything except their dates and ids. They are sorted
+    /// by their numbers.
+    fn compare(&mut self, games: &[(DuplicateKeys, u64)]) {
+        let mut firsts: FxHashMap<u128, u64> = FxHashMap::default();
+        let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for (keys, number) in games {
+            let known = keys.of_duplicate().filter_map(|key| firsts.get(&key)).min();
+            let first = known.copied().unwrap_or_else(|| {
+                for key in keys.of_first() {
+                    firsts.entry(key).or_insert(*number);
+                }
+                *number
+            });
+            found.entry(first).or_default().push(*number);
+        }
+        for group in found.into_values().filter(|group| group.len() > 1) {
+            let predecessors = group.iter().cycle().skip(group.len() - 1);
+            for (game, previous) in group.iter().zip(predecessors) {
+                self.previous.insert(*game, *previous);
+                self.has_previous[*game as usize / 64] |= 1 << (game % 64);
+            }
+        }
     }
 
     /// Returns an iterator over the numbers of the games that are duplicates of game `number`. Duplicates with lower
@@ -140,42 +154,28 @@ impl DuplicateGroups {
         }
     }
 
-    /// Returns the hash of the name with the number `number` in the index `source`. Returns `None` if the name is
-    /// unknown (empty or `?`).
-    fn name_hash(&self, source: &OpenIndex, number: u32) -> Option<u64> {
-        let hashes = self.name_hashes.get(&source.first)?;
-        let hash = hashes.get(number as usize).copied();
-        hash.filter(|hash| *hash > 0)
-    }
-
-    /// Returns a hash that duplicates of a game have in common. It is calculated from properties such as the players
-    /// and the date. Games that are not duplicates have different hashes, except for collisions. `id` is the id of the
-    /// game in the index `source`.
+    /// Returns the keys by which a game is compared with others. `id` is the id of the game in the index `source`.
     ///
-    /// Returns `None` if the game is not compared with others. This is the case if the positions of the game are not
-    /// indexed, if a player is unknown, or if the game has neither a Lichess id nor a known final position.
-    fn key(&self, source: &OpenIndex, id: u32) -> Option<u64> {
+    /// Returns `None` if the game is not compared. This is the case if the positions of the game are not indexed, or if
+    /// too little is known about it.
+    fn keys(&self, source: &OpenIndex, id: u32) -> Option<DuplicateKeys> {
         let (games, at) = (&source.rows, id as usize);
-        let summary = games.get(id)?;
-        let own = games.id_or_fingerprint(id);
-        if !summary.traits.is_indexed() || own == 0 {
-            return None;
-        }
+        let summary = games
+            .get(id)
+            .filter(|summary| summary.traits.is_indexed())?;
+        let hashes = self.name_hashes.get(&source.first)?;
+        let hash_of = |name: u32| hashes.get(name as usize).copied();
         let [white, black] = games.players[at];
-        let players = (
-            self.name_hash(source, white)?,
-            self.name_hash(source, black)?,
-        );
-        let end = (summary.result(), games.plies[at], own);
-        // Variants with the same rules, such as suicide and giveaway chess, get the same hash, because the tags of
-        // duplicates may name different variants.
-        let variant = summary.traits.variant();
-        let rules = Variant::ALL
-            .into_iter()
-            .find(|rules| variant.is_some_and(|variant| rules.is_played_like(variant)));
-        let mut hasher = DefaultHasher::new();
-        (players, summary.date, end, rules).hash(&mut hasher);
-        Some(hasher.finish())
+        let identity = GameIdentity {
+            players: [hash_of(white)?, hash_of(black)?],
+            event: hash_of(games.events[at])?,
+            result: GameResult::ALL[summary.result()],
+            variant: summary.traits.variant()?,
+            date: summary.own_date(),
+            site: games.site_id(id).map_or(0, SiteId::number),
+            moves: games.moves[at],
+        };
+        identity.keys()
     }
 }
 
@@ -191,16 +191,10 @@ fn mixed(a: u64, b: u64) -> u64 {
     hash ^ hash >> 31
 }
 
-/// Returns the hashes of all names in `source`, indexed by name number. Names that differ only in case have equal
-/// hashes. The hash of an unknown name (empty or `?`) is 0.
+/// Returns the hashes of all names in `source`, indexed by name number. Spellings of a name have equal hashes. The hash
+/// of an unknown name (empty or `?`) is 0.
 pub(super) fn hash_names(source: &OpenIndex) -> Result<Vec<u64>> {
     let mut names = Vec::new();
-    source.for_each_name(|_, name| {
-        let name = folded(name);
-        names.push(match &*name {
-            "" | "?" => 0,
-            name => ListKey::name(name).0,
-        });
-    })?;
+    source.for_each_name(|_, name| names.push(name_hash(name)))?;
     Ok(names)
 }

@@ -405,8 +405,12 @@ impl Collector for FirstGames<'_> {
 /// A game in an answer of the explorer, with the move that was played in the position of the query.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct PlayedGame {
-    /// The move in UCI notation, castling as king takes rook; `None` if the game ended in the position.
+    /// The move in UCI notation, castling as king takes rook; `None` if the game ended in the position, or if its next
+    /// move is not indexed.
     pub uci: Option<String>,
+    /// Whether the game continues, but its next move is not indexed, because the index was made with `--max-ply`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unindexed: bool,
     /// The game.
     #[serde(flatten)]
     pub game: GameInfo,
@@ -466,7 +470,7 @@ pub(super) fn game_info(sources: &Sources, number: u64, view: View) -> Result<Ga
     Ok(GameInfo {
         number,
         id: match source.rows.site_id(id) {
-            Some(id) if !is_number(&id.text()) && sources.is_of_one_game(id)? => id.text(),
+            Some(id) if !is_number(&id.text()) && sources.find(id)?.is_some() => id.text(),
             _ => format!("{number:08}"),
         },
         winner: summary.winner(),
@@ -501,7 +505,9 @@ pub(super) fn played_games(
     games
         .into_iter()
         .map(|(number, mv)| {
+            let (source, id) = sources.locate(number)?;
             Ok(PlayedGame {
+                unindexed: mv == BookMove::NONE && source.is_cut(id),
                 uci: (mv != BookMove::NONE).then(|| mv.to_string()),
                 game: game_info(sources, number, view)?,
             })

@@ -101,10 +101,7 @@ pub(crate) use self::{
 };
 use crate::{
     error::{Error, Result},
-    index::{
-        GameHeader,
-        store::{ListKey, SiteId},
-    },
+    index::{GameHeader, store::SiteId},
     position::BookMove,
     task,
 };
@@ -409,7 +406,11 @@ impl Explorer {
         list::with_details(
             &self.sources,
             &filters,
-            PlayedGame { uci: None, game },
+            PlayedGame {
+                uci: None,
+                unindexed: false,
+                game,
+            },
             None,
         )
     }
@@ -675,7 +676,8 @@ impl Explorer {
     }
 
     /// Returns the number of the game with the id `id`, which is a Lichess id, or the game's number with or without
-    /// leading zeros. Returns `None` if no game has this id, or if several games have this Lichess id.
+    /// leading zeros. Returns `None` if no game has this id, or if several different games have this Lichess id. If
+    /// several copies of one game have it, returns the number of the first copy.
     ///
     /// # Errors
     ///
@@ -686,19 +688,20 @@ impl Explorer {
             return Ok(number.filter(|number| *number < self.game_count()));
         }
         if let Some(site_id) = SiteId::parse(id) {
-            for source in &self.sources.indexes {
-                let ids = source.listed(ListKey::site_id(site_id))?;
-                let is_it = |id: &&u32| {
-                    u64::from(**id) < source.games() && source.rows.site_id(**id) == Some(site_id)
-                };
-                if let Some(id) = ids.iter().find(is_it)
-                    && self.sources.is_of_one_game(site_id)?
-                {
-                    return Ok(Some(source.first + u64::from(*id)));
-                }
-            }
+            return self.sources.find(site_id);
         }
         Ok(None)
+    }
+
+    /// Returns `true` if game `number` continues after the last half-move that its index contains, because the index was
+    /// made with `--max-ply`. The game then does not end in its last indexed position, but its next move is unknown.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no game has this number.
+    pub fn is_cut(&self, number: u64) -> Result<bool> {
+        let (source, id) = self.sources.locate(number)?;
+        Ok(source.is_cut(id))
     }
 
     /// Returns the header of game `number`, which contains the tags that the index stores.

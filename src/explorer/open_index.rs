@@ -30,7 +30,7 @@ use crate::{
     position::Variant,
 };
 
-/// An open index of an explorer, with the data of its games in memory. It contains either games, at 34 bytes
+/// An open index of an explorer, with the data of its games in memory. It contains either games, at 42 bytes
 /// each, or counts, which are sums of results without games.
 #[derive(Debug)]
 pub(super) struct OpenIndex {
@@ -113,6 +113,17 @@ impl OpenIndex {
     /// half-moves were counted.
     pub(super) fn max_ply(&self) -> Option<usize> {
         self.contents.max_ply
+    }
+
+    /// Returns `true` if the positions after `plies` half-moves of a game are indexed.
+    pub(super) fn has_ply(&self, plies: usize) -> bool {
+        self.max_ply().is_none_or(|max_ply| plies <= max_ply)
+    }
+
+    /// Returns `true` if game `id` continues after the last half-move that is indexed, because the index was made with
+    /// `--max-ply`. In its last indexed position, the game does not end, but its next move is unknown.
+    pub(super) fn is_cut(&self, id: u32) -> bool {
+        !self.has_ply(self.rows.plies[id as usize].into())
     }
 
     /// Returns the number of games in the index. An index of counts contains no games.
@@ -360,6 +371,14 @@ impl GameSummary {
         date_of_number(self.date)
     }
 
+    /// Returns the date of the game, which is unknown if only the first day of the event is known.
+    pub(super) fn own_date(&self) -> Date {
+        match self.traits.0 >> 15 {
+            0 => self.date(),
+            _ => Date::default(),
+        }
+    }
+
     /// Returns the year of the game, or 0 if it is unknown.
     #[inline]
     pub(super) fn year(&self) -> u16 {
@@ -386,7 +405,7 @@ impl GameSummary {
 }
 
 /// The games of an index in memory. Each property is stored in a column that is indexed by game id. A game takes
-/// 34 bytes.
+/// 42 bytes.
 #[derive(Default, Debug)]
 pub(super) struct GameColumns {
     /// The date numbers (see [`GameSummary::date`]).
@@ -399,8 +418,10 @@ pub(super) struct GameColumns {
     /// The numbers of the names of White and Black.
     pub players: Vec<[u32; 2]>,
     pub events: Vec<u32>,
-    /// The Lichess ids or fingerprints of final positions, encoded as by [`GameRow::id_or_fingerprint`].
-    own_numbers: Vec<[u8; 6]>,
+    /// The numbers of the Lichess ids, 0 for games without one.
+    site_ids: Vec<[u8; 6]>,
+    /// The hashes of the starting positions and all moves, as in [`GameRow::moves`].
+    pub moves: Vec<u64>,
 }
 
 impl GameColumns {
@@ -415,7 +436,8 @@ impl GameColumns {
         all.openings.reserve_exact(games);
         all.players.reserve_exact(games);
         all.events.reserve_exact(games);
-        all.own_numbers.reserve_exact(games);
+        all.site_ids.reserve_exact(games);
+        all.moves.reserve_exact(games);
         all
     }
 
@@ -429,9 +451,10 @@ impl GameColumns {
         self.openings.push(row.opening);
         self.players.push([row.white, row.black]);
         self.events.push(row.event);
-        let number = row.id_or_fingerprint().to_le_bytes();
-        self.own_numbers
-            .push(number[..6].try_into().expect("six of eight"));
+        let site = row.site_id.map_or(0, SiteId::number).to_le_bytes();
+        self.site_ids
+            .push(site[..6].try_into().expect("six of eight"));
+        self.moves.push(row.moves);
     }
 
     /// Returns the number of games.
@@ -450,17 +473,11 @@ impl GameColumns {
         })
     }
 
-    /// Returns a number that distinguishes game `id` from other games of the same players on the same day. This is the
-    /// encoded Lichess id or, if the game has none, a fingerprint of its final position. Returns 0 if both are unknown.
-    pub(super) fn id_or_fingerprint(&self, id: u32) -> u64 {
-        let mut bytes = [0; 8];
-        bytes[..6].copy_from_slice(&self.own_numbers[id as usize]);
-        u64::from_le_bytes(bytes)
-    }
-
     /// Returns the Lichess id of game `id`, or `None` if the game has none.
     pub(super) fn site_id(&self, id: u32) -> Option<SiteId> {
-        SiteId::of_number(self.id_or_fingerprint(id))
+        let mut bytes = [0; 8];
+        bytes[..6].copy_from_slice(&self.site_ids[id as usize]);
+        SiteId::of_number(u64::from_le_bytes(bytes))
     }
 
     /// Returns the earliest and the latest year in which a game was played, or `None` if no year is known.

@@ -118,8 +118,9 @@ pub struct OpeningRow {
     /// they lead to the position that has the name of the family, if one has it.
     pub line: Vec<String>,
     /// The number of games that pass the filters and reached the position after `line`, by any order of moves. Some
-    /// of these games belong to other openings, because they reached a later position with a name.
-    pub line_games: u64,
+    /// of these games belong to other openings, because they reached a later position with a name. `None` if the
+    /// position is not indexed, because the index was made with `--max-ply`.
+    pub line_games: Option<u64>,
     /// The openings of a family, sorted like the families. Empty for a single opening.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variations: Vec<OpeningRow>,
@@ -440,6 +441,8 @@ impl OpeningRows<'_> {
         // In three-check, a third check can end the game before the end of a line.
         let to_opening = Line::parse(self.line.variant(), None, &line.join(",")).ok();
         let reached = to_opening.map(|to_opening| count_games(self.filters, &to_opening));
+        let mut sources = self.filters.of_sources.iter();
+        let is_indexed = sources.all(|(source, _)| source.has_ply(line.len()));
         Ok(OpeningRow {
             name,
             eco: [
@@ -461,7 +464,10 @@ impl OpeningRows<'_> {
             performance: player.performance(self.asked).filter(|_| self.of_player),
             rating: sum.ratings.rounded_mean().filter(|_| !self.of_player),
             last_played: text_of_number(player.last),
-            line_games: reached.transpose()?.flatten().unwrap_or_default(),
+            line_games: match is_indexed {
+                true => Some(reached.transpose()?.flatten().unwrap_or_default()),
+                false => None,
+            },
             line,
             variations: Vec::new(),
         })

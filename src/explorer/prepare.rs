@@ -162,6 +162,10 @@ pub struct PreparedMove {
     /// Whether a line of the repertoire ends before the move. `false` if the player is to move.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub line_end: bool,
+    /// Whether the player's answer is unknown, because the index was made with `--max-ply` and does not contain the
+    /// half-move after this move.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unindexed: bool,
     /// The player's moves in the position after the opponent's move, if none of them was played in enough games to be
     /// the answer. At most three moves, the most frequent first. Empty if a repertoire is given, or if the player is to
     /// move.
@@ -431,6 +435,8 @@ struct PositionGames {
     all: RecentTally,
     /// The games with each move.
     moves: FxHashMap<BookMove, RecentTally>,
+    /// Whether the next move of a game is not indexed.
+    is_cut: bool,
     recent_since: u16,
 }
 
@@ -447,12 +453,15 @@ impl Collector for PositionGames {
             if mv != BookMove::NONE {
                 let tally = self.moves.entry(mv).or_default();
                 tally.add(&game, self.recent_since);
+            } else {
+                self.is_cut |= source.is_cut(id);
             }
         }
     }
 
     fn join(&mut self, other: PositionGames) {
         self.all += other.all;
+        self.is_cut |= other.is_cut;
         for (mv, more) in other.moves {
             *self.moves.entry(mv).or_default() += more;
         }
@@ -530,11 +539,22 @@ impl Preparing<'_> {
         let new = || PositionGames {
             all: RecentTally::default(),
             moves: FxHashMap::default(),
+            is_cut: false,
             recent_since: self.recent_since,
         };
         let mut games = fold(side, &[line.subject()], new)?;
         // An illegal move belongs to another position with the same hash.
         games.moves.retain(|mv, _| mv.to_move(pos).is_some());
+        Ok(games)
+    }
+
+    /// Returns the player's games that reached the position `pos`, which is `plies` half-moves after the position of the
+    /// query. If the indexes contain no half-moves after so many, the games count as cut there.
+    fn yours(&self, pos: &VariantPosition, plies: usize) -> Result<PositionGames> {
+        let mut games = self.position(self.yours, pos)?;
+        let plies = self.query.line.moves().len() + plies + 1;
+        let mut sources = self.yours.of_sources.iter();
+        games.is_cut |= sources.any(|(source, _)| !source.has_ply(plies));
         Ok(games)
     }
 
@@ -576,7 +596,8 @@ impl Preparing<'_> {
         yours: &PositionGames,
     ) -> Result<Reply> {
         let Some(repertoire) = self.query.repertoire else {
-            let is_answered = !yours.moves.is_empty();
+            // If the next moves are not indexed, it is unknown whether one of them is an answer.
+            let is_answered = !yours.moves.is_empty() || yours.is_cut;
             return Reply::of(after, games, self.query.min_games, is_answered, || Ok(true));
         };
         let is_answered = answers.is_some_and(|answers| answers.source == AnswerSource::Repertoire);
@@ -604,7 +625,7 @@ impl Preparing<'_> {
         let prepared = |(mv, tally): (BookMove, RecentTally)| {
             let legal = mv.to_move(pos).expect("illegal moves were left out");
             let next = after(pos, legal);
-            let yours = self.position(self.yours, &next)?;
+            let yours = self.yours(&next, 1)?;
             let answers = self.answers(&next, &yours)?;
             let games = tally.results.games();
             let reply = self.reply([pos, &next], games, answers.as_ref(), &yours)?;
@@ -619,6 +640,7 @@ impl Preparing<'_> {
             Ok(PreparedMove {
                 theirs: tally.games(),
                 yours: GameResults::of(yours.all.results),
+                unindexed: answer.is_none() && yours.is_cut && self.query.repertoire.is_none(),
                 answer,
                 gap: reply == Reply::Gap,
                 line_end: reply == Reply::LineEnd,
@@ -768,7 +790,7 @@ impl Preparing<'_> {
             let theirs = self.position(self.theirs, pos)?;
             return Ok((None, node.children(&shares(&theirs, pos))));
         }
-        let yours = self.position(self.yours, pos)?;
+        let yours = self.yours(pos, node.moves.len())?;
         let answers = self.answers(pos, &yours)?;
         let answer = answers.as_ref().map(|answers| answers.first(pos, &yours));
         let mut line = self.line_to(node, &yours, answer);
@@ -777,8 +799,9 @@ impl Preparing<'_> {
             (line.gap, line.line_end) = (reply == Reply::Gap, reply == Reply::LineEnd);
         }
         let is_over = pos.legal_moves().is_empty();
+        let is_unindexed = yours.is_cut && self.query.repertoire.is_none();
         let is_listed = |line: &PreparedLine| {
-            !is_over && (line.is_unanswered() || line.line_end)
+            !is_over && !is_unindexed && (line.is_unanswered() || line.line_end)
                 || line.loss.is_some_and(|loss| loss >= MIN_LISTED_LOSS)
         };
         let mut line = line.map(|(line, _)| line).filter(is_listed);
@@ -910,6 +933,7 @@ fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> Prepar
         answer: None,
         gap: false,
         line_end: false,
+        unindexed: false,
         tried: Vec::new(),
     }
 }

@@ -178,8 +178,8 @@ pub struct Filters {
     pub event: Option<String>,
     /// Whether a name must match as a whole, which is the default, or only in part.
     pub names: NameMatch,
-    /// Whether only the first passing game of each group of duplicates counts. Duplicates have the same players, date,
-    /// result, length and final position or Lichess id.
+    /// Whether only the first passing game of each group of duplicates counts. Duplicates have the same players, moves and
+    /// result, and their dates and Lichess ids do not contradict each other.
     pub fold_duplicates: bool,
     /// The minimum number of half-moves of a game.
     pub min_plies: u32,

@@ -205,13 +205,24 @@ impl Sources {
         }
     }
 
-    /// Returns `true` if exactly one game in all sources has the Lichess id `id`.
-    pub(super) fn is_of_one_game(&self, id: SiteId) -> Result<bool> {
-        let mut games = 0;
+    /// Returns the number of the first game with the Lichess id `id`. Returns `None` if no game has the id, or if games
+    /// with different moves and different texts have it. Several copies of a game count as one.
+    pub(super) fn find(&self, id: SiteId) -> Result<Option<u64>> {
+        let mut first: Option<(&OpenIndex, u32)> = None;
         for source in &self.indexes {
-            games += source.listed(ListKey::site_id(id))?.len();
+            for game in source.listed(ListKey::site_id(id))? {
+                // Different ids may have the same list.
+                if u64::from(game) >= source.games() || source.rows.site_id(game) != Some(id) {
+                    continue;
+                }
+                match first {
+                    None => first = Some((source, game)),
+                    Some(first) if is_copy(first, (source, game))? => {}
+                    Some(_) => return Ok(None),
+                }
+            }
         }
-        Ok(games == 1)
+        Ok(first.map(|(source, game)| source.first + u64::from(game)))
     }
 
     /// Returns the source (an index of the explorer) that contains game `number`, and the game's id in this source.
@@ -346,6 +357,16 @@ pub struct SourceFile {
     /// The options of `make-book` that selected the indexed games, in the form of the command line. Empty if all
     /// options have their default values.
     pub options: String,
+}
+
+/// Returns `true` if two games with the same Lichess id are copies of one game: if they have the same moves or, for games
+/// whose positions are not indexed, the same text. Each game is given by its index and its id there.
+fn is_copy(a: (&OpenIndex, u32), b: (&OpenIndex, u32)) -> Result<bool> {
+    let [first, second] = [a, b].map(|(source, id)| source.rows.moves[id as usize]);
+    if first > 0 && second > 0 {
+        return Ok(first == second);
+    }
+    Ok(a.0.index.text_checksum(a.1)? == b.0.index.text_checksum(b.1)?)
 }
 
 /// Returns a description of `source`, an index that the explorer has opened.

@@ -15,7 +15,7 @@ use super::{
         self, COUNTED, COUNTS, Contents, CountedContents, GameRow, LISTS, ListKey, NameReader,
         Paging, chunk_key,
         count_pages::{CountedList, find_counts},
-        game_details::{GAMES_PER_ENTRY, GameDetails},
+        game_details::{GAMES_PER_ENTRY, GameDetails, GameText},
         game_rows::{ROW_SIZE, ROWS_PER_ENTRY},
         lists::{ChunkedList, ITEMS_PER_CHUNK, List, find_list, for_each_list},
         names::{NAMES_PER_ENTRY, parse_names},
@@ -355,16 +355,6 @@ impl Index {
         })
     }
 
-    /// Returns the offset at which game `id` begins in its PGN file. Returns `None` for a game without tags in an
-    /// index made by `make-book --leveldb`, because such an index does not store the offset.
-    fn offset_of_game(&self, id: u32) -> Result<Option<GameOffset>> {
-        if self.kind() == IndexKind::Explorer {
-            self.check_id(id)?;
-            return self.with_details(id, |details| details.place).map(Some);
-        }
-        Ok(self.header(id)?.offset_of_text())
-    }
-
     /// Checks that the index contains a game with the id `id`.
     ///
     /// # Errors
@@ -567,7 +557,6 @@ impl Index {
                 "the games were read from standard input, so their text is not available: make the index from a file",
             ));
         }
-        let place = self.range_of_game(id, first, should_continue)?;
         let changed = || {
             Error::changed(
                 path,
@@ -577,6 +566,24 @@ impl Index {
                 ),
             )
         };
+        if self.kind() == IndexKind::Explorer {
+            let (place, text) = self.with_details(id, |details| (details.place, details.text))?;
+            let Some(stream) = open_at(path, place.start(), should_continue)? else {
+                return Err(changed());
+            };
+            let mut found = Vec::new();
+            let stream = Stoppable {
+                stream,
+                should_continue,
+            };
+            read_from(path, stream.take(text.length).read_to_end(&mut found))?;
+            // The file may be any file if another person made the index, so only the indexed text is returned.
+            return match GameText::of(&found) == text {
+                true => Ok(found),
+                false => Err(changed()),
+            };
+        }
+        let place = self.range_of_game(id, first, should_continue)?;
         let Some(stream) = open_at(path, place.start, should_continue)? else {
             return Err(changed());
         };
@@ -589,14 +596,7 @@ impl Index {
         }
         .take(limit);
         let found = nth_game(stream, place.games_before, READ_SIZE);
-        let (start, text) = match found {
-            Err(err) if is_stop(&err) => return Err(Error::Interrupted),
-            // An error without an error number of the operating system comes from decompression or from the cutter.
-            Err(err) if err.raw_os_error().is_none() => {
-                return Err(Error::damaged(path, format!("damaged: {err}")));
-            }
-            found => found.at(path, "read")?.ok_or_else(changed)?,
-        };
+        let (start, text) = read_from(path, found)?.ok_or_else(changed)?;
         let header = self.header(id)?;
         // The game must begin exactly at its offset and have the tags that were indexed. A game without tags has
         // nothing to compare.
@@ -604,6 +604,11 @@ impl Index {
             return Err(changed());
         }
         Ok(text)
+    }
+
+    /// Returns the length and the checksum of the text of game `id`. The index must be an explorer's index of games.
+    pub(crate) fn text_checksum(&self, id: u32) -> Result<GameText> {
+        self.with_details(id, |details| details.text)
     }
 
     /// Returns `true` if the PGN file that contains game `id` is compressed. Reading the text of the game is then slow,
@@ -631,11 +636,14 @@ impl Index {
         should_continue: &dyn Fn() -> bool,
     ) -> Result<GameRange> {
         let start_of = |id: u64| match should_continue() {
-            true => Ok(self.offset_of_game(id as u32)?.map(GameOffset::start)),
+            true => Ok(self
+                .header(id as u32)?
+                .offset_of_text()
+                .map(GameOffset::start)),
             false => Err(Error::Interrupted),
         };
-        // Only the explorer's index stores the offset of a game without tags. Otherwise the search begins at the
-        // last preceding game that has tags.
+        // The index of the fork does not store the offset of a game without tags, so the search begins at the last
+        // preceding game that has tags.
         let mut anchor = u64::from(id);
         let mut start = start_of(anchor)?;
         while start.is_none() && anchor > first {
@@ -678,6 +686,18 @@ impl<R: Read> Read for Stoppable<'_, R> {
             true => self.stream.read(buffer),
             false => Err(io::Error::other(Error::Interrupted)),
         }
+    }
+}
+
+/// Converts the error of `read`, the result of reading a stream of the PGN file `path`.
+fn read_from<T>(path: &Path, read: io::Result<T>) -> Result<T> {
+    match read {
+        Err(err) if is_stop(&err) => Err(Error::Interrupted),
+        // An error without an error number of the operating system comes from decompression or from the cutter.
+        Err(err) if err.raw_os_error().is_none() => {
+            Err(Error::damaged(path, format!("damaged: {err}")))
+        }
+        read => read.at(path, "read"),
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Budget {
     pub games: Memory,
     /// The budget for the positions in which games started.
     pub starts: Memory,
-    /// The budget for the fingerprints of games, which is 0 unless duplicates are dropped.
+    /// The budget for the keys of games, which is 0 unless duplicates are dropped.
     pub duplicates: Memory,
     /// The plan for merging counts that are already sorted, or `None` if the tallies sort them again.
     pub merging: Option<Merging>,
@@ -183,14 +183,19 @@ pub(super) struct Needs {
     pub rare_positions: bool,
     /// The weights of moves in a book.
     pub weights: bool,
-    /// A restriction to variants that have a number in the Polyglot format. Games of other variants are filtered.
+    /// A restriction of the tallies to variants that have a number in the Polyglot format. If no output needs
+    /// [all variants](Needs::all_variants), games of other variants are filtered.
     pub numbered_variants: bool,
+    /// Games of all variants, for an output that does not depend on the format of books.
+    pub all_variants: bool,
     /// The identities of the positions of each game.
     pub game_identities: bool,
     /// The opening of each game.
     pub openings: bool,
     /// The length of each game, including half-moves that are not counted.
     pub game_lengths: bool,
+    /// A hash of the starting position and all moves of each game, including half-moves that are not counted.
+    pub game_hashes: bool,
     /// The EPD of the starting position of each game that does not begin in the usual one.
     pub game_starts: bool,
 }

@@ -3,21 +3,18 @@
 //!
 //! [`Variations`] collects the moves of variations. Each variation is counted once, from the move at which it branches.
 //!
-//! A [`fingerprint`] of the half-moves recognizes duplicate games. The threads that replay games do not know which of
-//! two equal games comes first in the inputs. Each thread therefore passes on all of its games as candidates, each
-//! with a fingerprint. The records of a batch are added to the counts only after all earlier batches are complete.
-
-use std::hash::Hasher;
+//! A [hash of the half-moves](MainLine::hash) helps to recognize duplicate games. The threads that replay games do not
+//! know which of two equal games comes first in the inputs. Each thread therefore passes on all of its games as
+//! candidates. The records of a batch are added to the counts only after all earlier batches are complete.
 
 use shakmaty::{Color, Move};
-use siphasher::sip128::{Hasher128, SipHasher13};
+use siphasher::sip::SipHasher13;
 
 use super::{collected::Needs, options::MakeBook};
 use crate::{
     openings::{self, OpeningNumber},
     pgn::{
-        Date, GameEnd, GameReader, GameResult, MoveReceiver, OpenLines, Step, Stop, Tags, Token,
-        folded, play_main_line, tag_text,
+        GameEnd, GameReader, GameResult, MoveReceiver, OpenLines, Step, Stop, Token, play_main_line,
     },
     position::{BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook},
 };
@@ -35,10 +32,12 @@ pub(super) struct MainLine {
     pub exact_identities: Vec<u64>,
     /// The half-moves of variations, if the run counts them.
     pub variations: Variations,
-    /// The encoding of the moves that are not counted, if duplicates are dropped.
-    pub rest: Vec<u8>,
+    /// The encoding of the moves that are not counted, if the run needs the [hashes](MainLine::hash) of games.
+    rest: Vec<u8>,
     /// The identities of the positions after the moves that are not counted, if the run needs the openings of games.
     pub rest_identities: Vec<u64>,
+    /// The buffer of the bytes that [`hash`](MainLine::hash) hashes.
+    hashed: Vec<u8>,
 }
 
 /// A counted half-move of a game, with its position.
@@ -96,6 +95,21 @@ impl MainLine {
         openings::of_game(variant, identities.copied())
     }
 
+    /// Returns a hash of the starting position and of all moves of the game. It does not depend on how many half-moves
+    /// are counted, and is never 0. `start` is the identity (a hash) of the starting position. May be called only if the
+    /// run [needs hashes](Needs::game_hashes).
+    ///
+    /// Moves are hashed as 16-bit numbers, up to the first move that cannot be played. That move and all later ones are
+    /// hashed as the PGN spells them.
+    pub(super) fn hash(&mut self, start: u64) -> u64 {
+        self.hashed.clear();
+        self.hashed.extend(start.to_le_bytes());
+        self.hashed
+            .extend(self.plies.iter().flat_map(|ply| ply.mv.0.to_le_bytes()));
+        self.hashed.extend(&self.rest);
+        SipHasher13::new().hash(&self.hashed).max(1)
+    }
+
     /// Plays the counted half-moves of a game from the starting position `pos`, and reads the game to its end. Leaves
     /// the position after the last counted half-move in `pos`.
     // Inlined into its caller, the loop has too few registers.
@@ -130,7 +144,7 @@ impl MainLine {
             Stop::Receiver => self.rest_of_game(options, needs, games, pos, None),
             Stop::NullMove => MainLineEnd {
                 null_move: true,
-                ..self.skip_unplayable(options, games, pos, b"")
+                ..self.skip_unplayable(options, needs, games, pos, b"")
             },
             Stop::Illegal(mv) => {
                 let problem = Problem {
@@ -141,7 +155,7 @@ impl MainLine {
                 };
                 MainLineEnd {
                     problem: Some(problem),
-                    ..self.skip_unplayable(options, games, pos, mv.text)
+                    ..self.skip_unplayable(options, needs, games, pos, mv.text)
                 }
             }
         }
@@ -169,7 +183,7 @@ impl MainLine {
     /// position after the counted moves. `first` is the text of the first uncounted move if the caller has already read
     /// it, or an empty text if this is a null move.
     ///
-    /// Stores these moves if duplicates are dropped or an output needs openings. Otherwise, counts them if the length
+    /// Stores these moves if the run needs hashes or openings of games. Otherwise, counts them if the length
     /// of the game is needed, and skips them if it is not.
     fn rest_of_game<P: Rules>(
         &mut self,
@@ -179,7 +193,7 @@ impl MainLine {
         pos: &Keyed<P>,
         first: Option<&[u8]>,
     ) -> MainLineEnd {
-        let (rest, end) = if options.drop_duplicates || needs.openings {
+        let (rest, end) = if needs.game_hashes || needs.openings {
             let mut rest = UncountedMoves::new(Some(pos.clone()), options.piece_letters);
             first.into_iter().for_each(|text| rest.push(text));
             let end = games.rest_of_moves(|text| rest.push(text));
@@ -202,11 +216,12 @@ impl MainLine {
 
     /// Skips the rest of a game after a move that cannot be played in the position `pos`, and returns data about the end
     /// of the game. `text` is the text of this move, or empty for a null move. If the run counts variations, first
-    /// plays the variations that replace this move. If duplicates are dropped, stores the skipped moves as text,
+    /// plays the variations that replace this move. If the run needs hashes of games, stores the skipped moves as text,
     /// because two games are duplicates only if these moves are equal, too.
     fn skip_unplayable<P: Rules>(
         &mut self,
         options: &MakeBook,
+        needs: &Needs,
         games: &mut GameReader<'_>,
         pos: &Keyed<P>,
         text: &[u8],
@@ -222,7 +237,7 @@ impl MainLine {
                 token => rest.push(token.text()),
             }
         }
-        let end = match options.drop_duplicates {
+        let end = match needs.game_hashes {
             true => games.rest_of_moves(|text| rest.push(text)),
             false => games.skip_moves(),
         };
@@ -371,7 +386,7 @@ pub(super) struct UncountedMoves<P> {
     /// The current position, or `None` after a move that cannot be played.
     pos: Option<Keyed<P>>,
     letters: PieceLetters,
-    /// The encoding of the moves so far, which is part of the fingerprint.
+    /// The encoding of the moves so far, which is part of the [hash](MainLine::hash).
     bytes: Vec<u8>,
     /// The number of half-moves before the first null move.
     pub plies: usize,
@@ -408,7 +423,6 @@ impl<P: Rules> UncountedMoves<P> {
         });
         match played {
             Some((mut pos, mv)) => {
-                self.bytes.push(b'=');
                 self.bytes.extend(BookMove::from(mv).0.to_le_bytes());
                 pos.play(mv);
                 self.identities.push(pos.identity());
@@ -416,149 +430,27 @@ impl<P: Rules> UncountedMoves<P> {
             }
             // Moves that cannot be played are compared by their text.
             None => {
-                self.bytes.push(b'"');
+                self.bytes.extend(NOT_PLAYED.to_le_bytes());
                 self.bytes.extend((text.len() as u64).to_le_bytes());
                 self.bytes.extend(text);
             }
         }
     }
 
-    /// Returns an encoding of the collected moves, for the argument `rest` of [`fingerprint`].
+    /// Returns an encoding of the collected moves, which is part of the [hash](MainLine::hash) of a game.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Returns the fingerprint of a game: a hash of the players' names, the result, the starting position and the moves. If
-/// both players are unknown, the hash also includes the event and the date. Returns `None` if the players are unknown
-/// and the event or the date is unknown, too. Such a game is never a duplicate.
-///
-/// `start` is the identity (a hash) of the starting position. `moves` are the counted moves. `rest` is the encoding of
-/// the uncounted moves after them, as returned by [`UncountedMoves::into_bytes`]. The probability that any two of a
-/// billion different games have the same fingerprint is less than 1 in 10^20.
-pub(super) fn fingerprint(
-    tags: &Tags<'_>,
-    result: GameResult,
-    start: u64,
-    moves: impl ExactSizeIterator<Item = BookMove>,
-    rest: &[u8],
-) -> Option<u128> {
-    // A question mark as a name means that the name is unknown.
-    let name = |tag: &[u8]| {
-        let name = folded(&tags.get(tag).map(tag_text).unwrap_or_default());
-        if name == "?" { String::new() } else { name }
-    };
-    let mut texts = vec![name(b"White"), name(b"Black")];
-    if texts.iter().all(String::is_empty) {
-        let event = name(b"Event");
-        if event.is_empty() {
-            return None;
-        }
-        texts.extend([event, date_text(tags)?]);
-    }
-    let mut hasher = SipHasher13::new();
-    for text in texts {
-        hasher.write(&(text.len() as u64).to_le_bytes());
-        hasher.write(text.as_bytes());
-    }
-    hasher.write(result.token().as_bytes());
-    hasher.write(&start.to_le_bytes());
-    hasher.write(&(moves.len() as u64).to_le_bytes());
-    for mv in moves {
-        hasher.write(&mv.0.to_le_bytes());
-    }
-    hasher.write(rest);
-    Some(hasher.finish128().as_u128())
-}
-
-/// Returns a string that is equal for games of the same date. If the year, the month and the day are known, the string
-/// is the date. Otherwise, it is the text of all date tags. Returns `None` if the date tags contain no digit.
-fn date_text(tags: &Tags<'_>) -> Option<String> {
-    let date = Date::of_tags(tags);
-    if date.year().and(date.month()).and(date.day()).is_some() {
-        return Some(date.to_string());
-    }
-    let text = |name| folded(&tags.get(name).map(tag_text).unwrap_or_default());
-    let texts = Date::TAGS.map(text).join("\n");
-    texts
-        .contains(|c: char| c.is_ascii_digit())
-        .then_some(texts)
-}
+/// The 16-bit number that precedes the text of a move that cannot be played. No move has this number.
+const NOT_PLAYED: u16 = u16::MAX;
 
 #[cfg(test)]
 mod tests {
     use shakmaty::Chess;
 
     use super::*;
-    use crate::pgn::GameReader;
-
-    fn of_tags_and_result(tags: &str, result: GameResult) -> Option<u128> {
-        let text = format!("{tags} *");
-        let mut games = GameReader::new(text.as_bytes());
-        assert!(games.next_game());
-        fingerprint(games.tags(), result, 1, [BookMove(7)].into_iter(), b"")
-    }
-
-    fn of_tags(tags: &str) -> Option<u128> {
-        of_tags_and_result(tags, GameResult::Draw)
-    }
-
-    #[test]
-    fn names_are_compared_without_case_and_unknown_names_are_equal() {
-        let tal = of_tags("[White \"Tal\"][Black \"?\"]");
-        assert_eq!(tal, of_tags("[White \" TAL \"]"));
-        assert_eq!(tal, of_tags("[Black \"\"][White \"tal\"][Date \"1960\"]"));
-        assert_ne!(tal, of_tags("[Black \"Tal\"][White \"?\"]"));
-        assert_ne!(tal, of_tags("[White \"Ta\"][Black \"l\"]"));
-        let players = "[White \"M\u{fc}ller, H\"][Black \"Tal\"]";
-        let other = "[White \"Mu\u{308}ller,  H\"][Black \"Tal\"]";
-        assert_eq!(of_tags(players), of_tags(other));
-    }
-
-    #[test]
-    fn fingerprints_depend_on_results_and_for_nameless_games_on_dates() {
-        let tal = "[White \"Tal\"][Black \"Botvinnik\"]";
-        assert_ne!(
-            of_tags_and_result(tal, GameResult::Draw),
-            of_tags_and_result(tal, GameResult::WhiteWins)
-        );
-        let nameless = of_tags("[White \"?\"][Event \"Moscow\"][Date \"1960.03.15\"]");
-        for (tags, is_same) in [
-            (
-                "[Event \" moscow\"][Date \"1960-03-15\"][Round \"1\"]",
-                true,
-            ),
-            ("[Event \"Moscow\"][Date \"1960.03.16\"]", false),
-            ("[Event \"Riga\"][Date \"1960.03.15\"]", false),
-            ("", false),
-        ] {
-            assert_eq!(of_tags(tags) == nameless, is_same, "{tags}");
-        }
-    }
-
-    #[test]
-    fn nameless_games_have_equal_dates_if_these_are_known() {
-        let of_date = |date: &str| of_tags(&format!("[Event \"Moscow\"][Date \"{date}\"]"));
-        for (date, other) in [
-            ("10.03.2024", "12.03.2024"),
-            ("2024.03.??", "2024.??.03"),
-            ("2024.02.30", "2024.02.31"),
-            ("10.03.2024", "2024.03.10"),
-        ] {
-            assert!(of_date(date).is_some(), "{date}");
-            assert_eq!(of_date(date), of_date(&format!(" {date} ")), "{date}");
-            assert_ne!(of_date(date), of_date(other), "{date}");
-        }
-        for unknown in [
-            "[Event \"Moscow\"]",
-            "[Event \"Moscow\"][Date \"????.??.??\"]",
-            "[Event \"?\"][Date \"1960.03.15\"]",
-            "[Date \"1960.03.15\"]",
-        ] {
-            assert_eq!(of_tags(unknown), None, "{unknown}");
-        }
-        assert!(of_tags("[White \"Tal\"]").is_some());
-    }
 
     #[test]
     fn uncounted_moves_are_compared_as_moves_if_they_can_be_played() {

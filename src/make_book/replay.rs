@@ -7,7 +7,7 @@ use shakmaty::{Chess, Color};
 
 use super::{
     collected::Needs,
-    main_line::{MainLine, Problem, VariationPly, Variations, fingerprint},
+    main_line::{MainLine, Problem, VariationPly, Variations},
     options::{MakeBook, Unfinished},
     report::{Rejection, Report, Totals, VariantRejection},
     sink::{BatchSink, CountedGame},
@@ -15,10 +15,11 @@ use super::{
 use crate::{
     counts::{CountRecord, KeyedIdentity, Wdl},
     error::Result,
+    index::store::SiteId,
     openings::{OpeningFilter, OpeningNumber},
     pgn::{
-        Batch, Condition, GameReader, GameResult, Input, SkippedParts, Tags, Token,
-        UnknownVariants, tag_text,
+        Batch, Condition, Date, DuplicateKeys, GameIdentity, GameReader, GameResult, Input,
+        SkippedParts, Tags, Token, UnknownVariants, name_hash, tag_text,
     },
     position::{
         Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
@@ -118,6 +119,9 @@ impl<'a> Replayer<'a> {
         while games.next_game() {
             self.game(&mut games);
             self.outcome.totals.games.read += 1;
+        }
+        for collector in &mut self.outcome.collectors {
+            collector.end_batch(text, self.batch_offset);
         }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         self.outcome.has_text = !text.trim_ascii().is_empty();
@@ -259,7 +263,7 @@ impl<'a> Replayer<'a> {
             Ok((start, castling_dropped)) => {
                 self.outcome.totals.castling_dropped += u64::from(castling_dropped);
                 let start = Keyed::new(start);
-                self.record_start(&start);
+                self.record_start(&start, variant);
                 self.play(games, variant, start, tag_result);
             }
             Err(err) => self.reject_start(games, &err),
@@ -292,18 +296,24 @@ impl<'a> Replayer<'a> {
     fn admits_variant(&self, variant: Variant) -> bool {
         match self.options.variant {
             VariantChoice::Only(wanted) => wanted.is_played_like(variant),
-            VariantChoice::Auto => !self.needs.numbered_variants || variant.number().is_some(),
+            VariantChoice::Auto => self.needs.all_variants || self.is_tallied(variant),
         }
+    }
+
+    /// Returns `true` if the tallies contain games of this variant. Books and counts are made from tallies, and cannot
+    /// contain variants without a number.
+    fn is_tallied(&self, variant: Variant) -> bool {
+        !self.needs.numbered_variants || variant.number().is_some()
     }
 
     /// Records the starting position of a game, if an output needs it. Must not be called for a game of standard chess
     /// without a `FEN` tag, because the starting position of such a game is not recorded.
-    fn record_start<P: Rules>(&mut self, start: &Keyed<P>) {
+    fn record_start<P: Rules>(&mut self, start: &Keyed<P>, variant: Variant) {
         let epd = || exact_epd_of(start.position());
         if self.needs.game_starts {
             self.start = Some(epd());
         }
-        if !self.needs.starts {
+        if !self.needs.starts || !self.is_tallied(variant) {
             return;
         }
         let starts = &mut self.outcome.starts;
@@ -373,7 +383,12 @@ impl<'a> Replayer<'a> {
         }
         // A batch has fewer than 2^32 bytes, so the number of a game in it fits.
         let number = self.outcome.totals.games.read as u32;
-        let candidate = self.begin_candidate(games.tags(), result, start, number);
+        let hash = match self.needs.game_hashes {
+            true => self.line.hash(start),
+            false => 0,
+        };
+        let candidate = self.begin_candidate(games.tags(), result, variant, hash, number);
+        let is_tallied = self.is_tallied(variant);
         let totals = &mut self.outcome.totals;
         let contradicts = |marker| tag_result.is_some_and(|tag| tag != marker);
         totals.contradicted_results += u64::from(ending.marker.is_some_and(contradicts));
@@ -387,10 +402,14 @@ impl<'a> Replayer<'a> {
             *totals.variants.entry(variant).or_default() += 1;
         }
         totals.null_moves += u64::from(ending.null_move);
-        self.outcome
-            .count(self.needs, &self.line, result, first_turn);
-        self.outcome
-            .count_variations(self.needs, &self.line.variations);
+        if is_tallied {
+            self.outcome
+                .count(self.needs, &self.line, result, first_turn);
+            self.outcome
+                .count_variations(self.needs, &self.line.variations);
+        } else {
+            totals.not_tallied += u64::from(is_whole);
+        }
         let game = CountedGame {
             number,
             variant,
@@ -398,6 +417,7 @@ impl<'a> Replayer<'a> {
             first_turn,
             start: self.start.as_deref(),
             length: ending.plies,
+            hash,
             plies: &self.line.plies,
             identities: &self.line.identities,
             exact_identities: &self.line.exact_identities,
@@ -417,23 +437,34 @@ impl<'a> Replayer<'a> {
     }
 
     /// Creates an entry for the current game in the list of possible duplicates. Returns `None` if the run does not
-    /// drop duplicates. Must be called before the game is counted. `start` is the identity (a hash) of the starting
-    /// position, and `number` is the number of the game in the batch.
+    /// drop duplicates. Must be called before the game is counted. `hash` is the hash of the game's moves, and `number` is
+    /// the number of the game in the batch.
     ///
-    /// While the game is counted, the entry keeps the totals of the other games of the batch, and the totals of the
     /// batch begin at zero, so that they count only this game. [`end_candidate`](Replayer::end_candidate) exchanges
     /// both totals after the game, and adds the entry to the list.
     fn begin_candidate(
         &mut self,
         tags: &Tags<'_>,
         result: GameResult,
-        start: u64,
+        variant: Variant,
+        hash: u64,
         number: u32,
     ) -> Option<PossibleDuplicate> {
         self.options.drop_duplicates.then(|| {
-            let moves = self.line.plies.iter().map(|ply| ply.mv);
+            let name = |tag: &[u8]| name_hash(&tags.get(tag).map(tag_text).unwrap_or_default());
+            let dated = Date::with_tag(tags).filter(|(tag, _)| *tag != b"EventDate");
+            let site = tags.get(b"Site").and_then(SiteId::of_tag);
+            let identity = GameIdentity {
+                players: [name(b"White"), name(b"Black")],
+                event: name(b"Event"),
+                result,
+                variant,
+                date: dated.unwrap_or_default().1,
+                site: site.map_or(0, SiteId::number),
+                moves: hash,
+            };
             PossibleDuplicate {
-                fingerprint: fingerprint(tags, result, start, moves, &self.line.rest),
+                keys: identity.keys(),
                 number,
                 totals: std::mem::take(&mut self.outcome.totals),
                 records: self.outcome.records.len(),
@@ -525,8 +556,8 @@ pub(super) struct Outcome<'a> {
 
 /// A counted game that must be removed from the counts if it turns out to be a duplicate of an earlier game.
 pub(super) struct PossibleDuplicate {
-    /// The fingerprint, or `None` if the game cannot be a duplicate.
-    pub fingerprint: Option<u128>,
+    /// The keys by which the game is compared, or `None` if the game cannot be a duplicate.
+    pub keys: Option<DuplicateKeys>,
     /// The number of the game in the batch.
     pub number: u32,
     /// The amounts that the game adds to the totals.

@@ -61,6 +61,10 @@ pub struct Totals {
     /// The number of games that are counted although a rating is unknown and a filter on ratings is set.
     #[serde(skip_serializing_if = "is_zero")]
     pub unrated: u64,
+    /// The number of counted games that books and counts of the run do not contain, because the Polyglot format has no
+    /// number for their variant. Other outputs contain these games.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub not_tallied: u64,
     /// The number of counted games of each variant, unless the run counts only standard chess.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variants: BTreeMap<Variant, u64>,
@@ -97,6 +101,11 @@ impl Totals {
                 self.unreadable_results,
                 "game has an unreadable result in the Result tag or after the moves: use 1-0, 0-1, 1/2-1/2 or *",
                 "games have an unreadable result in the Result tag or after the moves: use 1-0, 0-1, 1/2-1/2 or *",
+            ),
+            (
+                self.not_tallied,
+                "game of a variant without a number in the Polyglot format is left out of books and counts",
+                "games of variants without a number in the Polyglot format are left out of books and counts",
             ),
             (
                 self.undated,
@@ -138,9 +147,11 @@ impl AddAssign<&Totals> for Totals {
             unfinished,
             undated,
             unrated,
+            not_tallied,
             variants,
         } = other;
         self.games += *games;
+        self.not_tallied += not_tallied;
         for (condition, games) in filtered_by {
             *self.filtered_by.entry(*condition).or_default() += games;
         }

@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    pgn::{Condition, Input, NAMED_VARIANTS, NO_GAME, PlayerNames, SkippedParts, tag_text},
+    pgn::{
+        Condition, DuplicateKeys, Input, NAMED_VARIANTS, NO_GAME, PlayerNames, SkippedParts,
+        tag_text,
+    },
     position::MoveError,
     storage::sort::SpillingSet,
     task,
@@ -43,7 +46,7 @@ pub(super) struct Sequencer<'a> {
     starts: Starts,
     filtered_variants: BTreeMap<VariantRejection, u64>,
     names: PlayerNames,
-    /// The fingerprints of the games counted so far, if duplicates are dropped.
+    /// The keys of the games counted so far, if duplicates are dropped.
     seen: Option<SpillingSet>,
 }
 
@@ -246,13 +249,13 @@ impl<'a> Sequencer<'a> {
 }
 
 /// Removes the games that duplicate earlier games from `outcome`, the data of the next batch in the order of the
-/// inputs. `seen` contains the fingerprints of all earlier games. Adds the fingerprints of this batch to `seen`.
+/// inputs. `seen` contains the keys of all earlier games that are kept. Adds the keys of this batch's kept games.
 fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Result<()> {
     let candidates = std::mem::take(&mut outcome.candidates);
     let mut is_new = Vec::with_capacity(candidates.len());
     for candidate in &candidates {
-        is_new.push(match candidate.fingerprint {
-            Some(fingerprint) => seen.insert(fingerprint)?,
+        is_new.push(match candidate.keys {
+            Some(keys) => add_first(seen, keys)?,
             None => true,
         });
     }
@@ -284,6 +287,19 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
         collectors.for_each(|collector| collector.leave_out(&left_out));
     }
     Ok(())
+}
+
+/// Adds the keys of a game to `seen`, unless the game is a duplicate of an earlier game. Returns `true` if it is not.
+fn add_first(seen: &mut SpillingSet, keys: DuplicateKeys) -> Result<bool> {
+    for key in keys.of_duplicate() {
+        if seen.contains(key)? {
+            return Ok(false);
+        }
+    }
+    for key in keys.of_first() {
+        seen.insert(key)?;
+    }
+    Ok(true)
 }
 
 /// Removes some stretches of consecutive elements from `list`. `stretches` divides the whole list into stretches from

@@ -111,6 +111,10 @@ pub(crate) trait BatchSink: Send {
     /// input, in bytes.
     fn next_game(&mut self, _game: &GameReader<'_>, _batch_offset: u64) {}
 
+    /// Ends the batch, whose games have all been read. `_text` is the text of the batch, which begins at `_batch_offset`
+    /// in its input.
+    fn end_batch(&mut self, _text: &[u8], _batch_offset: u64) {}
+
     /// Adds the moves of the current game to the collected data. The run does not call this function for games that a
     /// filter or an error excludes.
     fn count(&mut self, game: &CountedGame<'_>);
@@ -154,6 +158,8 @@ pub(crate) struct CountedGame<'a> {
     pub start: Option<&'a str>,
     /// The number of half-moves, including those that are not counted if an output [needs them](Needs::game_lengths).
     pub length: usize,
+    /// The hash of the starting position and of all moves, if an output [needs it](Needs::game_hashes).
+    pub hash: u64,
     /// The half-moves that are counted.
     pub plies: &'a [Ply],
     /// The identities of the positions before the half-moves in `plies`, if an output [needs

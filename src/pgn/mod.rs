@@ -35,6 +35,7 @@
 mod class;
 mod clock;
 mod cut;
+mod duplicate;
 mod filter;
 mod game;
 mod input;
@@ -52,6 +53,7 @@ mod write;
 pub(crate) use self::{
     class::doubled_mean,
     clock::{Clocks, CommentTimes},
+    duplicate::{DuplicateKeys, GameIdentity, name_hash},
     filter::{HIGHEST_RATING, estimated_seconds, folded, is_rated, rating},
     names::{NearestNames, PlayerNames, did_you_mean},
     play::{

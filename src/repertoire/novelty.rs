@@ -13,7 +13,7 @@ use shakmaty::{Color, Move, variant::VariantPosition};
 use super::{OpenedSource, check::has_name, position_after, san};
 use crate::{
     error::{Error, Result},
-    explorer::{Explorer, FirstSeen, GameInfo, Probe, Visits, first_day, last_departure},
+    explorer::{Explorer, Filters, FirstSeen, GameInfo, Probe, Visits, first_day, last_departure},
     index::store::ListKey,
     pgn::{Date, GameReader, Games, NameMatch, commented, play_from_start, tag_text},
     position::{Keyed, Variant, fen_of, move_number},
@@ -34,6 +34,10 @@ pub struct NewMove {
     /// The number of the half-move from 1, or `None` if the reference contains all positions of the game. In this
     /// case `mv`, `number` and `fen` are also `None`.
     pub ply: Option<usize>,
+    /// Whether the game goes on after the half-moves that the reference indexes, without a new move among them. The
+    /// reference was made with `--max-ply`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unindexed: bool,
     /// The half-move in SAN.
     #[serde(rename = "move")]
     pub mv: Option<String>,
@@ -160,9 +164,9 @@ impl Game {
     /// Returns the index of the game's novelty (new move), or `None` if the reference contains all positions of the
     /// game. A position that the reference does not contain is called unknown. If `first` is `true`, the novelty is the
     /// first move that leads to an unknown position. Otherwise, it is the last move that leads from a known to an
-    /// unknown position.
-    fn new_move(&self, first: bool) -> Option<usize> {
-        let known = self.known.iter();
+    /// unknown position. Only the first `indexed` moves are compared, because the reference may not index later ones.
+    fn new_move(&self, first: bool, indexed: usize) -> Option<usize> {
+        let known = self.known.iter().take(indexed);
         let known: Vec<bool> = known.map(|known| known.load(Ordering::Relaxed)).collect();
         match first {
             true => known.iter().position(|is_known| !is_known),
@@ -210,6 +214,7 @@ impl Lookup<'_> {
             white: name(b"White"),
             black: name(b"Black"),
             ply: None,
+            unindexed: false,
             mv: None,
             number: None,
             fen: None,
@@ -285,6 +290,13 @@ impl Lookup<'_> {
         Ok(is_known)
     }
 
+    /// Returns the number of half-moves of each game that the reference indexes.
+    fn indexed(&self) -> usize {
+        let explorer = self.explored.as_ref().map(|(explorer, _)| explorer);
+        let max_ply = explorer.and_then(|explorer| explorer.max_ply(&Filters::default()));
+        max_ply.unwrap_or(usize::MAX)
+    }
+
     /// Finds the novelties (new moves) of `games`, and calls `take` with the result for each game, in the order of the
     /// games.
     fn finish(
@@ -297,7 +309,8 @@ impl Lookup<'_> {
                 let mut reached = vec![None; games.len()];
                 if let Some((_, first_seen)) = &self.explored {
                     mark_unknown(first_seen, &games, self.reference.earlier)?;
-                    count_games(first_seen, &games, self.reference.first, &mut reached)?;
+                    let is_new = |game: &Game| game.new_move(self.reference.first, self.indexed());
+                    count_games(first_seen, &games, is_new, &mut reached)?;
                 }
                 let games = games.into_par_iter().zip(reached);
                 let found = games.map(|(game, reached)| self.finished(game, reached));
@@ -312,9 +325,11 @@ impl Lookup<'_> {
     /// novelty, or if the reference contains no games.
     fn finished(&self, game: Game, reached: Option<Visits>) -> Result<NewMove> {
         let new = game
-            .new_move(self.reference.first)
+            .new_move(self.reference.first, self.indexed())
             .map(|number| (number, game.before(number)));
+        let is_longer = game.known.len() > self.indexed();
         let mut found = game.found;
+        found.unindexed = new.is_none() && is_longer;
         if let Some((number, pos)) = &new {
             found.ply = Some(number + 1);
             found.mv = Some(san(pos.position(), game.moves[*number]));
@@ -358,19 +373,19 @@ fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Re
 }
 
 /// Counts, for each of `games`, the reference games that reached the position before its novelty (new move).
-/// `first_seen` looks up the positions, and `first` says which move is the novelty, as in [`Reference::first`].
+/// `first_seen` looks up the positions, and `new_move` returns the index of a game's novelty.
 ///
 /// Writes the result for each game to the element of `reached` with the same index. Does not change the element of a
 /// game without a novelty.
 fn count_games(
     first_seen: &FirstSeen<'_>,
     games: &[Game],
-    first: bool,
+    new_move: impl Fn(&Game) -> Option<usize> + Sync,
     reached: &mut [Option<Visits>],
 ) -> Result<()> {
     let with_new = games.par_iter().enumerate();
     let mut asked: Vec<(ListKey, usize)> = with_new
-        .filter_map(|(number, game)| Some((game.subjects[game.new_move(first)?], number)))
+        .filter_map(|(number, game)| Some((game.subjects[new_move(game)?], number)))
         .collect();
     asked.par_sort_unstable();
     let counted = asked.par_iter().map(|(subject, number)| {

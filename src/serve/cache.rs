@@ -1,8 +1,7 @@
 //! A cache of indexes that were built from PGN files, so that later runs can use them again.
 
 use std::{
-    fs::{self, DirBuilder, File, Metadata},
-    io::{self, Read},
+    fs::{self, DirBuilder, Metadata},
     path::{Path, PathBuf},
 };
 
@@ -11,7 +10,7 @@ use crate::{
     MakeBook,
     error::{At, Error, Result},
     explorer::Explorer,
-    index::{is_index, remove, remove_unfinished},
+    index::{Index, IndexKind, is_index, remove, remove_unfinished},
     pgn::Input,
     position::{Variant, VariantChoice},
     storage::output::{FileId, TemporaryDir, canonical, claim_abandoned, is_absent},
@@ -19,15 +18,11 @@ use crate::{
 
 /// The version of the content of cached indexes. It must be increased when this content changes, so that polybook
 /// rebuilds the indexes that older versions have cached.
-const GENERATION: u32 = 13;
-
-/// The file extension of the [record](CachedIndex::record_content) that is stored next to an index and describes its
-/// PGN file. The record has the name of the index with this extension.
-const STATE: &str = "state";
+const GENERATION: u32 = 14;
 
 /// A directory of indexes that were built from PGN files. The name of an index contains a hash of the path of its PGN
-/// file, and a hash of everything that requires a new index when it changes, such as the size of the PGN file and the
-/// version of polybook.
+/// file, and a hash of everything that requires a new index when it changes, such as the size and the times of the PGN
+/// file and the version of polybook. An index and the proof that it is current thus appear with one rename.
 #[derive(Debug)]
 pub struct Cache {
     directory: PathBuf,
@@ -36,7 +31,7 @@ pub struct Cache {
 }
 
 /// The index of a PGN file in a [`Cache`]. The index may not have been built yet. The path of the index depends on the
-/// size and the modification time of the PGN file, so a changed file gets a new index.
+/// size and the times of the PGN file, so a changed file gets a new index.
 #[derive(Clone, Debug)]
 pub struct CachedIndex {
     pgn: PathBuf,
@@ -45,8 +40,6 @@ pub struct CachedIndex {
     prefix: String,
     /// The variant of games without a `Variant` tag.
     untagged: Variant,
-    /// The time of the last change of the file's status, if the system provides it.
-    changed: Option<(i64, i64)>,
 }
 
 impl Cache {
@@ -88,7 +81,7 @@ impl Cache {
     }
 
     /// Returns the index of a PGN file. The index may not have been built yet. The path of the index depends on the
-    /// path, the size and the modification time of the PGN file, and on `untagged`, the variant of games without a
+    /// path, the size and the times of the PGN file, and on `untagged`, the variant of games without a
     /// `Variant` tag.
     ///
     /// # Errors
@@ -108,6 +101,7 @@ impl CachedIndex {
         let state = (
             metadata.len(),
             metadata.modified().ok(),
+            changed(&metadata),
             GENERATION,
             env!("CARGO_PKG_VERSION"),
             untagged,
@@ -124,7 +118,6 @@ impl CachedIndex {
             path,
             prefix,
             untagged,
-            changed: changed(&metadata),
         })
     }
 
@@ -139,56 +132,7 @@ impl CachedIndex {
     ///
     /// Returns an error if the operating system cannot say whether the index exists.
     pub fn is_made(&self) -> Result<bool> {
-        Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false) && self.is_of_content())
-    }
-
-    /// Compares the PGN file with the record that was stored next to the index when the index was built. Returns `true`
-    /// if the file still has the same content, or if there is no such record. First compares the time of the file's
-    /// last status change, because programs can restore the modification time but not this time. If the times differ,
-    /// compares the checksums. If the checksums are equal, for example because only the access rights have changed,
-    /// records the new time.
-    fn is_of_content(&self) -> bool {
-        // A record that cannot be read counts as missing. The index is then used, because its name already contains the
-        // size and the modification time of the PGN file.
-        let state = fs::read_to_string(self.state_path()).unwrap_or_default();
-        let numbers = state.split_whitespace().map(str::parse);
-        let numbers: Vec<i64> = numbers
-            .collect::<std::result::Result<_, _>>()
-            .unwrap_or_default();
-        let [seconds, nanoseconds, checksum] = numbers[..] else {
-            return true;
-        };
-        if self.changed == Some((seconds, nanoseconds)) {
-            return true;
-        }
-        let is_equal = checksum_of(&self.pgn).is_ok_and(|now| i64::from(now) == checksum);
-        if is_equal {
-            self.record(checksum);
-        }
-        is_equal
-    }
-
-    /// Records the checksum of the PGN file and the time of its last status change. Call this function after the index
-    /// has been built. Errors are ignored, because the index can be used without the record.
-    pub fn record_content(&self) {
-        let checksum = checksum_of(&self.pgn).map(i64::from);
-        let metadata = self.pgn.metadata();
-        let is_unchanged = metadata.is_ok_and(|metadata| changed(&metadata) == self.changed);
-        // No file has the checksum -1. The next process makes the index of a file that changed meanwhile again.
-        self.record(checksum.ok().filter(|_| is_unchanged).unwrap_or(-1));
-    }
-
-    fn record(&self, checksum: i64) {
-        if let Some((seconds, nanoseconds)) = self.changed {
-            let state = format!("{seconds} {nanoseconds} {checksum}\n");
-            // If the record cannot be written, the next server compares the checksum or makes the index again.
-            let _ = fs::write(self.state_path(), state);
-        }
-    }
-
-    /// Returns the path of the file that records the checksum of the PGN file and the time of its last status change.
-    fn state_path(&self) -> PathBuf {
-        self.path.with_extension(STATE)
+        Ok(unless_damaged(is_index(&self.path))?.unwrap_or(false))
     }
 
     /// Returns `true` if the index exists and can be opened. Returns `false` if it is missing, incomplete or damaged.
@@ -226,8 +170,6 @@ impl CachedIndex {
             }
             remove(&self.path)?;
         }
-        // A record without its index is never read, so it may stay if it cannot be removed.
-        let _ = fs::remove_file(self.state_path());
         Ok(())
     }
 
@@ -249,7 +191,7 @@ impl CachedIndex {
         is_older.then_some(older)
     }
 
-    /// Removes the indexes of earlier versions of the PGN file, including unfinished indexes that killed processes have
+    /// Removes the indexes of PGN files that no longer exist, and those of earlier versions of the PGN file, including unfinished indexes that killed processes have
     /// left. Ignores errors, and keeps damaged indexes. A server that has such an index open can continue to use it.
     ///
     /// Removes nothing if the PGN file cannot be examined or has changed since this value was created, because another
@@ -268,17 +210,13 @@ impl CachedIndex {
                 // An index is kept if another process is building it or if its directory contains foreign files.
                 let _ = remove_unfinished(&directory.join(older));
             }
-            let is_older = name.starts_with(&self.prefix)
-                && path != self.path
-                // Do not follow links, because their targets were not created by a cache.
-                && entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if name.starts_with(&self.prefix) && name.ends_with(STATE) && path != self.state_path()
-            {
-                // A record without its index is never read, so it may stay if it cannot be removed.
-                let _ = fs::remove_file(&path);
+            // Do not follow links, because their targets were not created by a cache.
+            if path == self.path || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
             }
+            let is_older = name.starts_with(&self.prefix);
             // An index that cannot be read stays.
-            if is_older && is_index(&path).unwrap_or(false) {
+            if (is_older && is_index(&path).unwrap_or(false)) || is_orphan(&path) {
                 // The next server can remove an index that cannot be removed now.
                 let _ = remove(&path);
             }
@@ -300,19 +238,15 @@ fn changed(_metadata: &Metadata) -> Option<(i64, i64)> {
     None
 }
 
-/// Returns the CRC-32C of a file, or 0 for a pipe, which can be read only once.
-fn checksum_of(path: &Path) -> io::Result<u32> {
-    let (mut checksum, mut buffer) = (0, vec![0; 1 << 20]);
-    if !path.metadata()?.is_file() {
-        return Ok(checksum);
-    }
-    let mut file = File::open(path)?;
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(checksum),
-            read => checksum = crc32c::crc32c_append(checksum, &buffer[..read]),
-        }
-    }
+/// Returns `true` if `path` is an index of a cache whose PGN file no longer exists. Returns `false` if the index cannot be
+/// opened, for example because another version of polybook made it.
+fn is_orphan(path: &Path) -> bool {
+    let Ok(index) = Index::open(path) else {
+        return false;
+    };
+    let mut pgns = index.files().map(|(_, pgn)| pgn);
+    index.kind() == IndexKind::Explorer
+        && pgns.all(|pgn| pgn.metadata().is_err_and(|err| is_absent(&err)))
 }
 
 /// Converts the error for a damaged or incomplete index to `Ok(None)`. `opened` is the result of opening an index.
@@ -369,31 +303,14 @@ mod tests {
     /// A program may write a file and restore its modification time, as `touch -r` does.
     #[cfg(unix)]
     #[test]
-    fn a_file_of_the_old_size_and_time_is_noticed_but_not_a_further_name() {
+    fn a_file_of_the_old_size_and_time_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let pgn = dir.path().join("games.pgn");
         fs::write(&pgn, "[Event \"a\"]\n\n1. e4 *\n").unwrap();
         let cache = Cache::new(dir.path().join("cache")).unwrap();
-        let first = cache.of(&pgn, Variant::Standard).unwrap();
-        first.make().run().unwrap();
-        first.record_content();
-        let is_made = || {
-            cache
-                .of(&pgn, Variant::Standard)
-                .unwrap()
-                .is_made()
-                .unwrap()
-        };
-        let before = pgn.metadata().unwrap();
-        // A further name changes only the status of the file. Its new time is recorded.
-        let record = fs::read(first.state_path()).unwrap();
-        let mut names = 0;
-        while changed(&pgn.metadata().unwrap()) == changed(&before) {
-            names += 1;
-            fs::hard_link(&pgn, dir.path().join(names.to_string())).unwrap();
-        }
-        assert!(is_made());
-        assert_ne!(fs::read(first.state_path()).unwrap(), record);
+        let current = || cache.of(&pgn, Variant::Standard).unwrap();
+        current().make().run().unwrap();
+        assert!(current().is_made().unwrap());
         let before = pgn.metadata().unwrap();
         // The clock of file systems ticks a few hundred times a second.
         while changed(&pgn.metadata().unwrap()) == changed(&before) {
@@ -406,18 +323,30 @@ mod tests {
             (after.len(), after.modified().unwrap()),
             (before.len(), before.modified().unwrap())
         );
-        assert!(!is_made());
-        let second = cache.of(&pgn, Variant::Standard).unwrap();
-        second.remove_unless(|| second.is_made()).unwrap();
+        assert!(!current().is_made().unwrap());
+        let second = current();
         second.make().run().unwrap();
-        second.record_content();
-        assert!(is_made());
-        fs::write(&pgn, "[Event \"a\"]\n\n1. d4 d5 *\n").unwrap();
-        let third = cache.of(&pgn, Variant::Standard).unwrap();
-        third.make().run().unwrap();
-        third.record_content();
-        third.remove_older();
-        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 2);
+        second.remove_older();
+        assert!(current().is_made().unwrap());
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_indexes_of_removed_files_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(dir.path().join("cache")).unwrap();
+        let [first, second] = ["a.pgn", "b.pgn"].map(|name| {
+            let pgn = dir.path().join(name);
+            fs::write(&pgn, "[Event \"a\"]\n\n1. e4 *\n").unwrap();
+            let index = cache.of(&pgn, Variant::Standard).unwrap();
+            index.make().run().unwrap();
+            index
+        });
+        second.remove_older();
+        assert!(first.path().exists());
+        fs::remove_file(dir.path().join("a.pgn")).unwrap();
+        second.remove_older();
+        assert!(!first.path().exists() && second.is_made().unwrap());
     }
 
     #[test]

@@ -63,7 +63,8 @@ impl Served {
     fn spawned(dir: &Path, args: impl Arguments, set: impl FnOnce(&mut Command)) -> Served {
         let mut command = polybook_in(dir);
         command
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--allow-pgn"])
+            .arg(super::sample(""))
             .args(args.list())
             .env("XDG_CACHE_HOME", dir.join("cache"))
             .env("HOME", dir)

@@ -203,6 +203,7 @@ fn new_line(found: &NewMove) -> String {
     } = found;
     let what = match (&found.number, &found.mv) {
         (Some(number), Some(mv)) => format!("{number} {mv}"),
+        _ if found.unindexed => "not indexed".to_owned(),
         _ => "nothing new".to_owned(),
     };
     let before = found

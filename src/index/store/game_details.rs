@@ -1,9 +1,10 @@
-//! The details of games. They contain the offset at which the text of a game begins, and the fields of its record
+//! The details of games. They contain the place and the checksum of the text of a game, and the fields of its record
 //! that cannot be derived from its row and names.
 //!
 //! | part | encoding |
 //! |---|---|
 //! | place | varint 2n + t, where n is the offset at which the game begins in the decompressed PGN, and t is 1 if the game has tags |
+//! | text | varint of its length in bytes; 4 bytes: its CRC-32C, little-endian |
 //! | fields | varint with bit i set if field i of the record, counted from 0, is stored |
 //! | each such field | varint of its length in bytes, and its bytes |
 //!
@@ -25,18 +26,39 @@ pub const GAMES_PER_ENTRY: u64 = 64;
 /// The beginning of the web address of a game on Lichess, before the id of the game.
 const LICHESS: &[u8] = b"https://lichess.org/";
 
-/// Appends the details of a game to `out`. The details are the offset `place` of the game in the PGN text, and those
-/// fields of the game record `record` that cannot be derived from the other arguments. `row` is the row of the game in
+/// The length and the checksum of the PGN text of a game. The text extends to the next game, or to the end of the batch
+/// in which the game was read.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct GameText {
+    /// The length in bytes.
+    pub length: u64,
+    checksum: u32,
+}
+
+impl GameText {
+    /// Returns the length and the checksum of `text`.
+    pub fn of(text: &[u8]) -> GameText {
+        GameText {
+            length: text.len() as u64,
+            checksum: crc32c::crc32c(text),
+        }
+    }
+}
+
+/// Appends the details of a game to `out`. The details are the offset `place` of the game in the PGN text, the length and
+/// checksum `text` of this text, and those fields of the game record `record` that cannot be derived from the other arguments. `row` is the row of the game in
 /// the index, and `names` contains the names of White, Black and the event.
 pub fn write_details(
     out: &mut Vec<u8>,
     record: &[u8],
-    place: GameOffset,
+    (place, text): (GameOffset, GameText),
     row: &GameRow,
     names: [&str; 3],
 ) {
     let (start, has_tags) = (place.start(), matches!(place, GameOffset::Tags(_)));
     put_varint(out, start << 1 | u64::from(has_tags));
+    put_varint(out, text.length);
+    out.extend_from_slice(&text.checksum.to_le_bytes());
     let (mut stored, mut fields, mut derived) = (0, Vec::new(), Vec::new());
     for (number, field) in record.split(|byte| *byte == b'|').enumerate() {
         derived.clear();
@@ -109,6 +131,8 @@ fn put_date(out: &mut Vec<u8>, date: Date) {
 pub struct GameDetails<'a> {
     /// The offset at which the game begins.
     pub place: GameOffset,
+    /// The length and the checksum of the text of the game.
+    pub text: GameText,
     /// Bit i is set if field i is stored.
     stored: u64,
     /// The stored fields, each after its length.
@@ -124,6 +148,13 @@ impl<'a> GameDetails<'a> {
             1 => GameOffset::Tags(number >> 1),
             _ => GameOffset::Moves(number >> 1),
         };
+        let length = take_varint(rest)?;
+        let (checksum, others) = rest.split_first_chunk()?;
+        let text = GameText {
+            length,
+            checksum: u32::from_le_bytes(*checksum),
+        };
+        *rest = others;
         let stored = take_varint(rest)?;
         if stored >> FIELDS.len() > 0 || stored >> OFFSET_FIELD & 1 == 1 {
             return None;
@@ -138,6 +169,7 @@ impl<'a> GameDetails<'a> {
         }
         Some(GameDetails {
             place,
+            text,
             stored,
             fields: &start[..start.len() - rest.len()],
         })
@@ -207,9 +239,11 @@ mod tests {
                 let names = [&*names[0], &*names[1], &*names[2]];
                 let (mut record, mut details) = (Vec::new(), Vec::new());
                 write_game(&mut record, games.tags(), place);
-                write_details(&mut details, &record, place, &row, names);
+                write_details(&mut details, &record, (place, GameText::of(pgn.as_bytes())), &row, names);
                 let mut rest = &details[..];
-                let header = GameDetails::take(&mut rest).unwrap().header(&row, names);
+                let read = GameDetails::take(&mut rest).unwrap();
+                prop_assert_eq!(read.text, GameText::of(pgn.as_bytes()));
+                let header = read.header(&row, names);
                 prop_assert!(rest.is_empty());
                 prop_assert_eq!(header, GameHeader::of_game(record, place, row.result));
             }
@@ -234,10 +268,10 @@ mod tests {
         write_details(
             &mut details,
             &record,
-            GameOffset::Tags(20),
+            (GameOffset::Tags(20), GameText::of(b"123456789")),
             &row,
             [&white, &black, &event],
         );
-        assert_eq!(details, [41, 0]);
+        assert_eq!(details, [41, 9, 0x83, 0x92, 0x06, 0xe3, 0]);
     }
 }

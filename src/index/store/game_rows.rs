@@ -1,4 +1,4 @@
-//! Rows of games: what the explorer's filters and answers need to know about a game, in 32 bytes.
+//! Rows of games: what the explorer's filters and answers need to know about a game, in 40 bytes.
 //!
 //! | bytes | meaning |
 //! |---|---|
@@ -11,7 +11,8 @@
 //! | 21 | bits 0-7 of the number of the opening |
 //! | 22-23 | bits 0-8 the ECO code of the game's tag: 1 for A00 to 500 for E99, 0 for none; bits 9-11 0; bits 12-15 bits 8-11 of the [number of the opening](OpeningNumber) |
 //! | 24-25 | the number of half-moves, 65535 for more |
-//! | 26-31 | the game's id at Lichess in base 62; for a game without one, [`SiteId::MAX_NUMBER`] plus a fingerprint of the last position, or 0 if that is unknown |
+//! | 26-31 | the game's id at Lichess in base 62, 0 for a game without one |
+//! | 32-39 | a hash of the starting position and of all moves of the game, 0 for a game whose positions are not indexed |
 //!
 //! Numbers are little-endian. An entry contains the rows of [`ROWS_PER_ENTRY`] games; the last entry may contain fewer.
 
@@ -22,7 +23,7 @@ use crate::{
 };
 
 /// The size in bytes of a [`GameRow`] in the index.
-pub const ROW_SIZE: usize = 32;
+pub const ROW_SIZE: usize = 40;
 
 /// The number of games whose rows are stored in one entry of the index.
 pub const ROWS_PER_ENTRY: u64 = 4096;
@@ -63,15 +64,10 @@ pub struct GameRow {
     pub plies: u16,
     /// The id at Lichess, or `None` if there is none.
     pub site_id: Option<SiteId>,
-    /// A fingerprint of the last position, from 1 to [`ENDINGS`], if the game has no id at Lichess; 0 if the position
-    /// is unknown.
-    pub ending: u64,
+    /// A hash of the starting position and of all moves of the game, including half-moves that are not indexed. It is 0
+    /// for a game whose positions are not indexed.
+    pub moves: u64,
 }
-
-/// The greatest value of [`GameRow::ending`], a fingerprint of a game's last position. The encoded row stores either a
-/// Lichess id or this fingerprint in six bytes: numbers up to [`SiteId::MAX_NUMBER`] are Lichess ids, and a greater
-/// number is the sum of a fingerprint and [`SiteId::MAX_NUMBER`].
-pub const ENDINGS: u64 = (1 << 48) - 1 - SiteId::MAX_NUMBER;
 
 impl GameRow {
     /// Returns the mean of the players' known ratings, multiplied by 2 so that it is an integer. Returns 0 if both
@@ -86,17 +82,6 @@ impl GameRow {
     #[inline]
     pub fn group(&self) -> Option<RatingGroup> {
         RatingGroup::of_game([self.white_elo, self.black_elo])
-    }
-
-    /// Returns the number that is stored in bytes 26 to 31 of the encoded row. If the game has a Lichess id, it is the
-    /// number of this id. Otherwise, it is the fingerprint of the game's last position plus [`SiteId::MAX_NUMBER`], or
-    /// 0 if the last position is unknown.
-    pub fn id_or_fingerprint(&self) -> u64 {
-        match (self.site_id, self.ending) {
-            (Some(id), _) => id.0,
-            (None, 0) => 0,
-            (None, ending) => SiteId::MAX_NUMBER + ending,
-        }
     }
 
     /// Encodes the row as the bytes that the index stores.
@@ -120,7 +105,9 @@ impl GameRow {
         let eco = self.eco.0 | opening >> 8 << 12;
         bytes[22..24].copy_from_slice(&eco.to_le_bytes());
         bytes[24..26].copy_from_slice(&self.plies.to_le_bytes());
-        bytes[26..32].copy_from_slice(&self.id_or_fingerprint().to_le_bytes()[..6]);
+        let id = self.site_id.map_or(0, SiteId::number);
+        bytes[26..32].copy_from_slice(&id.to_le_bytes()[..6]);
+        bytes[32..].copy_from_slice(&self.moves.to_le_bytes());
         bytes
     }
 
@@ -139,7 +126,11 @@ impl GameRow {
         if !is_date || eco & 0xe00 != 0 || variant > Variant::ALL.len() {
             return None;
         }
-        let own = u64::from_le_bytes(id);
+        let id = u64::from_le_bytes(id);
+        if id > SiteId::MAX_NUMBER {
+            return None;
+        }
+        let (_, moves) = bytes.split_last_chunk()?;
         Some(GameRow {
             white: u32_at(0),
             black: u32_at(4),
@@ -156,8 +147,8 @@ impl GameRow {
             eco: EcoNumber::new(eco & 0x1ff)?,
             opening: OpeningNumber::new(opening)?,
             plies: u16_at(24),
-            site_id: SiteId::of_number(own),
-            ending: own.saturating_sub(SiteId::MAX_NUMBER),
+            site_id: SiteId::of_number(id),
+            moves: u64::from_le_bytes(*moves),
         })
     }
 }
@@ -369,7 +360,7 @@ mod tests {
         let bits = any::<[bool; 2]>();
         let traits = (0..4usize, 0..6usize, 0..2usize, bits, 0..=10usize);
         let id = proptest::option::of("[0-9A-Za-z]{8}");
-        let ids = (0..=500u16, id, 0..=ENDINGS, 0..4096u16);
+        let ids = (0..=500u16, id, any::<u64>(), 0..4096u16);
         (numbers, date, traits, ids).prop_map(|(numbers, date, traits, ids)| GameRow {
             white: numbers.0[0],
             black: numbers.0[1],
@@ -387,7 +378,7 @@ mod tests {
             opening: OpeningNumber::new(ids.3).unwrap(),
             plies: numbers.2,
             site_id: ids.1.as_ref().map(|id| SiteId::parse(id).unwrap()),
-            ending: if ids.1.is_none() { ids.2 } else { 0 },
+            moves: ids.2,
         })
     }
 
@@ -401,7 +392,8 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read(bytes: [u8; 32]) {
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), ROW_SIZE)) {
+            let bytes: [u8; ROW_SIZE] = bytes.try_into().unwrap();
             if let Some(row) = GameRow::parse(&bytes) {
                 prop_assert_eq!(row.to_bytes(), bytes);
             }

@@ -13,7 +13,7 @@ use crate::{
         layout::{self, GameOffset},
         store::{
             self, EcoNumber, GameRow, ListKey, SiteId,
-            game_details::{GAMES_PER_ENTRY, write_details},
+            game_details::{GAMES_PER_ENTRY, GameText, write_details},
             game_rows, names,
         },
     },
@@ -35,6 +35,8 @@ pub(crate) struct GameFacts {
     /// game.
     records: Vec<u8>,
     places: Vec<(u32, GameOffset)>,
+    /// The length and the checksum of the text of each game, once the batch has [ended](GameFacts::end).
+    texts: Vec<GameText>,
     /// The names of White, Black and the event of each game.
     names: Vec<[Box<str>; 3]>,
     /// The list records of players. In them, games are numbered from the first game of the batch.
@@ -76,7 +78,7 @@ impl GameFacts {
             opening: OpeningNumber::default(),
             plies: 0,
             site_id: id,
-            ending: 0,
+            moves: 0,
         });
         let names = [&b"White"[..], b"Black", b"Event"];
         self.names.push(names.map(|name| name_of(tags.get(name))));
@@ -88,16 +90,15 @@ impl GameFacts {
     }
 
     /// Completes the last added game with the data that is known only after its moves have been played: its result,
-    /// number of half-moves (`plies`), variant and opening, and a fingerprint of its last position. Marks the game as
-    /// counted, which means that its positions are indexed. `last` is the identity of the last position, a hash from
-    /// which the fingerprint is calculated.
+    /// number of half-moves (`plies`), variant and opening, and the hash `moves` of its starting position and moves. Marks
+    /// the game as counted, which means that its positions are indexed.
     pub(crate) fn count_last(
         &mut self,
         result: GameResult,
         plies: usize,
         variant: Variant,
         opening: OpeningNumber,
-        last: u64,
+        moves: u64,
     ) {
         let number = self.rows.len() as u32 - 1;
         if let (Some(row), Some([white, black, _])) = (self.rows.last_mut(), self.names.last()) {
@@ -106,14 +107,26 @@ impl GameFacts {
             row.plies = u16::try_from(plies).unwrap_or(u16::MAX);
             row.variant = Some(variant);
             row.opening = opening;
-            if row.site_id.is_none() {
-                row.ending = last % game_rows::ENDINGS + 1;
-            }
+            row.moves = moves;
             for (name, color) in [(white, Color::White), (black, Color::Black)] {
                 let subject = ListKey::player(&folded(name), color);
                 self.players.push(ListRecord::listed(subject, number));
             }
         }
+    }
+
+    /// Calculates the checksums of the texts of all games. `text` is the text of the batch, which begins at `batch_offset`
+    /// in the input. Must be called after the last game was added.
+    pub(crate) fn end(&mut self, text: &[u8], batch_offset: u64) {
+        let starts = self
+            .places
+            .iter()
+            .map(|(_, place)| (place.start() - batch_offset) as usize);
+        let ends = starts.clone().skip(1).chain([text.len()]);
+        let texts = starts
+            .zip(ends)
+            .map(|(start, end)| GameText::of(&text[start..end]));
+        self.texts = texts.collect();
     }
 
     /// Marks games as not counted, for example because they are duplicates, and removes them from the lists of players
@@ -123,6 +136,7 @@ impl GameFacts {
         for number in numbers {
             if let Some(row) = self.rows.get_mut(*number as usize) {
                 row.counts = false;
+                row.moves = 0;
                 // The duplicate that counts keeps the id.
                 row.site_id = None;
             }
@@ -188,12 +202,14 @@ impl StoredGames {
         }
         let (mut records, mut details) = (&facts.records[..], Vec::new());
         let games = facts.rows.into_iter().zip(&facts.names);
-        for ((row, names), (length, place)) in games.zip(facts.places) {
+        let places = facts.places.into_iter().zip(facts.texts);
+        for ((row, names), ((length, place), text)) in games.zip(places) {
             let (record, rest) = records.split_at(length as usize);
             records = rest;
             details.clear();
             let [white, black, event] = names;
-            write_details(&mut details, record, place, &row, [white, black, event]);
+            let names_of = [&**white, black, event];
+            write_details(&mut details, record, (place, text), &row, names_of);
             self.push(row, names, &details, &mut lists)?;
         }
         Ok(lists)

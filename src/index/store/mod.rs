@@ -149,7 +149,7 @@ pub(super) fn subject_start(subject: ListKey) -> [u8; 10] {
 ///
 /// An index contains hashes of names that [`folded`](crate::pgn::folded) has normalized. If the normalization changes,
 /// the version must also be increased.
-const VERSION: u64 = 9;
+const VERSION: u64 = 10;
 
 /// The description of an explorer's index of games. It is encoded as decimal numbers, separated by vertical bars.
 /// A list contains items about one subject, such as the games of one position. A page is an entry that contains
@@ -157,7 +157,7 @@ const VERSION: u64 = 9;
 ///
 /// | field | meaning |
 /// |---|---|
-/// | 0 | the version of the layout: 8 |
+/// | 0 | the version of the layout: 10 |
 /// | 1 | the number of leading bits in which the keys of all lists of a page agree |
 /// | 2 | the number of positions |
 /// | 3 | the total number of items in all lists |
@@ -443,7 +443,7 @@ mod tests {
             "æther \"x\"",
             "tal,m n",
         ];
-        assert_eq!((VERSION, folded), (9, of_layout.map(str::to_owned)));
+        assert_eq!((VERSION, folded), (10, of_layout.map(str::to_owned)));
     }
 
     #[test]
@@ -455,7 +455,7 @@ mod tests {
             names: 12,
             max_ply: None,
         };
-        assert_eq!(contents.write(), b"9|16|4000000|5000000|12");
+        assert_eq!(contents.write(), b"10|16|4000000|5000000|12");
         for max_ply in [None, Some(30)] {
             let contents = Contents {
                 max_ply,
@@ -467,14 +467,14 @@ mod tests {
             "",
             "7",
             "7|16|1|1|1",
-            "9|99|1|1|1",
-            "9|16|1|1|x",
-            "9|16|1|1|1|",
-            "9|16|1|1|1|1|1",
+            "10|99|1|1|1",
+            "10|16|1|1|x",
+            "10|16|1|1|1|",
+            "10|16|1|1|1|1|1",
         ] {
             assert_eq!(Contents::parse(malformed.as_bytes()), None, "{malformed}");
         }
-        for (value, is_other) in [("7|16|1|1|1", true), ("9|16|1|1|x", false), ("x", false)] {
+        for (value, is_other) in [("7|16|1|1|1", true), ("10|16|1|1|x", false), ("x", false)] {
             assert_eq!(Contents::is_of_other_version(value.as_bytes()), is_other);
         }
     }

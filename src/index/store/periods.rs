@@ -655,7 +655,7 @@ mod tests {
                 eco: EcoNumber::default(),
                 plies: 1,
                 site_id: None,
-                ending: 0,
+                moves: 0,
             },
         )
     }

@@ -365,6 +365,10 @@ impl BatchSink for ClassBatch<'_> {
     }
 
     fn count(&mut self, game: &CountedGame<'_>) {
+        // Counts contain keys, which the positions of such a variant do not have.
+        if game.variant.number().is_none() {
+            return;
+        }
         let before = self.records.len();
         let winner = game.result.winner();
         let turn_at = |ply: usize| match ply % 2 {

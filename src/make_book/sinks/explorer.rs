@@ -47,6 +47,7 @@ pub(super) fn plan<'a>(
     let _ = inputs;
     needs.game_identities = true;
     needs.game_lengths = true;
+    needs.game_hashes = true;
     needs.openings = true;
     Some(Plan {
         path,
@@ -140,6 +141,10 @@ impl BatchSink for ExplorerBatch<'_> {
         self.facts.add(game.tags(), offset_of(game, batch_offset));
     }
 
+    fn end_batch(&mut self, text: &[u8], batch_offset: u64) {
+        self.facts.end(text, batch_offset);
+    }
+
     /// Adds a record to the batch for each position of a game: the move that was played in the position or, for the
     /// last position, the end of the game.
     fn count(&mut self, game: &CountedGame<'_>) {
@@ -148,7 +153,7 @@ impl BatchSink for ExplorerBatch<'_> {
             game.length,
             game.variant,
             game.opening,
-            game.last_identity,
+            game.hash,
         );
         let subject = |identity| ListKey::position(game.variant, identity);
         // Whether White is to move after this many half-moves.

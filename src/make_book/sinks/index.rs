@@ -306,6 +306,7 @@ mod tests {
                 first_turn: shakmaty::Color::White,
                 start: None,
                 length: 0,
+                hash: 0,
                 plies: &[],
                 identities: &[],
                 exact_identities: &[],

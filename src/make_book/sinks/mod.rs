@@ -33,12 +33,16 @@ pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<P
     ];
     let mut needs = Needs {
         openings: options.opening.is_some(),
+        game_hashes: options.drop_duplicates,
         ..Needs::default()
     };
     let plans = all
         .iter()
         .filter_map(|plan| plan(options, inputs, &mut needs));
     let plans: Vec<Plan<'_>> = plans.collect();
+    let of_variants = [options.leveldb.is_some(), options.explorer.is_some()];
+    needs.all_variants =
+        of_variants.contains(&true) || options.obs.is_some() || options.suite.is_some();
     if plans.is_empty() {
         // A run that has no outputs also reports the numbers of positions and moves.
         needs.keys = true;

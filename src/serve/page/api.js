@@ -138,7 +138,7 @@
  * @property {number | null} [rating] Without a player, the mean of the known ratings.
  * @property {string | null} [lastPlayed]
  * @property {string[]} line The moves that lead to the position in which the opening is usually reached.
- * @property {number} lineGames The number of games that reach this position. Some of them may have become another opening.
+ * @property {number | null} lineGames The number of games that reach this position. Some of them may have become another opening. Null if the position is not indexed.
  * @property {OpeningRow[]} [variations]
  */
 /** @typedef {{ otherStarts?: number, games: number, unnamed: number, averageScore: number | null, families: OpeningRow[] }} Openings */

@@ -160,7 +160,7 @@ export class OpeningsTable {
     const mark = finished(opening) < ENOUGH ? "" : side;
     const lost = points === undefined ? "" : `, ${number(Number(Math.abs(points).toFixed(1)))} points ${points < 0 ? "below" : "above"} the average`;
     const label = `${opening.name}, ${counted(games)}${score === null ? "" : `, score ${Math.round(score)}%`}${lost}`;
-    const isFiltered = !areSimilar(lineGames, games);
+    const isFiltered = lineGames === null || !areSimilar(lineGames, games);
     const title = isFiltered ? "Shows only the games of this opening" : lineGames === games ? undefined : `Goes to the usual position of this opening, which ${counted(lineGames)} of any opening reached`;
     const open = button({ "aria-label": label, title, tabindex: -1, "data-focus": `opening ${filter}` }, [make(family ? "span" : "b", "", name)], () => (isFiltered ? this.#acts.filter(filter) : this.#acts.open(line, filter, games)));
     const unfold = fold
