@@ -726,16 +726,15 @@ fn games_are_found_by_their_ids() {
     let explorer = explorer_of(dir.path(), &[pgn.clone(), pgn], VariantChoice::default());
     let find = |id: &str| explorer.find(id).unwrap();
     assert_eq!((find("00000003"), find("3")), (Some(3), Some(3)));
-    // Two games have this id.
-    for unknown in [
-        "abcdefgh", "abcdefgi", "00000006", "6", "", "0000000x", "+0000003",
-    ] {
+    // Both files contain a copy of the game.
+    assert_eq!(find("abcdefgh"), Some(1));
+    for unknown in ["abcdefgi", "00000006", "6", "", "0000000x", "+0000003"] {
         assert_eq!(find(unknown), None, "{unknown}");
     }
     assert_eq!(explorer.text(1).unwrap(), game.as_bytes());
     assert_eq!(explorer.text(3).unwrap(), other.as_bytes());
     assert_eq!(explorer.game(3).unwrap().id, "00000003");
-    assert_eq!(explorer.game(4).unwrap().id, "00000004");
+    assert_eq!(explorer.game(4).unwrap().id, "abcdefgh");
     assert!(explorer.game(6).is_err() && explorer.text(6).is_err());
     let about = explorer.about();
     assert_eq!(
