@@ -15,7 +15,8 @@ use clap::Parser;
 use polybook::{
     Result,
     explorer::{
-        Explorer, Filters, GameResult, Line, Page, Query, RatingGroup, Sort, Speed, Variant, View,
+        Explorer, GameResult, Line, Page, Query, RatingGroup, Selection, Sort, Speed, Variant,
+        View, WantedRating, WantedResult,
     },
     pgn::{GameReader, Token},
     position::read_move,
@@ -54,7 +55,7 @@ fn main() -> Result<()> {
     }
     let some = explorer.game(games / 2)?;
     let filters = [
-        ("none", Filters::default()),
+        ("none", Selection::default()),
         ("speeds, ratings", online_filters(None)),
         (
             "speeds, ratings, months",
@@ -62,28 +63,29 @@ fn main() -> Result<()> {
         ),
         (
             "ratings, days",
-            Filters {
+            Selection {
                 min_elo: Some(1500),
                 since: "2016.05.03".parse().ok(),
                 until: "2021.07.20".parse().ok(),
-                ..Filters::default()
+                ..Selection::default()
             },
         ),
         (
             "a player",
-            Filters {
-                players: vec![some.white.name],
+            Selection {
+                player: vec![some.white.name],
+                exact: true,
                 color: Some(Color::White),
-                ..Filters::default()
+                ..Selection::default()
             },
         ),
         (
             "ECO, length, results",
-            Filters {
-                eco: "B20-C40".parse().ok(),
+            Selection {
+                eco: vec!["B20-C40".parse().expect("a range of codes")],
                 min_plies: 60,
-                results: vec![polybook::pgn::GameResult::WhiteWins],
-                ..Filters::default()
+                result: vec![WantedResult::Game(GameResult::WhiteWins)],
+                ..Selection::default()
             },
         ),
     ];
@@ -135,7 +137,7 @@ fn report_combinations(explorer: &Explorer, combinations: u64) -> Result<()> {
 }
 
 /// Measures lists of the games of the starting position.
-fn report_lists(explorer: &Explorer, all: &[(&str, Filters)]) -> Result<()> {
+fn report_lists(explorer: &Explorer, all: &[(&str, Selection)]) -> Result<()> {
     for sort in [Sort::Recent, Sort::Rating, Sort::Id] {
         let page = Page {
             skip: 1000,
@@ -154,26 +156,39 @@ fn report_lists(explorer: &Explorer, all: &[(&str, Filters)]) -> Result<()> {
 }
 
 /// Returns one to five filters that a random game passes.
-fn random_filters(explorer: &Explorer, random: &mut Random) -> Result<Filters> {
+fn random_filters(explorer: &Explorer, random: &mut Random) -> Result<Selection> {
     let number = random.below(explorer.game_count());
     let game = explorer.game(number)?;
     let header = explorer.header(number)?;
-    let mut filters = Filters::default();
+    let mut filters = Selection {
+        exact: true,
+        ..Selection::default()
+    };
     for _ in 0..=random.below(5) {
         match random.below(12) {
-            0 => filters.speeds = Some(game.speed.into_iter().chain([Speed::Blitz]).collect()),
-            1 => filters.groups = Some(RatingGroup::all().skip(random.below(4) as usize).collect()),
+            0 => filters.speed = Some(game.speed.into_iter().chain([Speed::Blitz]).collect()),
+            1 => {
+                filters.rating = Some(
+                    RatingGroup::all()
+                        .skip(1 + random.below(4) as usize)
+                        .map(|group| WantedRating(Some(group)))
+                        .collect(),
+                )
+            }
             2 => filters.since = format!("{}.03.05", game.year - 1).parse().ok(),
             3 => filters.until = format!("{}.07.15", game.year + 1).parse().ok(),
             4 => filters.min_elo = Some(800 + random.below(1200) as u32),
             5 => filters.max_elo = Some(1800 + random.below(1200) as u32),
-            6 => filters.players = vec![game.white.name.clone()],
-            7 => filters.opponents = vec![game.black.name.clone()],
-            8 => filters.results = vec![GameResult::WhiteWins, GameResult::Draw],
+            6 => filters.player = vec![game.white.name.clone()],
+            7 => filters.opponent = vec![game.black.name.clone()],
+            8 => {
+                filters.result = [GameResult::WhiteWins, GameResult::Draw]
+                    .map(WantedResult::Game)
+                    .to_vec()
+            }
             9 => {
-                filters.eco = ["A00-E99", "B00-C99", "C20-C99"][random.below(3) as usize]
-                    .parse()
-                    .ok()
+                let codes = ["A00-E99", "B00-C99", "C20-C99"][random.below(3) as usize];
+                filters.eco = vec![codes.parse().expect("a range of codes")];
             }
             10 => filters.event = Some(header.tag("Event").into_owned()),
             _ => filters.min_plies = 20 + random.below(80) as u32,
@@ -193,22 +208,21 @@ fn resident() -> Option<u64> {
 }
 
 /// Returns the filters of Lichess's own explorer.
-fn online_filters(months: Option<(&str, &str)>) -> Filters {
-    Filters {
-        speeds: Some([Speed::Blitz, Speed::Rapid].into_iter().collect()),
-        groups: Some(
+fn online_filters(months: Option<(&str, &str)>) -> Selection {
+    Selection {
+        speed: Some(vec![Speed::Blitz, Speed::Rapid]),
+        rating: Some(
             [1800, 2000, 2200]
-                .map(RatingGroup::of)
-                .into_iter()
-                .collect(),
+                .map(|floor| WantedRating(Some(RatingGroup::of(floor))))
+                .to_vec(),
         ),
         since: months.and_then(|(since, _)| since.parse().ok()),
         until: months.and_then(|(_, until)| until.parse().ok()),
-        ..Filters::default()
+        ..Selection::default()
     }
 }
 
-fn query(line: Line, filters: &Filters) -> Query {
+fn query(line: Line, filters: &Selection) -> Query {
     let mut query = Query::new(line, View::Lichess);
     query.filters = filters.clone();
     query

@@ -20,16 +20,17 @@ use std::sync::{
 
 use memchr::memmem;
 use rayon::prelude::*;
+use shakmaty::Color;
 
 use crate::{
     error::{Error, Result},
     evals::{Score, evaluation},
     make_book::{BatchSink, CountedGame, MakeBook, Rejection, Unfinished, replay_games},
     pgn::{
-        Batch, CommentTimes, Cutter, GameFilter, GameReader, GameResult, Input, Stream,
-        StreamOptions, Token,
+        Batch, CommentTimes, Cutter, GameReader, GameResult, Input, Stream, StreamOptions, Token,
     },
     provenance::GameCounts,
+    selection::{Evaluator, Selection},
     task,
 };
 
@@ -42,8 +43,8 @@ const BATCH_SIZE: usize = 1 << 18;
 pub struct PlyOptions {
     /// The maximum number of half-moves of each game. Default: all.
     pub max_ply: usize,
-    /// The filter that selects the games to read. Default: all games.
-    pub game_filter: GameFilter,
+    /// Which games are read. Default: all games.
+    pub selection: Selection,
     /// The treatment of games without a result. By default, they are skipped, because nothing can be learned from
     /// them. Otherwise, they get the result 0, like draws.
     pub unfinished: Unfinished,
@@ -60,7 +61,7 @@ impl Default for PlyOptions {
     fn default() -> PlyOptions {
         PlyOptions {
             max_ply: usize::MAX,
-            game_filter: GameFilter::default(),
+            selection: Selection::default(),
             unfinished: Unfinished::Skip,
             comments: true,
             strict: false,
@@ -124,8 +125,11 @@ impl Plies {
     ///
     /// Returns an error if [`Input::open`] fails, or if the filter in `options` cannot accept any game.
     pub fn open(input: Input, options: PlyOptions) -> Result<Plies> {
-        let checked = options.game_filter.check();
+        let checked = options.selection.check();
         checked.map_err(|err| Error::format(input.path(), err))?;
+        if let Some(unanswerable) = options.selection.unanswerable(Evaluator::EachGame) {
+            return Err(Error::format(input.path(), unanswerable));
+        }
         let stream = input.open(&StreamOptions {
             stop: Arc::clone(&options.stop),
             ..StreamOptions::default()
@@ -135,9 +139,9 @@ impl Plies {
             cutter: Cutter::new(stream, BATCH_SIZE),
             replayed: MakeBook::new([])
                 .max_ply(options.max_ply)
-                .game_filter(GameFilter {
-                    results: Vec::new(),
-                    ..options.game_filter.clone()
+                .selection(Selection {
+                    result: Vec::new(),
+                    ..options.selection.clone()
                 }),
             options,
             games: 0,
@@ -220,6 +224,7 @@ fn read_batch(
         text: &batch.text,
         has_commands: options.comments && memmem::find(&batch.text, b"[%").is_some(),
         game: 0,
+        player: None,
         plies: &mut plies,
     });
     let (games, rejected) = replay_games(replayed, input, batch, columns)?;
@@ -234,6 +239,8 @@ struct PlyColumns<'a> {
     has_commands: bool,
     /// The offset of the current game in the text.
     game: usize,
+    /// The color of the selection's player in the current game.
+    player: Option<Color>,
     plies: &'a mut PlyBatch,
 }
 
@@ -266,12 +273,16 @@ impl PlyColumns<'_> {
 impl BatchSink for PlyColumns<'_> {
     fn next_game(&mut self, game: &GameReader<'_>, _batch_offset: u64) {
         self.game = game.game_offset();
+        self.player = self.options.selection.player_color(game.tags());
     }
 
     fn count(&mut self, game: &CountedGame<'_>) {
         let is_unfinished = game.result == GameResult::Unknown;
         if is_unfinished && self.options.unfinished == Unfinished::Skip
-            || !self.options.game_filter.admits_result(game.result)
+            || !self
+                .options
+                .selection
+                .admits_result_of(game.result, self.player)
         {
             return;
         }
@@ -303,7 +314,7 @@ impl BatchSink for PlyColumns<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::position::BookMove;
+    use crate::{position::BookMove, selection::WantedResult};
 
     fn batches(text: &str, options: PlyOptions) -> Result<(PlyBatch, u64, u64)> {
         let dir = tempfile::tempdir().unwrap();
@@ -375,7 +386,7 @@ mod tests {
         assert_eq!(plies.games, [0, 1, 2, 3]);
         assert_eq!(plies.results, [1, -1, 0, -1]);
         let mut options = PlyOptions::default();
-        options.game_filter.results = vec![GameResult::Unknown];
+        options.selection.result = vec![WantedResult::Game(GameResult::Unknown)];
         assert!(batches(GAMES, options).unwrap().0.keys.is_empty());
         let options = PlyOptions {
             strict: true,

@@ -42,7 +42,7 @@ use crate::{
     counts::Wdl,
     error::{At, Error, Result},
     evals::{Eval, check_memory},
-    explorer::{Explorer, Filters, Line, Query, View},
+    explorer::{Explorer, Line, Query, Selection, View},
     index::PositionStats,
     json,
     pgn::{GameWriter, UNKNOWN_PLAYERS},
@@ -175,7 +175,7 @@ pub struct Explored(pub Explorer, pub Variant);
 impl MoveSource for Explored {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let Explored(explorer, variant) = self;
-        played(explorer, *variant, pos.position(), &Filters::default())
+        played(explorer, *variant, pos.position(), &Selection::default())
     }
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn played(
     explorer: &Explorer,
     variant: Variant,
     pos: &VariantPosition,
-    filters: &Filters,
+    filters: &Selection,
 ) -> Result<Vec<TreeMove>> {
     let query = Query {
         moves: None,

@@ -11,7 +11,7 @@ use crate::common::{fails, ok, ok_json, python, refused, sample, temp};
 use polybook::{
     MakeBook,
     counts::{ClassRow, CountClass, CountsDirectory, Grouping},
-    explorer::{Explorer, Filters, Line, Query, RatingGroup, Speed, Variant, View},
+    explorer::{Explorer, Line, Query, RatingGroup, Selection, Speed, Variant, View, WantedRating},
     pgn::{Date, Input},
     position::{BookMove, key},
 };
@@ -157,7 +157,7 @@ fn uci(row: &ClassRow, pos: &VariantPosition) -> String {
     mv.to_uci(CastlingMode::Chess960).to_string()
 }
 
-fn answer_of_rows(rows: &[ClassRow], pos: &VariantPosition, filters: &Filters) -> Answer {
+fn answer_of_rows(rows: &[ClassRow], pos: &VariantPosition, filters: &Selection) -> Answer {
     let mut moves: BTreeMap<String, [u64; 5]> = BTreeMap::new();
     let groups: Vec<RatingGroup> = RatingGroup::all().collect();
     let counted = rows.iter().filter(|row| !row.class.book_only);
@@ -169,12 +169,16 @@ fn answer_of_rows(rows: &[ClassRow], pos: &VariantPosition, filters: &Filters) -
             ..
         } = row.class;
         let has_speed = |speeds: &Vec<Speed>| speeds.contains(&Speed::ALL[usize::from(speed)]);
-        let has_group = |wanted: &Vec<RatingGroup>| match group {
-            0 => filters.unrated,
-            group => wanted.contains(&groups[usize::from(group) - 1]),
+        let has_group = |wanted: &Vec<WantedRating>| {
+            let has = |group| wanted.contains(&WantedRating(group));
+            match group {
+                // All groups together admit all games.
+                0 => has(None) || groups.iter().all(|group| has(Some(*group))),
+                group => has(Some(groups[usize::from(group) - 1])),
+            }
         };
-        if !filters.speeds.as_ref().is_none_or(has_speed)
-            || !filters.groups.as_ref().is_none_or(has_group)
+        if !filters.speed.as_ref().is_none_or(has_speed)
+            || !filters.rating.as_ref().is_none_or(has_group)
             || !is_in(month, filters.since, filters.until)
         {
             continue;
@@ -202,16 +206,16 @@ fn answer_of_rows(rows: &[ClassRow], pos: &VariantPosition, filters: &Filters) -
     answered.collect()
 }
 
-fn filters(numbers: &mut Numbers) -> Filters {
+fn filters(numbers: &mut Numbers) -> Selection {
     let date = |text: &str| text.parse::<Date>().unwrap();
-    let mut some = Filters::default();
+    let mut some = Selection::default();
     if numbers.below(2) == 0 {
         let speeds = Speed::ALL.into_iter().filter(|_| numbers.below(2) == 0);
-        some.speeds = Some(speeds.collect());
+        some.speed = Some(speeds.collect());
     }
     if numbers.below(2) == 0 {
         let groups = RatingGroup::all().filter(|_| numbers.below(2) == 0);
-        some.groups = Some(groups.collect());
+        some.rating = Some(groups.map(|group| WantedRating(Some(group))).collect());
     }
     if numbers.below(2) == 0 {
         some.since = Some(date(

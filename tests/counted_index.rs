@@ -8,7 +8,10 @@ use std::{
 };
 
 use polybook::{
-    explorer::{Answer, Explorer, Facets, Filters, Line, Query, RatingGroup, Speed, Variant, View},
+    explorer::{
+        Answer, Explorer, Facets, Line, Query, RatingGroup, Selection, Speed, Variant, View,
+        WantedRating,
+    },
     index::Index,
     pgn::{Date, GameReader, Token},
     position::{Keyed, read_move},
@@ -41,11 +44,13 @@ fn both(dir: &Path, pgn: &Path, options: &str) -> [Explorer; 2] {
 }
 
 /// Returns filters that counts can evaluate.
-fn combinations() -> Vec<Filters> {
+fn combinations() -> Vec<Selection> {
     let date = |year, month| Some(Date::new(year, month, 0));
     let groups = |floors: &[u32]| {
-        let groups = floors.iter().map(|floor| RatingGroup::of(*floor));
-        Some(groups.collect::<Vec<RatingGroup>>())
+        let groups = floors
+            .iter()
+            .map(|floor| WantedRating(Some(RatingGroup::of(*floor))));
+        Some(groups.collect::<Vec<WantedRating>>())
     };
     let mut all = Vec::new();
     for (since, until) in [
@@ -60,24 +65,28 @@ fn combinations() -> Vec<Filters> {
                 Some(vec![Speed::Blitz, Speed::Bullet]),
                 Some(vec![Speed::Classical, Speed::Correspondence, Speed::Rapid]),
             ] {
-                all.push(Filters {
+                all.push(Selection {
                     since,
                     until,
-                    groups: groups.clone(),
-                    speeds,
-                    ..Filters::default()
+                    rating: groups.clone(),
+                    speed: speeds,
+                    ..Selection::default()
                 });
             }
         }
     }
     // Games without a known rating: alone, and with those of the lowest group.
     for groups in [groups(&[]), groups(&[0, 1600])] {
-        all.push(Filters {
-            groups,
-            unrated: true,
-            ..Filters::default()
+        let groups = groups.into_iter().flatten();
+        all.push(Selection {
+            rating: Some(groups.chain([WantedRating(None)]).collect()),
+            ..Selection::default()
         });
     }
+    all.push(Selection {
+        require_date: true,
+        ..Selection::default()
+    });
     all
 }
 
@@ -115,7 +124,7 @@ fn forget_unfinished(answer: &mut Answer) {
 /// filters, the others with one.
 fn compare([games, counts]: &[Explorer; 2], step: usize, all: usize) {
     let combinations = combinations();
-    let compare_one = |line: &Line, number: usize, filters: &Filters| {
+    let compare_one = |line: &Line, number: usize, filters: &Selection| {
         let view = if number.is_multiple_of(5) {
             View::Masters
         } else {
@@ -468,7 +477,10 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
         let moves = explorer.answer(&query).unwrap().moves;
         let reached: Vec<_> = moves.iter().map(|mv| (&*mv.san, mv.reached)).collect();
         assert_eq!(reached, [("c4", c4), ("Nf3", nf3)], "{names:?}");
-        let reached = explorer.reached(&line("d2d4,d7d5,g1f3,g8f6"), &Filters::default(), &|| true);
+        let reached =
+            explorer.reached(&line("d2d4,d7d5,g1f3,g8f6"), &Selection::default(), &|| {
+                true
+            });
         assert_eq!(reached.unwrap(), of_game, "{names:?}");
     }
     let moves = |index: &str| ok_json(dir, &format!("moves --json --leveldb {index}"));
@@ -498,7 +510,7 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
     ok(dir, "make-book -q all.counts --explorer part");
     assert_eq!(
         open(&["part", "games"])
-            .variants(&Filters::default())
+            .variants(&Selection::default())
             .unwrap(),
         None
     );

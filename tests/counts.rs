@@ -365,7 +365,7 @@ fn games_are_not_chosen_in_counts() {
         ),
         (
             "0.counts --drop-duplicates",
-            "--drop-duplicates cannot be applied: give the PGN files",
+            "--duplicates once cannot be applied: give the PGN files",
         ),
         (
             "0.counts 1.pgn --max-ply 10",

@@ -12,8 +12,8 @@ use crate::common::{
 use polybook::{
     MakeBook,
     explorer::{
-        Explorer, Filters, GameResult, Line, Mode, NameMatch, Page, Query, RatingGroup, Sort,
-        Speed, Variant, View,
+        Explorer, Line, Page, Query, RatingGroup, Selection, Sort, Speed, Variant, View,
+        WantedRating,
     },
     pgn::{Date, Input},
     position::VariantChoice,
@@ -65,63 +65,31 @@ fn date(value: &Value) -> Option<Date> {
 }
 
 /// Converts the filters in the form of the script.
-pub fn filters(json: &Value) -> Filters {
-    let texts = |name: &str| -> Option<Vec<&str>> {
-        json.get(name)?
-            .as_array()
-            .map(|list| list.iter().filter_map(Value::as_str).collect())
-    };
-    let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
-    let number = |name: &str| json.get(name).and_then(Value::as_u64).map(|n| n as u32);
-    let groups = json.get("ratings").and_then(Value::as_array).map(|list| {
-        let floors = list.iter().filter_map(Value::as_u64);
-        floors
-            .map(|floor| RatingGroup::of(floor as u32))
-            .collect::<Vec<_>>()
-    });
-    let unrated = texts("ratings").is_some_and(|list| list.contains(&"unknown"));
-    Filters {
-        unrated,
-        skip_unfinished: false,
-        fold_duplicates: false,
-        won: false,
-        lost: false,
-        speeds: texts("speeds").map(|list| {
-            list.iter()
-                .map(|name| name.parse::<Speed>().unwrap())
-                .collect()
-        }),
-        groups,
-        modes: texts("modes").map(|list| {
-            list.iter()
-                .map(|name| name.parse::<Mode>().unwrap())
-                .collect()
-        }),
-        since: date(&json["since"]),
-        until: date(&json["until"]),
-        min_elo: number("minElo"),
-        max_elo: number("maxElo"),
-        require_elo: false,
-        require_date: json["requireDate"] == true,
-        players: text("player").into_iter().collect(),
-        color: text("color").map(|name| Color::from_white(name == "white")),
-        opponents: text("opponent").into_iter().collect(),
-        opponent_rating: json.get("opponentRating").map(|range| {
-            let range = format!("{}-{}", range[0], range[1]);
-            range.parse().unwrap()
-        }),
-        results: texts("results")
-            .unwrap_or_default()
-            .iter()
-            .map(|token| GameResult::from_token(token.as_bytes()).unwrap())
-            .collect(),
-        opening: text("opening").map(|text| text.parse().unwrap()),
-        eco: texts("eco").map(|range| range.join("-").parse().unwrap()),
-        event: text("event"),
-        names: NameMatch::Whole,
-        min_plies: number("minPly").unwrap_or(0),
-        source: None,
+pub fn filters(json: &Value) -> Selection {
+    let mut conditions = json.as_object().cloned().unwrap_or_default();
+    for name in ["since", "until"] {
+        if conditions.contains_key(name) {
+            let date = date(&json[name]).map(|date| date.to_string());
+            conditions.insert(name.to_owned(), date.into());
+        }
     }
+    if let Some(range) = conditions.get_mut("opponentRating") {
+        *range = format!("{}-{}", range[0], range[1]).into();
+    }
+    if let Some(range) = conditions.get_mut("eco") {
+        let codes: Vec<&str> = range
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        *range = codes.join("-").into();
+    }
+    if let Some(results) = conditions.remove("results") {
+        conditions.insert("result".to_owned(), results);
+    }
+    conditions.insert("exact".to_owned(), true.into());
+    serde_json::from_value(conditions.into()).unwrap()
 }
 
 /// Sends a query of the script to the explorer, and compares all values of the answer.
@@ -300,28 +268,32 @@ fn stored_sums_give_the_same_counts_as_the_games() {
     });
     let explorer = explorer_of(dir.path(), &[many, few], VariantChoice::default());
     let speeds = |speeds: &[Speed]| Some(speeds.to_vec());
-    let groups =
-        |floors: &[u32]| Some(floors.iter().map(|floor| RatingGroup::of(*floor)).collect());
-    let dates = |since: &str, until: &str| Filters {
+    let groups = |floors: &[u32]| {
+        let groups = floors
+            .iter()
+            .map(|floor| WantedRating(Some(RatingGroup::of(*floor))));
+        Some(groups.collect())
+    };
+    let dates = |since: &str, until: &str| Selection {
         since: since.parse().ok(),
         until: until.parse().ok(),
-        ..Filters::default()
+        ..Selection::default()
     };
     let filters = [
-        Filters::default(),
-        Filters {
-            speeds: speeds(&[Speed::Bullet, Speed::Correspondence]),
-            ..Filters::default()
+        Selection::default(),
+        Selection {
+            speed: speeds(&[Speed::Bullet, Speed::Correspondence]),
+            ..Selection::default()
         },
-        Filters {
-            groups: groups(&[1000, 2500]),
+        Selection {
+            rating: groups(&[1000, 2500]),
             ..dates("2015.03", "2016.02")
         },
-        Filters {
-            speeds: speeds(&[]),
-            ..Filters::default()
+        Selection {
+            speed: speeds(&[]),
+            ..Selection::default()
         },
-        Filters {
+        Selection {
             source: Some("0".to_owned()),
             ..dates("2016", "")
         },
@@ -361,16 +333,17 @@ fn transpositions_are_the_games_behind_each_move() {
         sort: Sort::default(),
         fold_matches: false,
     };
-    let of_player = Filters {
-        players: vec!["P7".to_owned()],
-        ..Filters::default()
+    let of_player = Selection {
+        player: vec!["P7".to_owned()],
+        exact: true,
+        ..Selection::default()
     };
-    let of_days = Filters {
+    let of_days = Selection {
         since: "2015.02.03".parse().ok(),
         min_elo: Some(1500),
-        ..Filters::default()
+        ..Selection::default()
     };
-    for filters in [Filters::default(), of_player, of_days] {
+    for filters in [Selection::default(), of_player, of_days] {
         let mut query = Query::new(line(""), View::Lichess);
         query.filters = filters;
         query.transpositions = true;
@@ -703,7 +676,7 @@ fn the_answer_has_its_keys_in_order() {
         "{masters}"
     );
     query.view = View::Player;
-    query.filters.players = vec!["morphy, paul".to_owned()];
+    query.filters.player = vec!["morphy, paul".to_owned()];
     query.filters.color = Some(Color::White);
     let player = text(&query);
     assert!(
@@ -842,7 +815,7 @@ fn a_performance_is_over_rated_opponents_and_known_results() {
         VariantChoice::default(),
     );
     let mut query = Query::new(Line::start(Variant::Standard), View::Player);
-    query.filters.players = vec!["tal".to_owned()];
+    query.filters.player = vec!["tal".to_owned()];
     query.filters.color = Some(Color::White);
     let answer = explorer.answer(&query).unwrap();
     let scores: Vec<_> = answer
@@ -885,7 +858,10 @@ fn pages_of_lichess_and_shared_ids_are_no_ids_of_games() {
     ];
     let pgn = pgn_of(dir.path(), &games.each_ref().map(String::as_str));
     MakeBook::new([Input::file(pgn)])
-        .drop_duplicates(true)
+        .selection(polybook::selection::Selection {
+            duplicates: Some(polybook::selection::Duplicates::Once),
+            ..Default::default()
+        })
         .explorer(dir.path().join("a.idx"))
         .run()
         .unwrap();
@@ -1076,7 +1052,7 @@ fn similar_games() -> impl proptest::strategy::Strategy<Value = String> {
 }
 
 /// Returns the numbers of the games that an explorer lists in the starting position.
-fn numbers_listed(index: &Path, filters: Filters) -> Vec<u64> {
+fn numbers_listed(index: &Path, filters: Selection) -> Vec<u64> {
     let explorer = Explorer::open([("all".to_owned(), index.to_owned())]).unwrap();
     let query = Query {
         filters,
@@ -1104,17 +1080,17 @@ proptest::proptest! {
         fs::write(path("games.pgn"), pgn).unwrap();
         let make = |name: &str, drop: bool, max_ply: usize| {
             let run = MakeBook::new([Input::file(path("games.pgn"))]).max_ply(max_ply).threads(threads);
-            run.drop_duplicates(drop).explorer(path(name)).run().unwrap();
+            run.selection(Selection { duplicates: drop.then_some(polybook::selection::Duplicates::Once), ..Selection::default() }).explorer(path(name)).run().unwrap();
         };
         make("dropped", true, 1024);
         make("dropped-short", true, max_ply);
         make("all", false, 1024);
         make("short", false, max_ply);
-        let once = || Filters { fold_duplicates: true, ..Filters::default() };
-        let kept = numbers_listed(&path("dropped"), Filters::default());
+        let once = || Selection { duplicates: Some(polybook::selection::Duplicates::Once), ..Selection::default() };
+        let kept = numbers_listed(&path("dropped"), Selection::default());
         proptest::prop_assert_eq!(&numbers_listed(&path("all"), once()), &kept);
         proptest::prop_assert_eq!(&numbers_listed(&path("short"), once()), &kept);
-        proptest::prop_assert_eq!(&numbers_listed(&path("dropped-short"), Filters::default()), &kept);
+        proptest::prop_assert_eq!(&numbers_listed(&path("dropped-short"), Selection::default()), &kept);
     }
 }
 

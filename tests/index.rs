@@ -653,7 +653,7 @@ fn explored_answers(index: &Path) -> polybook::Result<Vec<String>> {
         let line = Line::parse(Variant::Standard, None, line).unwrap();
         let mut query = Query::new(line, View::Lichess);
         answers.push(format!("{:?}", explorer.answer(&query)?));
-        query.filters.players = vec!["a".to_owned()];
+        query.filters.player = vec!["a".to_owned()];
         let page = Page {
             skip: 0,
             limit: 9,

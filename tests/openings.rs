@@ -405,11 +405,14 @@ fn variations_are_folded_with_the_variations_within_them() {
         let mut folded_rows = 0;
         for variation in &variations {
             let name = variation["name"].as_str().unwrap();
+            let is_variation = name.contains([':', ',']);
             let within: Vec<&Value> = names
                 .iter()
                 .filter(|row| {
                     let rest = row["name"].as_str().unwrap().strip_prefix(name);
-                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
+                    rest.is_some_and(|rest| {
+                        rest.is_empty() || is_variation && rest.starts_with([',', ':'])
+                    })
                 })
                 .collect();
             folded_rows += within.len();
@@ -421,8 +424,11 @@ fn variations_are_folded_with_the_variations_within_them() {
                 assert_eq!(only["performance"], variation["performance"], "{name}");
                 assert_eq!(only["scoreRange"], variation["scoreRange"], "{name}");
             }
-            // A comma after the name selects these games.
-            let filter = format!("{name},").replace(' ', "+").replace('\'', "%27");
+            // A comma after the name selects these games, and a colon those with only the name of the family.
+            let end = if is_variation { ',' } else { ':' };
+            let filter = format!("{name}{end}")
+                .replace(' ', "+")
+                .replace('\'', "%27");
             let listed = served.json(&format!(
                 "/games?limit=0&duplicates=once{player}&opening={filter}"
             ));

@@ -739,11 +739,11 @@ fn tags_in_other_quotation_marks_are_filtered_by() {
             )
         };
         let text = game("Paulus, K", "e4") + &game("Rosa, Q", "d4");
-        let filter = polybook::pgn::GameFilter {
+        let filter = polybook::selection::Selection {
             white: vec!["Rosa, Q".to_owned()],
             ..Default::default()
         };
-        let made = make_with(text.as_bytes(), |run| run.game_filter(filter.clone())).unwrap();
+        let made = make_with(text.as_bytes(), |run| run.selection(filter.clone())).unwrap();
         assert_eq!(made.report.totals.games.counted, 1, "{open}");
         made.line("d4", 2);
         assert_eq!(made.report.warnings, Vec::<String>::new(), "{open}");
@@ -1397,13 +1397,13 @@ fn games_that_pass_with_unknown_dates_and_ratings_are_reported() {
         ],
         "Date",
     );
-    let filter = |require_date| polybook::pgn::GameFilter {
+    let filter = |require_date| polybook::selection::Selection {
         since: Some("2022".parse().unwrap()),
         require_date,
         ..Default::default()
     };
     let report = |require| {
-        let run = |run: MakeBook| run.game_filter(filter(require));
+        let run = |run: MakeBook| run.selection(filter(require));
         make_with(text.as_bytes(), run).unwrap().report
     };
     let (all, dated) = (report(false), report(true));
@@ -1414,11 +1414,11 @@ fn games_that_pass_with_unknown_dates_and_ratings_are_reported() {
 
     let text = "[WhiteElo \"1200?\"][BlackElo \"1300P\"]\n\n1. a3 *\n\n[WhiteElo \"DWZ=1500\"][BlackElo \"2600\"]\n\n\
         1. b3 *\n\n[WhiteElo \"unrated\"][BlackElo \"2600\"]\n\n1. c3 *\n\n[WhiteElo \"2600\"][BlackElo \"2610\"]\n\n1. d3 *\n";
-    let filter = polybook::pgn::GameFilter {
+    let filter = polybook::selection::Selection {
         min_elo: Some(2200),
         ..Default::default()
     };
-    let made = make_with(text.as_bytes(), |run| run.game_filter(filter.clone())).unwrap();
+    let made = make_with(text.as_bytes(), |run| run.selection(filter.clone())).unwrap();
     let totals = made.report.totals;
     assert_eq!((totals.games.counted, totals.unrated), (2, 1));
 }
@@ -1561,11 +1561,11 @@ fn text_like_games_is_described() {
         ("{a} 1. Nf3 {b} 1-0\n", "1 filtered by rating"),
         ("e4 1-0\n", "1 filtered by rating"),
     ] {
-        let filter = polybook::pgn::GameFilter {
+        let filter = polybook::selection::Selection {
             require_elo: true,
             ..Default::default()
         };
-        let run = |run: MakeBook| run.allow_empty(false).game_filter(filter.clone());
+        let run = |run: MakeBook| run.allow_empty(false).selection(filter.clone());
         let Err(err) = make_with(text.as_bytes(), run) else {
             panic!("{text} was counted");
         };

@@ -251,7 +251,10 @@ proptest! {
         let run = MakeBook::new([Input::file(&pgn)])
             .variations(true)
             .keep_prefix(true)
-            .drop_duplicates(drop_duplicates)
+            .selection(polybook::selection::Selection {
+                duplicates: drop_duplicates.then_some(polybook::selection::Duplicates::Once),
+                ..Default::default()
+            })
             .allow_empty(true)
             .max_ply(max_ply)
             .min_game(1)

@@ -5,7 +5,7 @@ use std::{path::Path, sync::OnceLock};
 use polybook::{
     MakeBook,
     counts::Grouping,
-    explorer::{Explorer, Filters, Line, Page, Query, Sort, Speed, View},
+    explorer::{Explorer, Line, Page, Query, Selection, Sort, Speed, View},
     index::{Index, IndexKind},
     pgn::Input,
     position::{Variant, from_text, key},
@@ -141,7 +141,7 @@ fn counted_answers(dir: &Path) -> Answers {
     let text = |err: polybook::Error| err.to_string();
     for line in ["", "e2e4", "e2e4,e7e5", "d2d4,d7d5", "a2a3"] {
         let line = Line::parse(Variant::Standard, None, line).unwrap();
-        let facets = explorer.facets(&line, &Filters::default());
+        let facets = explorer.facets(&line, &Selection::default());
         answers.push(facets.map(|facets| format!("{facets:?}")).map_err(text));
         let mut query = Query::new(line, View::Lichess);
         query.transpositions = true;
@@ -163,7 +163,7 @@ fn summed_answers(dir: &Path) -> Answers {
     for since in ["", "2011", "2011.05"] {
         query.filters.since = since.parse().ok();
         for speed in [None, Some(Speed::Bullet)] {
-            query.filters.speeds = speed.map(|speed| [speed].into_iter().collect());
+            query.filters.speed = speed.map(|speed| vec![speed]);
             query.history = speed.is_some();
             let answer = explorer.answer(&query);
             answers.push(answer.map(|answer| format!("{answer:?}")).map_err(text));
@@ -220,7 +220,7 @@ fn explored_answers(dir: &Path) -> Answers {
         query.transpositions = true;
         let answer = explorer.answer(&query);
         answers.push(answer.map(|answer| format!("{answer:?}")).map_err(text));
-        query.filters.players = vec!["three".to_owned()];
+        query.filters.player = vec!["three".to_owned()];
         let page = Page {
             skip: 0,
             limit: 5,

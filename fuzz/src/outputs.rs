@@ -12,6 +12,7 @@ use polybook::{
     obs::{Obs, legal_move},
     pgn::Input,
     position::{Variant, VariantChoice},
+    selection::{Duplicates, Selection},
 };
 
 use super::Room;
@@ -67,7 +68,10 @@ impl Outputs {
             })
             .max_ply(if bit(2) { 7 } else { MakeBook::DEFAULT_MAX_PLY })
             .index_stats(bit(3))
-            .drop_duplicates(bit(5))
+            .selection(Selection {
+                duplicates: bit(5).then_some(Duplicates::Once),
+                ..Selection::default()
+            })
             .allow_empty(!bit(4))
             .threads(1);
         if let Some(bin) = &self.bin {

@@ -12,10 +12,9 @@ use std::{
 use polybook::{
     Error,
     counts::Memory,
-    explorer::{self, Filters, Line, Preparation, PrepareQuery, Query, RatingGroup, View},
+    explorer::{self, Line, Preparation, PrepareQuery, Query, View},
     make_book::Unfinished,
     openings,
-    pgn::GameResult,
     position::{Keyed, Variant},
     repertoire::{OpenedSource, OpenOptions},
     storage::output::TemporaryDir,
@@ -137,8 +136,8 @@ impl Explorer {
             return Err(value_error("color must be \"white\" or \"black\""));
         };
         for (name, names) in [
-            ("player", &filters.players),
-            ("opponent", &filters.opponents),
+            ("player", &filters.player),
+            ("opponent", &filters.opponent),
         ] {
             if names.is_empty() {
                 return Err(value_error(format!(
@@ -146,7 +145,7 @@ impl Explorer {
                 )));
             }
         }
-        if filters.won || filters.lost || !filters.results.is_empty() {
+        if !filters.result.is_empty() {
             return Err(value_error(
                 "result does not apply to a preparation: leave result out",
             ));
@@ -193,12 +192,12 @@ impl Explorer {
     fn answered<T: Send>(
         &self,
         py: Python<'_>,
-        filters: &Filters,
+        filters: &Selection,
         work: impl FnOnce() -> polybook::Result<T> + Send,
     ) -> PyResult<T> {
         self.refuse_unknown_names(py, filters)?;
         let (pool, stop) = (pool()?, AtomicBool::new(false));
-        if filters.fold_duplicates {
+        if filters.counts_once() {
             let search = || pool.install(|| self.find_duplicates(filters, &stop));
             watched(py, &stop, |_| Ok(()), search)?;
         }
@@ -207,7 +206,7 @@ impl Explorer {
 
     /// Returns a `ValueError` if no game passes `filters` because a filter contains only names that occur in no game:
     /// names of the player, of the opponent, or of the event.
-    fn refuse_unknown_names(&self, py: Python<'_>, filters: &Filters) -> PyResult<()> {
+    fn refuse_unknown_names(&self, py: Python<'_>, filters: &Selection) -> PyResult<()> {
         match detached(py, || self.explorer.unknown_name(filters))? {
             Some(unknown) => Err(value_error(unknown)),
             None => Ok(()),
@@ -215,8 +214,8 @@ impl Explorer {
     }
 
     /// Finds the duplicate games if `filters` count each game once. Setting `stop` cancels the search.
-    fn find_duplicates(&self, filters: &Filters, stop: &AtomicBool) -> polybook::Result<()> {
-        match filters.fold_duplicates {
+    fn find_duplicates(&self, filters: &Selection, stop: &AtomicBool) -> polybook::Result<()> {
+        match filters.counts_once() {
             true => {
                 let should_continue = || !stop.load(Ordering::Relaxed);
                 self.explorer.find_duplicates_while(&should_continue)
@@ -246,7 +245,7 @@ impl Explorer {
     fn prepared(
         &self,
         line: Line,
-        filters: Filters,
+        filters: Selection,
         color: Color,
         repertoire: Option<&Path>,
         (lines, min_games): (usize, u64),
@@ -350,98 +349,14 @@ fn named_indexes(sources: &Bound<'_, PyAny>) -> PyResult<Vec<(String, PathBuf)>>
         .collect()
 }
 
-/// A rating group as an argument: the lowest rating of the group, or the text "unknown".
-#[derive(FromPyObject)]
-enum Rating {
-    Known(u32),
-    Text(String),
-}
-
-impl Rating {
-    /// Returns the group, or `None` for "unknown": the games without a known rating.
-    fn group(self) -> PyResult<Option<RatingGroup>> {
-        match self {
-            Rating::Known(rating) => RatingGroup::beginning_at(rating)
-                .map(Some)
-                .map_err(value_error),
-            Rating::Text(text) if text == "unknown" => Ok(None),
-            Rating::Text(_) => Err(value_error("a rating must be a number or \"unknown\"")),
-        }
-    }
-}
-
-/// Takes the option `result`. Adds the results that games may have to `filters`: results of games, and the player's
-/// results "win" and "loss".
-fn add_results(options: &mut Options<'_>, filters: &mut Filters) -> PyResult<()> {
-    for text in options.texts("result")? {
-        match &*text {
-            "win" => filters.won = true,
-            "loss" => filters.lost = true,
-            text => filters
-                .results
-                .push(GameResult::from_text(text.as_bytes()).ok_or_else(|| {
-                    value_error("result must be 1-0, 0-1, 1/2-1/2, *, \"win\" or \"loss\"")
-                })?),
-        }
-    }
-    if (filters.won || filters.lost) && filters.players.is_empty() {
-        return Err(value_error(
-            "the results \"win\" and \"loss\" are those of a player: give a player",
-        ));
-    }
-    Ok(())
-}
-
 /// Takes the options that filter games. `once` says whether duplicates of a game count as one game if the option
 /// `duplicates` is not given.
-fn filters(options: &mut Options<'_>, once: bool) -> PyResult<Filters> {
-    let speeds: Vec<_> = options.parse_all("speeds")?;
-    let modes: Vec<_> = options.parse_all("modes")?;
-    let ratings: Option<Vec<Rating>> = options.take("ratings")?;
-    let groups = |ratings: Vec<Rating>| -> PyResult<Vec<Option<RatingGroup>>> {
-        ratings.into_iter().map(Rating::group).collect()
-    };
-    let ratings = ratings.map(groups).transpose()?;
-    let mut filters = Filters {
-        speeds: (!speeds.is_empty()).then_some(speeds),
-        unrated: ratings
-            .as_ref()
-            .is_some_and(|ratings| ratings.contains(&None)),
-        groups: ratings.map(|ratings| ratings.into_iter().flatten().collect()),
-        modes: (!modes.is_empty()).then_some(modes),
-        since: options.parse("since")?,
-        until: options.parse("until")?,
-        min_elo: options.take("min_elo")?,
-        max_elo: options.take("max_elo")?,
-        require_elo: options.take("require_elo")?.unwrap_or_default(),
-        require_date: options.take("require_date")?.unwrap_or_default(),
-        players: options.texts("player")?,
-        color: match options.take::<String>("color")?.as_deref() {
-            None => None,
-            Some("white") => Some(Color::White),
-            Some("black") => Some(Color::Black),
-            Some(_) => return Err(value_error("color must be \"white\" or \"black\"")),
-        },
-        opponents: options.texts("opponent")?,
-        opponent_rating: options.parse("opponent_rating")?,
-        eco: options.parse("eco")?,
-        opening: options.parse("opening")?,
-        event: options.take("event")?,
-        names: Default::default(),
-        min_plies: options.take("min_ply")?.unwrap_or_default(),
-        source: options.take("source")?,
-        skip_unfinished: options.unfinished()? == Some(Unfinished::Skip),
-        fold_duplicates: match options.take::<String>("duplicates")?.as_deref() {
-            None => once,
-            Some("once") => true,
-            Some("all") => false,
-            Some(_) => return Err(value_error("duplicates must be \"once\" or \"all\"")),
-        },
-        results: Vec::new(),
-        won: false,
-        lost: false,
-    };
-    add_results(options, &mut filters)?;
-    filters.check().map_err(value_error)?;
+fn filters(options: &mut Options<'_>, once: bool) -> PyResult<Selection> {
+    let mut filters = options.selection(true)?;
+    filters.check_for_index().map_err(value_error)?;
+    filters.skip_unfinished = options.unfinished()? == Some(Unfinished::Skip);
+    if once {
+        filters.duplicates.get_or_insert(Duplicates::Once);
+    }
     Ok(filters)
 }

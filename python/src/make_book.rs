@@ -10,7 +10,6 @@ use polybook::{
     book::{Factors, Scale, Weights},
     counts::{Grouping, MoveFilter},
     make_book::{Phase, Progress},
-    openings::OpeningFilter,
     position::{PieceLetters, VariantChoice},
 };
 use pyo3::{
@@ -38,10 +37,11 @@ use crate::{
         allow_empty=False, index_stats=False, max_ply=1024, min_game=3, min_score=0.0, only_white=False, \
         only_black=False, uniform=False, win_factor=2, draw_factor=1, loss_factor=0, scale='global', \
         minimax=None, variant='standard', untagged_variant='standard', unfinished='draw', \
-        keep_prefix=False, strict=False, drop_duplicates=False, opening=None, variations=False, piece_letters='en', \
+        keep_prefix=False, strict=False, opening=None, variations=False, piece_letters='en', \
         comment=None, no_header=False, threads=None, memory=1073741824, temp_dir=None, min_elo=None, \
         max_elo=None, require_elo=False, require_date=False, min_plies=0, since=None, until=None, \
-        result=(), player=(), white=(), black=(), exact=False, eco=(), tag=(), not_tag=(), rated=False, \
+        result=(), player=(), color=None, opponent=(), opponent_rating=None, white=(), black=(), exact=False, \
+        event=None, eco=(), tag=(), not_tag=(), rating=(), speed=(), rated=False, duplicates='all', \
         time_control=None)"
 )]
 pub fn make_book<'py>(
@@ -61,8 +61,7 @@ pub fn make_book<'py>(
 fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook> {
     let min_game = options.take::<u64>("min_game")?;
     let mut run = MakeBook::new(options.inputs(inputs)?)
-        .game_filter(options.game_filter()?)
-        .opening(options.parse::<OpeningFilter>("opening")?)
+        .selection(options.selection(false)?)
         .move_filter(move_filter(options, min_game)?)
         .weights(weights(options)?);
     // If counts are the only output, `min_game` prunes positions instead of moves.
@@ -123,7 +122,6 @@ fn run_of(inputs: Vec<PathBuf>, options: &mut Options<'_>) -> PyResult<MakeBook>
         .force(flag("force")?)
         .allow_empty(flag("allow_empty")?)
         .index_stats(flag("index_stats")?)
-        .drop_duplicates(flag("drop_duplicates")?)
         .keep_prefix(flag("keep_prefix")?)
         .variations(flag("variations")?)
         .strict(flag("strict")?)

@@ -4,12 +4,13 @@ use std::{path::PathBuf, str::FromStr};
 
 use polybook::{
     make_book::Unfinished,
-    pgn::{GameFilter, GameResult, Input},
+    pgn::Input,
+    selection::{Selection, Spelling},
 };
 use pyo3::{
     exceptions::{PyOverflowError, PyTypeError},
     prelude::*,
-    types::{PyDict, PyString},
+    types::{PyBool, PyDict, PyInt, PyString},
 };
 
 use crate::errors::value_error;
@@ -52,6 +53,25 @@ pub fn unexpected(name: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr
         .name()
         .map_or_else(|err| err.to_string(), |name| name.to_string());
     PyTypeError::new_err(format!("{name} must be {expected}, not {kind}"))
+}
+
+/// Returns the values of a condition as texts. The argument is a text, a number, `True` or `False`, or a list of texts
+/// and numbers.
+fn condition_texts(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let text = |value: &Bound<'_, PyAny>| -> PyResult<String> {
+        if let Ok(is_on) = value.cast::<PyBool>() {
+            return Ok(is_on.is_true().to_string());
+        }
+        if value.is_instance_of::<PyString>() || value.is_instance_of::<PyInt>() {
+            return Ok(value.str()?.to_string());
+        }
+        Err(unexpected(name, "a text, a number or a list of them", value))
+    };
+    if let Ok(text) = text(value) {
+        return Ok(vec![text]);
+    }
+    let items = value.try_iter().map_err(|_| unexpected(name, "a text, a number or a list of them", value))?;
+    items.map(|item| text(&item?)).collect()
 }
 
 /// The keyword arguments of a call that have not been taken yet. An argument whose value is `None` counts as not given.
@@ -132,14 +152,6 @@ impl<'py> Options<'py> {
         }
     }
 
-    pub fn results(&mut self, name: &str) -> PyResult<Vec<GameResult>> {
-        let result = |text: String| {
-            let result = GameResult::from_text(text.as_bytes());
-            result.ok_or_else(|| value_error("a result must be 1-0, 0-1, 1/2-1/2 or *"))
-        };
-        self.texts(name)?.into_iter().map(result).collect()
-    }
-
     pub fn unfinished(&mut self) -> PyResult<Option<Unfinished>> {
         match self.take::<String>("unfinished")?.as_deref() {
             None => Ok(None),
@@ -149,29 +161,25 @@ impl<'py> Options<'py> {
         }
     }
 
-    /// Takes the options that filter games. They have the names of the command line's options.
-    pub fn game_filter(&mut self) -> PyResult<GameFilter> {
-        let game_filter = GameFilter {
-            min_elo: self.take("min_elo")?,
-            max_elo: self.take("max_elo")?,
-            require_elo: self.take("require_elo")?.unwrap_or_default(),
-            require_date: self.take("require_date")?.unwrap_or_default(),
-            min_plies: self.take("min_plies")?.unwrap_or_default(),
-            since: self.parse("since")?,
-            until: self.parse("until")?,
-            results: self.results("result")?,
-            players: self.texts("player")?,
-            white: self.texts("white")?,
-            black: self.texts("black")?,
-            exact: self.take("exact")?.unwrap_or_default(),
-            eco: self.parse_all("eco")?,
-            tags: self.parse_all("tag")?,
-            not_tags: self.parse_all("not_tag")?,
-            rated: self.take("rated")?.unwrap_or_default(),
-            time_control: self.parse("time_control")?,
+    /// Takes the options that say which games count. They have the names of the command line's options. `exact` is the
+    /// default of the option with this name.
+    pub fn selection(&mut self, exact: bool) -> PyResult<Selection> {
+        let mut selection = Selection {
+            exact,
+            ..Selection::default()
         };
-        game_filter.check().map_err(value_error)?;
-        Ok(game_filter)
+        for name in Selection::condition_names().into_iter().chain(Selection::ALIASES) {
+            let name = Spelling::Keyword.of(name);
+            let Some(value) = self.take::<Bound<'py, PyAny>>(&name)? else {
+                continue;
+            };
+            for text in condition_texts(&name, &value)? {
+                let set = selection.set(&name, &text);
+                set.map_err(|err| value_error(format!("{name}: {err}")))?;
+            }
+        }
+        selection.check().map_err(value_error)?;
+        Ok(selection)
     }
 
     /// Returns the inputs at `paths`. Takes the option for the variant of games without a `Variant` tag.

@@ -283,7 +283,7 @@ pub fn positions<'py>(
     let defaults = PlyOptions::default();
     let wanted = PlyOptions {
         max_ply: options.take("max_ply")?.unwrap_or(defaults.max_ply),
-        game_filter: options.game_filter()?,
+        selection: options.selection(false)?,
         comments: options.take("comments")?.unwrap_or(defaults.comments),
         unfinished: options.unfinished()?.unwrap_or(defaults.unfinished),
         strict: options.take("strict")?.unwrap_or(defaults.strict),

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Context,
-    filters::{ExplorerFilterArgs, check_names, explorer_of, passed_unknown},
+    filters::{SelectionArgs, check_names, explorer_of, passed_unknown},
     index_cache::cached_index,
     input::{file_or_index, has_index, refuse_stream},
     position::UntaggedArg,
@@ -21,7 +21,7 @@ use polybook::{
     FileKind,
     book::is_book_or_empty,
     engine::{EngineSource, Fallback, Play, Settings, SourceEngine},
-    explorer::{Filters, Line, Query, View},
+    explorer::{Line, Query, Selection, View},
     index::Index,
     repertoire::OpenedSource,
     storage::output::is_directory,
@@ -83,11 +83,11 @@ pub struct Args {
     untagged: UntaggedArg,
 
     #[command(flatten)]
-    filters: ExplorerFilterArgs,
+    filters: SelectionArgs,
 }
 
 pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
-    let filters = args.filters.filters()?;
+    let filters = args.filters.for_index()?;
     let opener = Opener::with_defaults(&args.untagged, context)?;
     let sources = args.sources.iter();
     let sources: anyhow::Result<Vec<(EngineSource, bool)>> = sources
@@ -142,7 +142,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
 fn opened(
     argument: &Path,
     opener: &Opener,
-    filters: &Filters,
+    filters: &Selection,
     context: Context,
 ) -> anyhow::Result<(EngineSource, bool)> {
     let of_moves = |known: OpenedSource| {
@@ -173,7 +173,7 @@ fn opened(
     Ok(of_moves(opener.source(argument, None)?))
 }
 
-fn games(index: &Path, filters: &Filters, context: Context) -> anyhow::Result<EngineSource> {
+fn games(index: &Path, filters: &Selection, context: Context) -> anyhow::Result<EngineSource> {
     let explorer = explorer_of(&[index], context)?;
     check_names(&explorer, filters, false, context)?;
     let start = Line::start(explorer.variant().unwrap_or_default());

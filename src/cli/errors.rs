@@ -587,7 +587,7 @@ mod tests {
         );
         assert_eq!(
             message_of("polybook make-book --exact"),
-            "missing: --player <NAME>, --white <NAME> or --black <NAME> (needed by another option); see polybook \
+            "missing: --player <NAME>, --opponent <NAME>, --white <NAME>, --black <NAME> or --event <NAME> (needed by another option); see polybook \
              make-book --help"
         );
         assert_eq!(

@@ -1,305 +1,271 @@
 //! The options that filter games: one set for the commands that read PGN, one for the commands that query an index.
 
-use std::path::{Path, PathBuf};
+use std::{
+    marker::PhantomData,
+    path::{Path, PathBuf},
+};
 
-use clap::ArgGroup;
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use polybook::{
-    explorer::{
-        Explorer, Filters, Line, MatchedNames, NameMatch, Page, Query, RatingGroup, RatingRange,
-        Sort, Speed,
-    },
+    explorer::{Explorer, Line, MatchedNames, Page, Query, Sort},
     index::Index,
     make_book::Totals,
-    openings::OpeningFilter,
-    pgn::{Date, EcoRange, GameFilter, GameResult, TagText, TimeControlRange, UnknownRatingGroup},
+    pgn::ConditionError,
+    selection::{Evaluator, Field, Form, Selection, Spelling},
 };
 use serde_json::{Value, json};
 use shakmaty::Color;
 
-use super::{
-    Context, counted, index_cache::index_of, input::may_have_games, resources::count, usage::Usage,
-    weighting::one_of,
-};
+use super::{Context, counted, index_cache::index_of, input::may_have_games, usage::Usage};
 
 /// The id of the clap group that contains the options for names of players and events. `--exact` can be given only
 /// together with one of these options.
 const NAMES: &str = "names";
 
-/// The ids of the options that filter games by event or opening. Some commands accept each of these options only once,
-/// and use this list to report a repeated option as an error. Other commands accept repeated options.
-pub const ONE_NAME: [&str; 3] = ["event", "eco", "opening"];
+/// The ids of the options that select games by event or opening, and are an error if they are repeated.
+pub const ONE_NAME: [&str; 2] = ["event", "opening"];
 
 /// The heading above the options that filter games, in the help of a command.
 pub const GAMES: &str = "Which games count";
 
-/// The options that filter games by the ratings of the players.
-#[derive(clap::Args, Clone, PartialEq, Default, Debug)]
-struct RatingArgs {
-    /// Keep games in which both players are rated N or higher. A player without a rating does not exclude the game
-    #[arg(long, value_name = "N")]
-    min_elo: Option<u32>,
-
-    /// Keep games in which both players are rated N or lower. A player without a rating does not exclude the game
-    #[arg(long, value_name = "N")]
-    max_elo: Option<u32>,
-
-    /// Keep only games in which both players have a rating
-    #[arg(long)]
-    require_elo: bool,
+/// The conditions that a command offers as options.
+pub trait Offered {
+    fn offers(condition: &str) -> bool;
 }
 
-/// The options that filter games by date.
-#[derive(clap::Args, Clone, PartialEq, Default, Debug)]
-pub struct DateArgs {
-    /// Keep games played on DATE (YYYY, YYYY.MM or YYYY.MM.DD) or later. Games without a known date are kept
-    #[arg(long, value_name = "DATE")]
-    since: Option<Date>,
+/// All conditions on games.
+#[derive(Clone, Debug)]
+pub struct AllConditions;
 
-    /// Keep games played on DATE or earlier. Games without a known date are kept
-    #[arg(long, value_name = "DATE")]
-    until: Option<Date>,
-}
+/// All conditions but the color, for a command whose own option names a color.
+#[derive(Clone, Debug)]
+pub struct WithoutColor;
 
-impl DateArgs {
-    /// Returns the filter that the options describe. Returns an error if `--since` is later than `--until`.
-    pub fn filter(&self) -> Result<GameFilter, Usage> {
-        let filter = GameFilter {
-            since: self.since,
-            until: self.until,
-            ..GameFilter::default()
-        };
-        filter.check().map_err(|err| Usage(err.to_string()))?;
-        Ok(filter)
-    }
+/// The conditions on the tags of a game, but for those on the two players.
+#[derive(Clone, Debug)]
+pub struct OfTags;
 
-    /// Returns `true` if the user gave none of the options.
-    pub fn are_none(&self) -> bool {
-        *self == DateArgs::default()
+impl Offered for AllConditions {
+    fn offers(condition: &str) -> bool {
+        // No command chooses one of its sources.
+        condition != "source"
     }
 }
 
-/// The options that filter the games of PGN files.
-#[derive(clap::Args, Clone, PartialEq, Default, Debug)]
-#[command(next_help_heading = GAMES, group = ArgGroup::new(NAMES).multiple(true))]
-pub struct GameFilterArgs {
-    #[command(flatten)]
-    ratings: RatingArgs,
-
-    /// Keep only games with a known year
-    #[arg(long)]
-    require_date: bool,
-
-    /// Keep games with at least N half-moves
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>(0))]
-    min_plies: usize,
-
-    #[command(flatten)]
-    dates: DateArgs,
-
-    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times
-    #[arg(long, value_name = "R", value_parser = result)]
-    result: Vec<GameResult>,
-
-    /// Keep games in which White's or Black's name contains NAME. If the option is given several times, games that
-    /// match any of the names are kept
-    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
-    player: Vec<String>,
-
-    /// Keep games in which White's name contains NAME. If the option is given several times, games that match any of
-    /// the names are kept
-    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
-    white: Vec<String>,
-
-    /// Keep games in which Black's name contains NAME. If the option is given several times, games that match any of
-    /// the names are kept
-    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
-    black: Vec<String>,
-
-    /// Match only whole names in --player, --white and --black
-    #[arg(long, requires = NAMES)]
-    exact: bool,
-
-    /// Keep games whose opening code (tag ECO) is in this range, such as B20-B99, B2 (for B20-B29) or B; can be given
-    /// several times
-    #[arg(long, value_name = "RANGE")]
-    eco: Vec<EcoRange>,
-
-    /// Keep games whose tag NAME contains TEXT, ignoring case. If the option is given several times, only games that
-    /// match all of them are kept
-    #[arg(long, value_name = "NAME=TEXT")]
-    tag: Vec<TagText>,
-
-    /// Keep games whose tag NAME does not contain TEXT, ignoring case. If the option is given several times, games that
-    /// match none of them are kept
-    #[arg(long, value_name = "NAME=TEXT")]
-    not_tag: Vec<TagText>,
-
-    /// Keep games whose tag Event contains the word "rated", which Lichess writes for rated games
-    #[arg(long)]
-    rated: bool,
-
-    /// Keep games in which the time for 40 moves (base time + 40 x increment) is from MIN to MAX seconds, such as
-    /// 180-480, 600- or -60
-    #[arg(long, value_name = "MIN-MAX", allow_hyphen_values = true)]
-    time_control: Option<TimeControlRange>,
-}
-
-fn result(text: &str) -> Result<GameResult, String> {
-    GameResult::from_text(text.as_bytes()).ok_or_else(|| "use 1-0, 0-1, 1/2-1/2 or *".to_owned())
-}
-
-impl GameFilterArgs {
-    /// Returns the filter that the options describe, or `None` if the user gave none of them. Returns an error if the
-    /// options contradict each other, because no game could pass them.
-    pub fn given(&self) -> Result<Option<GameFilter>, Usage> {
-        if *self == GameFilterArgs::default() {
-            return Ok(None);
-        }
-        let filter = GameFilter::from(self.clone());
-        filter.check().map_err(|err| Usage(err.to_string()))?;
-        Ok(Some(filter))
+impl Offered for WithoutColor {
+    fn offers(condition: &str) -> bool {
+        AllConditions::offers(condition) && condition != "color"
     }
+}
 
-    /// Returns the filter that the options describe, or `None` if the user gave none of them. The filter treats the
-    /// names given with `--player` as names of the player with the color `color`, as if they had been given with
-    /// `--white` or `--black`. Returns an error if the user gave names both with `--player` and with the option for
-    /// `color`. `whose` describes this player in the error message, for example `opponent`.
-    pub fn given_for_color(&self, color: Color, whose: &str) -> Result<Option<GameFilter>, Usage> {
-        let Some(mut filter) = self.given()? else {
-            return Ok(None);
+impl Offered for OfTags {
+    fn offers(condition: &str) -> bool {
+        AllConditions::offers(condition)
+            && ![
+                "player",
+                "opponent",
+                "opponent-rating",
+                "color",
+                "white",
+                "black",
+                "exact",
+                "event",
+                "result",
+                "min-plies",
+                "opening",
+                "duplicates",
+            ]
+            .contains(&condition)
+    }
+}
+
+/// The options that say which games count.
+#[derive(Clone, Debug)]
+pub struct SelectionArgs<S = AllConditions> {
+    given: Selection,
+    offered: PhantomData<S>,
+}
+
+/// Creates the option for a condition.
+fn option(field: &Field<'_>) -> Arg {
+    let name = field.name;
+    let parse = move |text: &str| match Selection::default().set(name, text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(err) => Err(err.to_string()),
+    };
+    let arg = Arg::new(name)
+        .long(name)
+        .help(field.help)
+        .help_heading(GAMES);
+    if field.form == Form::Switch {
+        let arg = arg.action(ArgAction::SetTrue);
+        return if name == "exact" {
+            arg.requires(NAMES)
+        } else {
+            arg
         };
-        let names = match color {
-            Color::White => &mut filter.white,
-            Color::Black => &mut filter.black,
-        };
-        match (names.is_empty(), filter.players.is_empty()) {
-            (true, _) => *names = std::mem::take(&mut filter.players),
-            (false, true) => (),
-            (false, false) => {
-                return Err(Usage(format!(
-                    "--player and --{color} both give the name of the {whose}: give all names with the same option"
-                )));
+    }
+    let arg = arg
+        .value_name(field.value_name)
+        .value_parser(parse)
+        // A range may begin with its upper bound, as in `-60`.
+        .allow_hyphen_values(matches!(field.value_name, "LOW-HIGH" | "MIN-MAX"));
+    match field.form {
+        Form::List(default) => {
+            let arg = arg.action(ArgAction::Append).value_delimiter(',');
+            match default {
+                Some(default) => arg
+                    .num_args(0..=1)
+                    .require_equals(true)
+                    .default_missing_value(default),
+                None => arg,
             }
         }
-        Ok(Some(filter))
+        Form::Name => arg.group(NAMES),
+        Form::Names => arg.group(NAMES).action(ArgAction::Append),
+        form if form.is_repeated() => arg.action(ArgAction::Append),
+        _ => arg,
     }
 }
 
-impl From<GameFilterArgs> for GameFilter {
-    fn from(args: GameFilterArgs) -> GameFilter {
-        GameFilter {
-            min_elo: args.ratings.min_elo,
-            max_elo: args.ratings.max_elo,
-            require_elo: args.ratings.require_elo,
-            require_date: args.require_date,
-            min_plies: args.min_plies,
-            since: args.dates.since,
-            until: args.dates.until,
-            results: args.result,
-            players: args.player,
-            white: args.white,
-            black: args.black,
-            exact: args.exact,
-            eco: args.eco,
-            tags: args.tag,
-            not_tags: args.not_tag,
-            rated: args.rated,
-            time_control: args.time_control,
+impl<S: Offered> Args for SelectionArgs<S> {
+    fn augment_args(command: Command) -> Command {
+        let mut selection = Selection::default();
+        let fields = selection.fields();
+        let fields = fields.iter().filter(|field| S::offers(field.name));
+        let command = command.group(ArgGroup::new(NAMES).multiple(true));
+        command.args(fields.map(option))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<S: Offered> FromArgMatches for SelectionArgs<S> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut given = Selection::default();
+        for field in Selection::default().fields() {
+            let name = field.name;
+            if !S::offers(name) {
+                continue;
+            }
+            let values: Vec<String> = if field.form == Form::Switch {
+                Vec::from_iter(matches.get_flag(name).then(|| "true".to_owned()))
+            } else {
+                matches
+                    .get_many(name)
+                    .into_iter()
+                    .flatten()
+                    .cloned()
+                    .collect()
+            };
+            for value in values {
+                given
+                    .set(name, &value)
+                    .expect("the value was parsed before");
+            }
+        }
+        Ok(SelectionArgs {
+            given,
+            offered: PhantomData,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Words the error for conditions that contradict each other with the names of options.
+fn contradiction(err: &ConditionError) -> Usage {
+    Usage(match err {
+        ConditionError::NeedsPlayer {
+            condition: "result",
+        } => "--result win or loss needs --player".to_owned(),
+        ConditionError::NeedsPlayer { condition } => format!("--{condition} needs --player"),
+        err => err.to_string(),
+    })
+}
+
+impl<S> SelectionArgs<S> {
+    /// Returns the selection that the options describe. Returns an error if the options contradict each other, because
+    /// no game could pass them.
+    pub fn selection(&self) -> Result<Selection, Usage> {
+        self.given.check().map_err(|err| contradiction(&err))?;
+        Ok(self.given.clone())
+    }
+
+    /// Returns the selection that the options describe, or `None` if the user gave none of them. `--player` has the
+    /// color `color`, and `--opponent` the other color. Returns an error if the options contradict each other.
+    pub fn for_side(&self, color: Color) -> Result<Option<Selection>, Usage> {
+        let mut selection = self.given.clone();
+        if selection.is_empty() {
+            return Ok(None);
+        }
+        if selection.player.is_empty() {
+            // The opponent's color is known without a player.
+            let of_opponent = color.fold_wb(&mut selection.black, &mut selection.white);
+            if of_opponent.is_empty() {
+                *of_opponent = std::mem::take(&mut selection.opponent);
+            } else if !selection.opponent.is_empty() {
+                return Err(Usage(format!(
+                    "--opponent and --{} both give the name of the opponent: give all names with the same option",
+                    !color
+                )));
+            }
+        } else {
+            let of_player = color.fold_wb(&selection.white, &selection.black);
+            if !of_player.is_empty() {
+                return Err(Usage(format!(
+                    "--player and --{color} both give the name of the repertoire's player: give all names with the same \
+                     option"
+                )));
+            }
+            selection.color = Some(color);
+        }
+        selection.check().map_err(|err| contradiction(&err))?;
+        Ok(Some(selection))
+    }
+}
+
+impl<S> SelectionArgs<S> {
+    /// Returns the selection that the options describe, for a query to an index. Returns an error if the options
+    /// contradict each other, or if an index cannot apply one of them.
+    pub fn for_index(&self) -> Result<Selection, Usage> {
+        let selection = self.selection()?;
+        let checked = selection.check_for_index();
+        checked.map_err(|err| contradiction(&err))?;
+        match selection.unanswerable(Evaluator::Index) {
+            Some(unanswerable) => Err(Usage(format!(
+                "{} does not apply to an index, which contains no {}: select the games with this option of make-book \
+                 when you make an index or a book of PGN",
+                Spelling::Option.of(unanswerable.condition),
+                unanswerable.lacking
+            ))),
+            None => Ok(selection),
         }
     }
-}
 
-/// The heading above the options that filter the games of an index, in the help of a command.
-const FILTERS: &str = "Which games count (needs an explorer's index)";
+    /// Returns `true` if the user gave no option that selects games.
+    pub fn are_none(&self) -> bool {
+        self.given.is_empty()
+    }
 
-/// The options that filter the games of an index.
-#[derive(clap::Args, Debug)]
-#[command(next_help_heading = FILTERS, group = ArgGroup::new(NAMES).multiple(true))]
-pub struct ExplorerFilterArgs {
-    /// Keep games of the player whose name contains NAME, ignoring case. If the option is given several times, the
-    /// names count as names of the same player
-    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
-    player: Vec<String>,
+    /// Returns `true` if the user gave `--result`. The scores of the games that it keeps say nothing about a player.
+    pub fn select_by_result(&self) -> bool {
+        !self.given.result.is_empty()
+    }
 
-    /// Keep games in which the player whom --player names has this color
-    #[arg(long, value_name = "white|black", value_parser = color)]
-    color: Option<Color>,
+    /// Returns `true` if the user gave `--player`.
+    pub fn name_player(&self) -> bool {
+        !self.given.player.is_empty()
+    }
 
-    /// Keep games against an opponent whose name contains NAME. If the option is given several times, games that match
-    /// any of the names are kept
-    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
-    opponent: Vec<String>,
-
-    /// Keep games in which the opponent of the player has a rating from LOW to HIGH, such as 2000-2199, 2000- or -2199
-    #[arg(long, value_name = "LOW-HIGH", allow_hyphen_values = true)]
-    opponent_rating: Option<RatingRange>,
-
-    /// Match only whole names in --player, --opponent and --event
-    #[arg(long, requires = NAMES)]
-    exact: bool,
-
-    #[command(flatten)]
-    dates: DateArgs,
-
-    #[command(flatten)]
-    ratings: RatingArgs,
-
-    /// Keep only games with a known year
-    #[arg(long)]
-    require_date: bool,
-
-    /// Keep games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence. Separate several with
-    /// commas, or give the option several times
-    #[arg(long, value_name = "SPEED", value_delimiter = ',')]
-    speed: Vec<Speed>,
-
-    /// Keep games whose mean rating is in the group that begins at N: 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200 or
-    /// 2500. The value unknown keeps games in which no rating is known. Separate several with commas, or give the
-    /// option several times
-    #[arg(long, value_name = "N|unknown", value_parser = rating_group, value_delimiter = ',')]
-    rating: Vec<Option<RatingGroup>>,
-
-    /// Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times. With --player, win keeps the
-    /// games that the player won, and loss the games that the player lost
-    #[arg(long, value_name = "R", value_parser = result_option)]
-    result: Vec<ResultOption>,
-
-    /// Keep games whose opening code (tag ECO) is in this range, such as B20-B99, B2 (for B20-B29) or B
-    #[arg(long, value_name = "RANGE")]
-    eco: Option<EcoRange>,
-
-    /// Keep games whose moves lead to this opening, whatever their tags say. Give a part of the opening's name, or a
-    /// range of ECO codes such as B20-B99. A name such as Sicilian Defense includes all variations of this opening
-    #[arg(long, value_name = "NAME|CODES")]
-    opening: Option<OpeningFilter>,
-
-    /// Keep games of an event whose name contains NAME, ignoring case
-    #[arg(long, value_name = "NAME", value_parser = name, group = NAMES)]
-    event: Option<String>,
-
-    /// Count a game once even if the indexes contain several copies of it (once), or count every copy (all) [default:
-    /// all; for prepare, once]
-    #[arg(long, value_name = "once|all", value_parser = one_of([("once", true), ("all", false)]))]
-    pub duplicates: Option<bool>,
-}
-
-/// A value of the option `--result`: a result of the game, or a win or loss of the player whom `--player` names.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum ResultOption {
-    Game(GameResult),
-    PlayerWon(bool),
-}
-
-fn result_option(text: &str) -> Result<ResultOption, String> {
-    match text {
-        "win" => Ok(ResultOption::PlayerWon(true)),
-        "loss" => Ok(ResultOption::PlayerWon(false)),
-        text => GameResult::from_text(text.as_bytes())
-            .map(ResultOption::Game)
-            .ok_or_else(|| {
-                "use 1-0, 0-1, 1/2-1/2 or *; with --player, win and loss are also possible"
-                    .to_owned()
-            }),
+    /// Returns `true` if the user gave `--opponent`.
+    pub fn name_opponent(&self) -> bool {
+        !self.given.opponent.is_empty()
     }
 }
 
@@ -309,104 +275,6 @@ pub fn name(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("give at least one letter of the name".to_owned()),
         _ => Ok(text.to_owned()),
-    }
-}
-
-/// Parses the lowest rating of a rating group, such as `1600`. The text `unknown` becomes `None`, which selects games
-/// without a known rating.
-fn rating_group(text: &str) -> Result<Option<RatingGroup>, UnknownRatingGroup> {
-    match text {
-        "unknown" => Ok(None),
-        text => text.parse().map(Some),
-    }
-}
-
-fn color(text: &str) -> Result<Color, String> {
-    let name = text.to_ascii_lowercase();
-    name.parse().map_err(|_| "use white or black".to_owned())
-}
-
-impl ExplorerFilterArgs {
-    /// Returns `true` if the user gave no option that filters games.
-    pub fn are_none(&self) -> bool {
-        let filters = Filters {
-            names: NameMatch::default(),
-            ..self.unchecked()
-        };
-        filters == Filters::default()
-    }
-
-    /// Returns `true` if the user gave `--result`. The scores of the games that it keeps say nothing about a player.
-    pub fn select_by_result(&self) -> bool {
-        !self.result.is_empty()
-    }
-
-    /// Returns `true` if the user gave `--player`.
-    pub fn name_player(&self) -> bool {
-        !self.player.is_empty()
-    }
-
-    /// Returns `true` if the user gave `--opponent`.
-    pub fn name_opponent(&self) -> bool {
-        !self.opponent.is_empty()
-    }
-
-    /// Returns the filters that the options describe. Returns an error if the filters contradict each other, because no
-    /// game could pass them.
-    pub fn filters(&self) -> Result<Filters, Usage> {
-        let filters = self.unchecked();
-        let of_player = [
-            (filters.color.is_some(), "--color"),
-            (filters.opponent_rating.is_some(), "--opponent-rating"),
-            (filters.won || filters.lost, "--result win or loss"),
-        ];
-        let given = of_player
-            .iter()
-            .find(|(is_given, _)| *is_given && !self.name_player());
-        Usage::refuse(given.map(|(_, option)| *option), "needs --player")?;
-        filters.check().map_err(|err| Usage(err.to_string()))?;
-        Ok(filters)
-    }
-
-    fn unchecked(&self) -> Filters {
-        let results = self.result.iter();
-        let results = results.filter_map(|wanted| match wanted {
-            ResultOption::Game(result) => Some(*result),
-            ResultOption::PlayerWon(_) => None,
-        });
-        Filters {
-            speeds: (!self.speed.is_empty()).then(|| self.speed.clone()),
-            groups: (!self.rating.is_empty())
-                .then(|| self.rating.iter().flatten().copied().collect()),
-            unrated: self.rating.contains(&None),
-            since: self.dates.since,
-            until: self.dates.until,
-            min_elo: self.ratings.min_elo,
-            max_elo: self.ratings.max_elo,
-            require_elo: self.ratings.require_elo,
-            require_date: self.require_date,
-            players: self.player.clone(),
-            color: self.color,
-            opponents: self.opponent.clone(),
-            opponent_rating: self.opponent_rating,
-            won: self.result.contains(&ResultOption::PlayerWon(true)),
-            lost: self.result.contains(&ResultOption::PlayerWon(false)),
-            results: results.collect(),
-            eco: self.eco.clone(),
-            opening: self.opening.clone(),
-            event: self.event.clone(),
-            fold_duplicates: self.duplicates.unwrap_or(false),
-            names: match self.exact {
-                true => NameMatch::Whole,
-                false => NameMatch::Part,
-            },
-            // No option sets the following filters. They are listed so that a new filter causes a compile error here
-            // until somebody has considered it.
-            modes: None,
-            skip_unfinished: false,
-            min_plies: 0,
-            source: None,
-        }
     }
 }
 
@@ -420,7 +288,7 @@ impl ExplorerFilterArgs {
 /// Prints a note if a name matches several players. Returns the names that the filters match.
 pub fn check_names(
     explorer: &Explorer,
-    filters: &Filters,
+    filters: &Selection,
     has_games: bool,
     context: Context,
 ) -> anyhow::Result<MatchedNames> {
@@ -429,7 +297,7 @@ pub fn check_names(
         let unknown: Vec<String> = unknown.iter().map(ToString::to_string).collect();
         return Err(anyhow::anyhow!("{}", unknown.join("; ")));
     }
-    if filters.players.len() > 1 || filters.opponents.len() > 1 {
+    if filters.player.len() > 1 || filters.opponent.len() > 1 {
         for unknown in explorer.unknown_names(filters)? {
             context.say(&format!("warning: {unknown}\n"));
         }
@@ -455,7 +323,7 @@ pub fn add_matched(document: &mut Value, matched: &MatchedNames) {
 pub fn say_other_starts(
     explorer: &Explorer,
     line: &Line,
-    filters: &Filters,
+    filters: &Selection,
     context: Context,
 ) -> anyhow::Result<u64> {
     let Some(others) = explorer.other_starts(line, filters)? else {
@@ -509,11 +377,12 @@ pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Ve
         };
         explorer.game_numbers(query, &page).map(|(games, _)| games)
     };
-    let passed = |require: fn(&mut Filters)| {
+    let passed = |require: fn(&mut Selection)| {
         let mut required = query.clone();
         require(&mut required.filters);
         // An index of counts cannot distinguish games without a date or a rating.
-        if required.filters == query.filters || explorer.needs_games(&required.filters).is_some() {
+        let source = query.filters.source.as_deref();
+        if required.filters == query.filters || explorer.needs_all_games(source, "").is_some() {
             return Ok(0);
         }
         polybook::Result::Ok(count(query)? - count(&required)?)
@@ -551,10 +420,7 @@ pub fn explorer_of(indexes: &[impl AsRef<Path>], context: Context) -> anyhow::Re
 ///
 /// Returns an error if the index was made with `--leveldb` and the user gave filters. Only explorer's indexes can be
 /// filtered.
-pub fn plain_index(
-    indexes: &[PathBuf],
-    filters: &ExplorerFilterArgs,
-) -> anyhow::Result<Option<Index>> {
+pub fn plain_index(indexes: &[PathBuf], filters: &SelectionArgs) -> anyhow::Result<Option<Index>> {
     let [path] = indexes else {
         return Ok(None);
     };

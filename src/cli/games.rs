@@ -17,8 +17,8 @@ use shakmaty::Color;
 use super::{
     Context, counted,
     filters::{
-        ExplorerFilterArgs, add_matched, add_other_starts, check_names, explorer_of,
-        needs_explorer, passed_unknown, say_other_starts,
+        SelectionArgs, add_matched, add_other_starts, check_names, explorer_of, needs_explorer,
+        passed_unknown, say_other_starts,
     },
     input::{may_have_games, refuse_counts_for_games},
     key,
@@ -69,7 +69,7 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
-    filters: ExplorerFilterArgs,
+    filters: SelectionArgs,
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -129,7 +129,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let pos = line.position().clone();
     let key = position::key(&pos);
     let mut query = Query::new(line, View::Lichess);
-    query.filters = args.filters.filters()?;
+    query.filters = args.filters.for_index()?;
     let page = Page {
         skip: args.skip,
         limit: args.limit.unwrap_or(usize::MAX),

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use super::{
     Context, counted, errors,
     evals::{self, MaxLossArgs},
-    filters::{GAMES, GameFilterArgs},
+    filters::{GAMES, SelectionArgs},
     input::{
         self, DEFAULT_BOOK, output_name, pgn_inputs, refuse_document_beside, refuse_foreign_name,
         refuse_standard_output,
@@ -27,9 +27,9 @@ use polybook::{
     book::MinimaxSummary,
     counts::{Grouping, MoveFilter},
     make_book::{SuiteReport, Unfinished},
-    openings::OpeningFilter,
-    pgn::{Condition, GameFilter, Input},
+    pgn::{Condition, Input},
     position::{PieceLetters, Variant, VariantChoice},
+    selection::Duplicates,
     suite::SuiteFormat,
 };
 
@@ -143,15 +143,9 @@ pub struct Args {
     #[command(flatten)]
     in_suite: SuiteArgs,
 
-    /// Drop a game if an earlier game has the same moves, players and result. If the players are unknown, both games
-    /// must also have the same known date and event
-    #[arg(long, help_heading = GAMES)]
+    /// Earlier name of --duplicates once
+    #[arg(long, hide = true, conflicts_with = "duplicates")]
     drop_duplicates: bool,
-
-    /// Keep games whose moves lead to this opening, whatever their tags say. Give a part of the opening's name, or a
-    /// range of ECO codes such as B20-B99. A name such as Sicilian Defense includes all variations of this opening
-    #[arg(long, value_name = "NAME|CODES", help_heading = GAMES)]
-    opening: Option<OpeningFilter>,
 
     /// Count the games of this variant; auto counts the games of all variants, each with the rules of its variant
     #[arg(long, value_name = "NAME|auto", default_value = "standard", value_parser = position::variant_or_auto(), help_heading = GAMES)]
@@ -194,7 +188,7 @@ pub struct Args {
     resources: ResourceArgs,
 
     #[command(flatten)]
-    filters: GameFilterArgs,
+    filters: SelectionArgs,
 }
 
 impl Args {
@@ -253,8 +247,10 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
     refuse_unused(&args)?;
     let pruning = args.weighting.min_game();
     let pruning = pruning.filter(|least| *least > 1 && prunes_counts(&args));
-    let game_filter = GameFilter::from(args.filters);
-    game_filter.check().map_err(|err| Usage(err.to_string()))?;
+    let mut selection = args.filters.selection()?;
+    if args.drop_duplicates {
+        selection.duplicates = Some(Duplicates::Once);
+    }
     let inputs = inputs(args.pgn, args.inputs, args.untagged.untagged_variant)?;
     let is_stdin = |input: &Input| input.path() == Path::new("-");
     if args.in_suite.reads_standard_input() && inputs.iter().any(is_stdin) {
@@ -267,9 +263,7 @@ fn configured(mut args: Args) -> anyhow::Result<MakeBook> {
         .force(args.force)
         .allow_empty(args.allow_empty)
         .max_ply(args.max_ply)
-        .game_filter(game_filter)
-        .opening(args.opening)
-        .drop_duplicates(args.drop_duplicates)
+        .selection(selection)
         .unfinished(args.unfinished)
         .keep_prefix(args.keep_prefix)
         .variations(args.variations)

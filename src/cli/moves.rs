@@ -20,8 +20,8 @@ use super::{
     Context, counted,
     evals::{self, EvalsArg},
     filters::{
-        ExplorerFilterArgs, add_matched, add_other_starts, check_names, explorer_of,
-        passed_unknown, plain_index, say_other_starts,
+        SelectionArgs, add_matched, add_other_starts, check_names, explorer_of, passed_unknown,
+        plain_index, say_other_starts,
     },
     key,
     position::{PositionArgs, Searched, refuse_other_of_index},
@@ -86,7 +86,7 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
-    filters: ExplorerFilterArgs,
+    filters: SelectionArgs,
 }
 
 /// The treatment of games without a result: the table of moves shows their number in a separate column, or omits them.
@@ -135,12 +135,12 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let line = args.position.line_in_explorer(&explorer, &args.index)?;
     let pos = line.position().clone();
     let mut query = Query::new(Line::at(line.variant(), pos.clone()), View::Lichess);
-    query.filters = args.filters.filters()?;
+    query.filters = args.filters.for_index()?;
     query.filters.skip_unfinished = args.unfinished == UnfinishedGames::Skip;
     query.moves = None;
     query.top_games = 0;
     query.recent_games = Some(0);
-    query.player_scores = !query.filters.players.is_empty();
+    query.player_scores = !query.filters.player.is_empty();
     // The score of games that were selected by their result describes only the selection.
     let has_scores = !args.filters.select_by_result();
     Usage::refuse(
@@ -150,7 +150,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let mut answer = explorer.answer(&query)?;
     let has_games = !answer.moves.is_empty();
     let matched = check_names(&explorer, &query.filters, has_games, context)?;
-    if !query.filters.players.is_empty() && query.filters.color.is_none() && has_games {
+    if !query.filters.player.is_empty() && query.filters.color.is_none() && has_games {
         context.say(
             "the table shows the moves of the player and of the opponents together: --color white or --color black \
              shows the games with one color\n",

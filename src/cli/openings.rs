@@ -2,16 +2,13 @@
 
 use std::path::PathBuf;
 
-use polybook::explorer::{
-    Explorer, Filters, Line, NameMatch, OpeningRow, OpeningTable, SuggestField,
-};
+use polybook::explorer::{Explorer, Line, OpeningRow, OpeningTable, Selection, SuggestField};
 use serde_json::{Value, json};
 
 use super::{
     Context, counted,
     filters::{
-        ExplorerFilterArgs, add_matched, add_other_starts, check_names, explorer_of,
-        say_other_starts,
+        SelectionArgs, add_matched, add_other_starts, check_names, explorer_of, say_other_starts,
     },
     input::refuse_counts_for_games,
     position::PositionArgs,
@@ -73,7 +70,7 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
-    filters: ExplorerFilterArgs,
+    filters: SelectionArgs,
 }
 
 /// The value by which openings are sorted for printing, such as the number of games.
@@ -99,8 +96,8 @@ const MOST_CORRECTED: usize = 3;
 const MARKED_BY_CHANCE: f64 = 0.2;
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let mut filters = args.filters.filters()?;
-    let of_player = !filters.players.is_empty();
+    let mut filters = args.filters.for_index()?;
+    let of_player = !filters.player.is_empty();
     let by_result = args.filters.select_by_result();
     let order = args.sort.unwrap_or(match of_player && !by_result {
         true => OpeningOrder::Points,
@@ -122,8 +119,8 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     )?;
     refuse_counts_for_games(&args.index)?;
     let explorer = explorer_of(&args.index, context)?;
-    if filters.names == NameMatch::Part {
-        filters.players = corrected(&explorer, &filters.players, context)?;
+    if !filters.exact {
+        filters.player = corrected(&explorer, &filters.player, context)?;
     }
     let line = args.position.line_in_explorer(&explorer, &args.index)?;
     let at = Line::at(line.variant(), line.position().clone());
@@ -176,10 +173,9 @@ fn corrected(
     names: &[String],
     context: Context,
 ) -> anyhow::Result<Vec<String>> {
-    let of_player = Filters {
-        players: names.to_vec(),
-        names: NameMatch::Part,
-        ..Filters::default()
+    let of_player = Selection {
+        player: names.to_vec(),
+        ..Selection::default()
     };
     let unknown = match names {
         [] => Vec::new(),

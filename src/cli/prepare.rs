@@ -10,13 +10,14 @@ use polybook::{
     },
     position::Keyed,
     repertoire::write_prepared,
+    selection::Duplicates,
     storage::output::is_standard_output,
 };
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use super::{
     Context, counted,
-    filters::{ExplorerFilterArgs, add_matched, check_names, explorer_of},
+    filters::{SelectionArgs, add_matched, check_names, explorer_of},
     input::{check_output, refuse_counts_for_games},
     position::{PositionArgs, UntaggedArg},
     repertoire::{Opener, pgn_output},
@@ -92,7 +93,7 @@ pub struct Args {
     json: bool,
 
     #[command(flatten)]
-    filters: ExplorerFilterArgs,
+    filters: SelectionArgs,
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -111,9 +112,9 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             return Err(Usage(usage.to_owned()).into());
         }
     }
-    let mut filters = args.filters.filters()?;
+    let mut filters = args.filters.for_index()?;
     // The files of the two players often contain the same games.
-    filters.fold_duplicates = args.filters.duplicates.unwrap_or(true);
+    filters.duplicates.get_or_insert(Duplicates::Once);
     let Some(color) = filters.color else {
         let usage = "your color is missing: give --color white or --color black";
         return Err(Usage(usage.to_owned()).into());
@@ -190,7 +191,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     let lines = prepared.lines.as_deref().unwrap_or_default();
     let names = ShownPlayers {
-        theirs: filters.opponents.join(" or "),
+        theirs: filters.opponent.join(" or "),
         color,
     };
     let written = match out {

@@ -18,7 +18,7 @@ use anyhow::{Context as _, anyhow};
 use polybook::{
     Error, FileKind,
     counts::CountsDirectory,
-    explorer::{Explorer, Filters},
+    explorer::{Explorer, Selection},
     make_book::Unfinished,
     openings::OpeningFilter,
     serve::{
@@ -187,11 +187,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         context.say(GAMES);
         return Err(Usage("no games are given; see polybook serve --help".to_owned()).into());
     }
-    let of_me = Filters {
-        players: args.me.clone(),
-        ..Filters::default()
+    let of_me = Selection {
+        player: args.me.clone(),
+        exact: true,
+        ..Selection::default()
     };
-    let checked = of_me.check();
+    let checked = of_me.check_for_index();
     checked.map_err(|err| Usage(format!("--me: {err}")))?;
     let all_indexes = args.sources.iter().all(|source| source.is_dir());
     let cache = (!all_indexes).then(|| cache(args)).transpose()?;
@@ -243,7 +244,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 /// Prints a warning for each name that occurs in no game of `explorer`. `of_me` contains the names that the user gave
 /// with `--me`.
 fn warn_of_unknown_names(
-    of_me: &Filters,
+    of_me: &Selection,
     explorer: &Explorer,
     context: Context,
 ) -> anyhow::Result<()> {
@@ -271,9 +272,9 @@ fn refuse_other_files(
         directories.push(found.with_context(|| format!("cannot open {}", directory.display()))?);
     }
     for source in sources.iter().filter(|source| source.cached.is_none()) {
-        let of_source = Filters {
+        let of_source = Selection {
             source: Some(source.name.clone()),
-            ..Filters::default()
+            ..Selection::default()
         };
         let home = source.path.canonicalize()?;
         let home = home.parent().unwrap_or(&home);
@@ -307,9 +308,9 @@ fn refuse_other_files(
 /// The server can count the games of such a file, but cannot return their texts.
 fn warn_of_missing_files(sources: &[ServedSource<'_>], explorer: &Explorer, context: Context) {
     for source in sources {
-        let of_source = Filters {
+        let of_source = Selection {
             source: Some(source.name.clone()),
-            ..Filters::default()
+            ..Selection::default()
         };
         // The list of files is not available if the index contains counts, or games from standard input.
         for file in explorer.files(&of_source).unwrap_or_default() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use polybook::{
     ErrorKind, FileKind, ForeignFormat,
     book::Book,
-    explorer::{Explorer, Filters},
+    explorer::{Explorer, Selection},
     index::Index,
     obs::Obs,
     position::Variant,
@@ -170,7 +170,7 @@ fn opened(args: &Args, path: &Path, context: Context) -> anyhow::Result<Opened> 
         if index.kind().is_of_explorer() {
             drop(index);
             let explorer = Explorer::open([(String::new(), path.to_owned())])?;
-            if let Some(line) = explorer.lacking_line(&Filters::default()) {
+            if let Some(line) = explorer.lacking_line(&Selection::default()) {
                 context.say(&line);
             }
             return Ok(Opened::new(Explored(explorer, variant), variant, only));

@@ -2,12 +2,10 @@
 
 use std::{fmt::Display, str::FromStr};
 
-use shakmaty::Color;
-
 use super::second_engine::SecondEngine;
 use crate::{
-    explorer::{Filters, NameMatch, RatingGroup},
     position::Variant,
+    selection::{Form, Selection},
 };
 
 /// The rule by which the engine chooses one of the moves of a position.
@@ -65,14 +63,6 @@ pub(super) const VARIANTS: [(&str, Variant); 10] = [
     ("racingkings", Variant::RacingKings),
 ];
 
-/// The values of the UCI option `Color`. If a color is set, a game counts only if the player whom the option `Player`
-/// names had this color. `None` admits both colors.
-const COLORS: [(&str, Option<Color>); 3] = [
-    ("any", None),
-    ("white", Some(Color::White)),
-    ("black", Some(Color::Black)),
-];
-
 /// The values of the engine's UCI options.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -93,7 +83,7 @@ pub struct Settings {
     /// Whether the shares of wins, draws and losses are shown with each move.
     pub show_wdl: bool,
     /// The filters that a game of an index must pass to count.
-    pub filters: Filters,
+    pub filters: Selection,
     /// The variant of the positions. Chess960 is standard chess with `is_chess960`.
     pub variant: Variant,
     /// Whether castling moves are read and written as in Chess960.
@@ -111,10 +101,7 @@ impl Default for Settings {
             fallback: Fallback::default(),
             multi_pv: 1,
             show_wdl: true,
-            filters: Filters {
-                names: NameMatch::Part,
-                ..Filters::default()
-            },
+            filters: Selection::default(),
             variant: Variant::Standard,
             is_chess960: false,
         }
@@ -186,94 +173,67 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
     }
 }
 
-/// A UCI option that may have no value. The first field refers to the value in [`Settings`], and the second field is
-/// the string that means "no value".
-struct Maybe<'a, T>(&'a mut Option<T>, &'static str);
+/// A UCI option that sets a condition on games, which has the given name. Semicolons separate names, because a name may
+/// contain commas.
+struct Condition<'a>(&'a mut Selection, &'static str);
 
-impl<T: Display + FromStr<Err: Display>> OptionValue for Maybe<'_, T> {
+impl Condition<'_> {
+    fn form(&self) -> Form {
+        let mut selection = Selection::default();
+        let fields = selection.fields();
+        let mut fields = fields.iter();
+        let field = fields.find(|field| field.name == self.1);
+        field.expect("a condition has this name").form
+    }
+
+    /// Returns the string that means that there is no condition.
+    fn nothing(&self) -> &'static str {
+        match self.form() {
+            Form::Switch => "false",
+            Form::Choice(_) => "any",
+            Form::Number(_) => "0",
+            _ => "",
+        }
+    }
+}
+
+impl OptionValue for Condition<'_> {
     fn text(&self) -> String {
-        let text = self.0.as_ref().map(T::to_string);
-        text.unwrap_or_else(|| self.1.to_owned())
+        let given = self.0.given().into_iter();
+        let mut given = given.filter(|given| given.name == self.1);
+        match (given.next(), self.form()) {
+            (None, _) => self.nothing().to_owned(),
+            (Some(given), Form::Names | Form::Texts) => given.texts.join("; "),
+            (Some(given), _) => given.texts.join(","),
+        }
     }
 
     fn set_from_text(&mut self, text: &str) -> Result<(), String> {
-        let words = Some(text).filter(|text| !text.is_empty() && *text != self.1);
-        *self.0 = parsed(words.into_iter())?.pop();
-        Ok(())
-    }
-}
-
-/// A UCI option whose value is a list, separated by commas or spaces. The field refers to the list in [`Settings`]. An
-/// empty list means "no restriction".
-struct ListOption<'a, T>(&'a mut Option<Vec<T>>);
-
-impl<T: Display + FromStr<Err: Display>> OptionValue for ListOption<'_, T> {
-    fn text(&self) -> String {
-        joined(self.0.iter().flatten())
-    }
-
-    fn set_from_text(&mut self, text: &str) -> Result<(), String> {
-        *self.0 = Some(parsed(words(text))?).filter(|list| !list.is_empty());
-        Ok(())
-    }
-}
-
-/// A UCI option whose value is a list of names of one player. The field refers to the list in [`Settings`]. Semicolons
-/// separate the names, because a name may contain commas.
-struct NamesOption<'a>(&'a mut Vec<String>);
-
-impl OptionValue for NamesOption<'_> {
-    fn text(&self) -> String {
-        self.0.join("; ")
+        let text = text.trim();
+        let texts: Vec<String> = match self.form() {
+            _ if text.is_empty() || text == self.nothing() => Vec::new(),
+            Form::Names | Form::Texts => {
+                let names = text.split(';').map(str::trim);
+                let names = names.filter(|name| !name.is_empty());
+                names.map(str::to_owned).collect()
+            }
+            Form::List(_) | Form::Values => {
+                let words = text.split([',', ' ']).filter(|word| !word.is_empty());
+                words.map(str::to_owned).collect()
+            }
+            _ => vec![text.to_owned()],
+        };
+        let replaced = self.0.replace(self.1, &texts);
+        replaced.map_err(|err| err.to_string())
     }
 
-    fn set_from_text(&mut self, text: &str) -> Result<(), String> {
-        let names = text.split(';').map(str::trim);
-        *self.0 = names
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned)
-            .collect();
-        Ok(())
+    fn values(&self) -> String {
+        let Form::Choice(values) = self.form() else {
+            return String::new();
+        };
+        let values = values.iter().map(|value| format!(" var {value}"));
+        "var any".to_owned() + &values.collect::<String>()
     }
-}
-
-/// A UCI option whose value is a list of rating groups, which are stored in the filters of [`Settings`]. The word
-/// `unknown` in the list admits games without a known rating.
-struct RatingsOption<'a>(&'a mut Filters);
-
-impl RatingsOption<'_> {
-    const UNKNOWN: &'static str = "unknown";
-}
-
-impl OptionValue for RatingsOption<'_> {
-    fn text(&self) -> String {
-        let groups = self.0.groups.iter().flatten().map(RatingGroup::to_string);
-        joined(groups.chain(self.0.unrated.then(|| Self::UNKNOWN.to_owned())))
-    }
-
-    fn set_from_text(&mut self, text: &str) -> Result<(), String> {
-        let groups = parsed(words(text).filter(|word| *word != Self::UNKNOWN))?;
-        self.0.unrated = words(text).any(|word| word == Self::UNKNOWN);
-        self.0.groups = Some(groups).filter(|groups| self.0.unrated || !groups.is_empty());
-        Ok(())
-    }
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split([',', ' ']).filter(|word| !word.is_empty())
-}
-
-fn parsed<'a, T: FromStr<Err: Display>>(
-    words: impl Iterator<Item = &'a str>,
-) -> Result<Vec<T>, String> {
-    words
-        .map(|word| word.parse().map_err(|err: T::Err| err.to_string()))
-        .collect()
-}
-
-fn joined(values: impl Iterator<Item = impl Display>) -> String {
-    let values: Vec<String> = values.map(|value| value.to_string()).collect();
-    values.join(",")
 }
 
 /// The definition of a UCI option: its name and type, the range of its value if it is a number, and a function that
@@ -301,7 +261,7 @@ macro_rules! options {
 /// The first [`RULES`] options choose the rules of the game. If there is a second engine, polybook declares these
 /// options only if the second engine has them too, because both engines must play the same variant. If the second
 /// engine has one of the first [`SHARED`] options, both engines get the same value.
-static OPTIONS: [Definition; 24] = options! {
+static OPTIONS: [Definition; 32] = options! {
     "UCI_Chess960", "check", "", s => Always(&mut s.is_chess960);
     "UCI_Variant", "combo", "", s => Choice(&mut s.variant, &VARIANTS);
     "UCI_ShowWDL", "check", "", s => Always(&mut s.show_wdl);
@@ -312,20 +272,28 @@ static OPTIONS: [Definition; 24] = options! {
     "MinGames", "spin", "min 0 max 1000000000", s => Always(&mut s.min_games);
     "MaxPly", "spin", "min 0 max 10000", s => Always(&mut s.max_ply);
     "Fallback", "combo", "", s => Choice(&mut s.fallback, &Fallback::NAMES);
-    "Player", "string", "", s => NamesOption(&mut s.filters.players);
-    "Color", "combo", "", s => Choice(&mut s.filters.color, &COLORS);
-    "Opponent", "string", "", s => NamesOption(&mut s.filters.opponents);
-    "Event", "string", "", s => Maybe(&mut s.filters.event, "");
-    "Since", "string", "", s => Maybe(&mut s.filters.since, "");
-    "Until", "string", "", s => Maybe(&mut s.filters.until, "");
-    "MinElo", "spin", "min 0 max 4000", s => Maybe(&mut s.filters.min_elo, "0");
-    "MaxElo", "spin", "min 0 max 4000", s => Maybe(&mut s.filters.max_elo, "0");
-    "RequireElo", "check", "", s => Always(&mut s.filters.require_elo);
-    "RequireDate", "check", "", s => Always(&mut s.filters.require_date);
-    "Rating", "string", "", s => RatingsOption(&mut s.filters);
-    "Speed", "string", "", s => ListOption(&mut s.filters.speeds);
-    "Eco", "string", "", s => Maybe(&mut s.filters.eco, "");
-    "Opening", "string", "", s => Maybe(&mut s.filters.opening, "");
+    "Player", "string", "", s => Condition(&mut s.filters, "player");
+    "Color", "combo", "", s => Condition(&mut s.filters, "color");
+    "Opponent", "string", "", s => Condition(&mut s.filters, "opponent");
+    "Event", "string", "", s => Condition(&mut s.filters, "event");
+    "Since", "string", "", s => Condition(&mut s.filters, "since");
+    "Until", "string", "", s => Condition(&mut s.filters, "until");
+    "MinElo", "spin", "min 0 max 4000", s => Condition(&mut s.filters, "min-elo");
+    "MaxElo", "spin", "min 0 max 4000", s => Condition(&mut s.filters, "max-elo");
+    "RequireElo", "check", "", s => Condition(&mut s.filters, "require-elo");
+    "RequireDate", "check", "", s => Condition(&mut s.filters, "require-date");
+    "Rating", "string", "", s => Condition(&mut s.filters, "rating");
+    "Speed", "string", "", s => Condition(&mut s.filters, "speed");
+    "Eco", "string", "", s => Condition(&mut s.filters, "eco");
+    "Opening", "string", "", s => Condition(&mut s.filters, "opening");
+    "OpponentRating", "string", "", s => Condition(&mut s.filters, "opponent-rating");
+    "White", "string", "", s => Condition(&mut s.filters, "white");
+    "Black", "string", "", s => Condition(&mut s.filters, "black");
+    "Exact", "check", "", s => Condition(&mut s.filters, "exact");
+    "Rated", "string", "", s => Condition(&mut s.filters, "rated");
+    "Result", "string", "", s => Condition(&mut s.filters, "result");
+    "MinPlies", "spin", "min 0 max 65535", s => Condition(&mut s.filters, "min-plies");
+    "Duplicates", "combo", "", s => Condition(&mut s.filters, "duplicates");
 };
 
 const RULES: usize = 2;
@@ -505,6 +473,14 @@ mod tests {
             ("Speed", "blitz,rapid"),
             ("Eco", "B20-B99"),
             ("Opening", "Sicilian Defense"),
+            ("OpponentRating", "2600-"),
+            ("White", "Carlsen"),
+            ("Black", "Anand; Tal"),
+            ("Exact", "true"),
+            ("Rated", "rated,unknown"),
+            ("Result", "1-0,win"),
+            ("MinPlies", "20"),
+            ("Duplicates", "once"),
         ];
         assert_eq!(values.len(), own.len());
         for (name, value) in values {
@@ -520,10 +496,10 @@ mod tests {
         assert_eq!(settings.rules(), Variant::Crazyhouse);
         assert_eq!(settings.filters.max_elo, Some(2900));
         assert_eq!(
-            settings.filters.players,
+            settings.filters.player,
             ["Carlsen, Magnus", "DrNykterstein"]
         );
-        assert!(settings.filters.unrated);
+        assert!(settings.filters.admits_rating(None));
         // The declared defaults are values that take all filters back.
         for (name, line) in values.map(|(name, _)| name).iter().zip(defaults) {
             let default = line.split(" default ").nth(1).unwrap();

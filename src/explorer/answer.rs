@@ -10,7 +10,7 @@ use shakmaty::{Position, variant::VariantPosition};
 use super::{
     list::{GameInfo, PlayedGame, game_info, played_games},
     open_index::text_of_number,
-    query::{Filters, Line, Query, View},
+    query::{Line, Query, View},
     sources::Sources,
     tally::{MoveTally, PlayerTally, PositionTally, Rank, ResultSum, count_games, is_zero},
 };
@@ -19,6 +19,7 @@ use crate::{
     index::store::results::Month,
     openings::{self, Opening},
     position::BookMove,
+    selection::Selection,
     task,
 };
 
@@ -312,7 +313,7 @@ fn played_move(
 }
 
 /// Converts the results of a player in the games that pass `filters` and have one move to a [`PlayerScore`].
-fn player_score(tally: &PlayerTally, filters: &Filters) -> PlayerScore {
+fn player_score(tally: &PlayerTally, filters: &Selection) -> PlayerScore {
     PlayerScore {
         wins: tally.wins,
         losses: tally.losses,
@@ -324,7 +325,7 @@ fn player_score(tally: &PlayerTally, filters: &Filters) -> PlayerScore {
 }
 
 /// Converts the results of a player in all games that pass `filters` to [`PlayerTotals`].
-fn player_totals(tally: &PlayerTally, filters: &Filters) -> PlayerTotals {
+fn player_totals(tally: &PlayerTally, filters: &Selection) -> PlayerTotals {
     PlayerTotals {
         wins: tally.wins,
         losses: tally.losses,

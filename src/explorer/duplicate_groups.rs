@@ -1,8 +1,8 @@
 //! Duplicate games, and the games of one match.
 //!
 //! Sources may contain a game several times, for example if two downloads overlap or two collections contain the same
-//! tournament. The [rule of `make-book --drop-duplicates`](crate::pgn) decides which games are duplicates. Answers that
-//! count each game once ([`Filters::fold_duplicates`](super::query::Filters::fold_duplicates)) count only the first game
+//! tournament. The [rule of `make-book --duplicates once`](crate::pgn) decides which games are duplicates. Answers that
+//! count each game once ([`Selection::duplicates`](crate::selection::Selection::duplicates)) count only the first game
 //! of each group that passes the filters.
 
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use super::{
     filter::{SourceFilter, SourceFilters, Split, date_of},
     fold::{AcceptedRows, Collector, PassingGames, fold, fold_games},
     open_index::{DateRange, GameSummary, OpenIndex, UNRATED},
-    query::{Filters, Line},
+    query::Line,
     sources::Sources,
     tally::{ResultSum, is_zero},
 };
@@ -19,6 +19,7 @@ use crate::{
     index::store::results::{Period, ResultRow},
     pgn::{RatingGroup, Speed},
     position::{BookMove, Variant},
+    selection::Selection,
 };
 
 /// The number of games for each value of the filters by speed, rating group, color, year and variant. For example, the
@@ -113,7 +114,7 @@ struct FacetFilters {
 
 /// Counts the games that reached a position, for each value of a filter. Implements
 /// [`Explorer::facets`](super::Explorer::facets).
-pub(super) fn facets(sources: &Sources, line: &Line, filters: &Filters) -> Result<Facets> {
+pub(super) fn facets(sources: &Sources, line: &Line, filters: &Selection) -> Result<Facets> {
     let GroupTally { counts, years } = grouped(sources, line, filters)?;
     let speeds = Speed::ALL.map(Speed::name).into_iter();
     let floors = RatingGroup::all().map(RatingGroup::floor);
@@ -122,7 +123,7 @@ pub(super) fn facets(sources: &Sources, line: &Line, filters: &Filters) -> Resul
         speeds: speeds.zip(counts[SPEEDS..].iter().copied()).collect(),
         ratings: floors.zip(counts[RATINGS..].iter().copied()).collect(),
         unknown_ratings: counts[UNKNOWN_RATINGS],
-        colors: (!filters.players.is_empty()).then(|| ColorCount {
+        colors: (!filters.player.is_empty()).then(|| ColorCount {
             white: counts[COLORS],
             black: counts[COLORS + 1],
         }),
@@ -171,7 +172,7 @@ impl Collector for GroupResults {
 pub(super) fn scores(
     sources: &Sources,
     line: &Line,
-    filters: &Filters,
+    filters: &Selection,
 ) -> Result<Vec<RatingScore>> {
     let filters = sources.filters(filters)?;
     let GroupResults(sums) = fold(&filters, &line.subjects(), GroupResults::default)?;
@@ -193,12 +194,13 @@ pub(super) fn scores(
 /// [`Explorer::variants`](super::Explorer::variants).
 pub(super) fn variants(
     sources: &Sources,
-    filters: &Filters,
+    filters: &Selection,
 ) -> Result<Option<BTreeMap<&'static str, u64>>> {
-    let is_all = Filters {
+    let is_all = Selection {
         source: None,
         ..filters.clone()
-    } == Filters::default();
+    };
+    let is_all = is_all.is_empty();
     let filters = sources.filters(filters)?;
     let counts = filters.of_sources.iter().map(|(source, _)| *source);
     let counts = counts.filter(|source| source.counted.is_some());
@@ -227,21 +229,21 @@ pub(super) fn variants(
     Ok(Some(by_name))
 }
 
-fn grouped(sources: &Sources, line: &Line, filters: &Filters) -> Result<GroupTally> {
+fn grouped(sources: &Sources, line: &Line, filters: &Selection) -> Result<GroupTally> {
     let groups = FacetFilters::of(filters);
     // The value of a filter decides which game of a duplicate group passes first, so duplicates are handled per
     // value.
     let duplicates = filters
-        .fold_duplicates
+        .counts_once()
         .then(|| sources.duplicates())
         .transpose()?;
-    let filters = sources.filters(&Filters {
-        speeds: None,
-        groups: None,
+    let filters = sources.filters(&Selection {
+        speed: None,
+        rating: None,
         since: None,
         until: None,
         color: None,
-        fold_duplicates: false,
+        duplicates: None,
         ..filters.clone()
     })?;
     let filters = &filters.of_either_color();
@@ -311,17 +313,15 @@ impl Collector for GroupCounter<'_> {
 }
 
 impl FacetFilters {
-    fn of(filters: &Filters) -> FacetFilters {
-        let speeds = filters.speeds.as_ref();
-        let groups = filters.groups.as_ref();
-        let mut ratings = [filters.admit_unrated(); UNRATED + 1];
+    fn of(filters: &Selection) -> FacetFilters {
+        let mut ratings = [filters.admits_rating(None); UNRATED + 1];
         for (passes, group) in ratings.iter_mut().zip(RatingGroup::all()) {
-            *passes = groups.is_none_or(|set| set.contains(&group));
+            *passes = filters.admits_rating(Some(group));
         }
         FacetFilters {
-            speeds: Speed::ALL.map(|speed| speeds.is_none_or(|set| set.contains(&speed))),
+            speeds: Speed::ALL.map(|speed| filters.admits_speed(speed)),
             ratings,
-            color: filters.color.filter(|_| !filters.players.is_empty()),
+            color: filters.color.filter(|_| !filters.player.is_empty()),
             dates: DateRange::new(filters),
         }
     }

@@ -11,7 +11,6 @@ use shakmaty::Color;
 use super::{
     duplicate_groups::DuplicateGroups,
     open_index::{DateRange, GameColumns, OpenIndex, TraitValues, Traits},
-    query::Filters,
 };
 use crate::{
     error::Result,
@@ -20,7 +19,8 @@ use crate::{
         results::{Class, Period, YearMonths},
     },
     openings::OpeningFilter,
-    pgn::{GameResult, NameMatch, RatingGroup, RatingRange, Speed, folded},
+    pgn::{GameResult, Mode, RatingGroup, RatingRange, Speed, folded, rated_event},
+    selection::{Evaluator, RatedStatus, Selection},
 };
 
 /// The divisor that decides how the games in a range of ids are filtered. If at most one in `SPARSE_PLAYER_DIVISOR`
@@ -49,7 +49,7 @@ pub(super) struct SourceFilters<'a> {
 }
 
 impl<'a> SourceFilters<'a> {
-    pub(super) fn new(sources: &'a [OpenIndex], query: &Filters) -> Result<SourceFilters<'a>> {
+    pub(super) fn new(sources: &'a [OpenIndex], query: &Selection) -> Result<SourceFilters<'a>> {
         let filters = sources.iter().filter_map(|source| {
             let filter = SourceFilter::new(source, query).transpose()?;
             Some(filter.map(|filter| (source, filter)))
@@ -182,6 +182,8 @@ pub(super) struct SourceFilter<'a> {
 struct Players {
     player: Option<Vec<u32>>,
     opponent: Option<Vec<u32>>,
+    white: Option<Vec<u32>>,
+    black: Option<Vec<u32>>,
     color: Option<Color>,
     opponent_rating: Option<RatingRange>,
     /// Whether games with a certain result pass, indexed by the player's color (`Color as usize`) and by the index of
@@ -197,31 +199,47 @@ impl<'a> SourceFilter<'a> {
     /// `source` can pass, for example because `source` does not contain the player's name.
     pub(super) fn new(
         source: &'a OpenIndex,
-        filters: &Filters,
+        filters: &Selection,
     ) -> Result<Option<SourceFilter<'a>>> {
         let wanted = filters.source.as_ref();
         if wanted.is_some_and(|name| *name != source.name) {
             return Ok(None);
         }
+        let how = filters.name_match();
         let numbers = |names: &[String]| -> Result<Option<Vec<u32>>> {
             let mut all = Vec::new();
             for name in names {
-                all.extend(source.numbers_of(name, filters.names)?);
+                all.extend(source.numbers_of(name, how)?);
             }
             all.sort_unstable();
             all.dedup();
             Ok((!names.is_empty()).then_some(all))
         };
-        let player = numbers(&filters.players)?;
-        let opponent = numbers(&filters.opponents)?;
-        let event = numbers(filters.event.as_slice())?;
-        let is_nobody = |numbers: &Option<Vec<u32>>| numbers.as_ref().is_some_and(Vec::is_empty);
-        if is_nobody(&player) || is_nobody(&opponent) || is_nobody(&event) {
+        let [player, opponent, white, black, mut event] = [
+            numbers(&filters.player)?,
+            numbers(&filters.opponent)?,
+            numbers(&filters.white)?,
+            numbers(&filters.black)?,
+            numbers(filters.event.as_slice())?,
+        ];
+        if let Some(rated) = events_by_status(source, filters)? {
+            event = Some(match event {
+                None => rated,
+                Some(events) => events
+                    .into_iter()
+                    .filter(|event| has(&rated, *event))
+                    .collect(),
+            });
+        }
+        let names = [&player, &opponent, &white, &black, &event];
+        if names.into_iter().flatten().any(Vec::is_empty) {
             return Ok(None);
         }
-        let players = (player.is_some() || opponent.is_some()).then_some(Players {
+        let players = filters.has_names().then_some(Players {
             player,
             opponent,
+            white,
+            black,
             color: filters.color,
             opponent_rating: filters.opponent_rating,
             results: player_results(filters),
@@ -449,7 +467,7 @@ struct EloRange {
 
 impl EloRange {
     /// Returns the range of ratings that `filters` admit, or `None` if they admit every rating.
-    fn new(filters: &Filters) -> Option<EloRange> {
+    fn new(filters: &Selection) -> Option<EloRange> {
         let lowest = filters.min_elo.unwrap_or(0);
         let highest = filters.max_elo.unwrap_or(u32::MAX);
         let unknown_passes = !filters.require_elo;
@@ -486,8 +504,15 @@ impl EloRange {
 }
 
 impl Players {
-    /// Returns `true` if game `id` has a player, opponent, color and result that the filters require.
+    /// Returns `true` if game `id` has players, a color and a result that the filters require.
     fn admit(&self, games: &GameColumns, id: usize) -> bool {
+        let [white, black] = games.players[id];
+        is_one_of(&self.white, white)
+            && is_one_of(&self.black, black)
+            && self.admit_player(games, id)
+    }
+
+    fn admit_player(&self, games: &GameColumns, id: usize) -> bool {
         if self.player.is_none() {
             return games.players[id]
                 .iter()
@@ -534,26 +559,29 @@ impl Players {
 /// Returns a table that says which games the filters by result admit. It is indexed by the color of the player (`Color
 /// as usize`) and by the index of the game's result in [`GameResult::ALL`]. Returns `None` if the filters do not ask
 /// for games that the player won or lost, because the player's color then does not matter.
-fn player_results(filters: &Filters) -> Option<[[bool; 4]; 2]> {
-    let passes = |result: GameResult, player: Color| {
-        let is_own = match result.winner() {
-            Some(winner) if winner == player => filters.won,
-            Some(_) => filters.lost,
-            None => false,
-        };
-        is_own || filters.results.contains(&result)
-    };
-    has_player_results(filters).then(|| {
+fn player_results(filters: &Selection) -> Option<[[bool; 4]; 2]> {
+    filters.has_player_results().then(|| {
         // The order in which `Color as usize` numbers the colors.
-        [Color::Black, Color::White]
-            .map(|player| GameResult::ALL.map(|result| passes(result, player)))
+        [Color::Black, Color::White].map(|player| {
+            GameResult::ALL.map(|result| filters.admits_result_of(result, Some(player)))
+        })
     })
 }
 
-/// Returns `true` if the filters ask for games that the player won or lost. The filters by result are then applied by
-/// [`Players`], because it depends on the player's color whether a game passes.
-fn has_player_results(filters: &Filters) -> bool {
-    (filters.won || filters.lost) && !filters.players.is_empty()
+/// Returns the numbers of the events whose names say what the filters require about whether games are rated. Returns
+/// `None` if the mode of a game, rated or casual, decides whether it passes. The mode does not distinguish games that
+/// are certainly rated from games that do not say it.
+fn events_by_status(source: &OpenIndex, filters: &Selection) -> Result<Option<Vec<u32>>> {
+    if filters.admits_rated(RatedStatus::Rated) == filters.admits_rated(RatedStatus::Unknown) {
+        return Ok(None);
+    }
+    let mut events = Vec::new();
+    source.for_each_name(|number, name| {
+        if filters.admits_rated(RatedStatus::of(rated_event(name.as_bytes()))) {
+            events.push(number);
+        }
+    })?;
+    Ok(Some(events))
 }
 
 /// Returns `true` if `numbers`, which must be in ascending order, contains `number`. Also returns `true` if `numbers`
@@ -568,11 +596,11 @@ fn is_one_of(numbers: &Option<Vec<u32>>, number: u32) -> bool {
 ///
 /// Returns `None` if the filters name neither a player nor an opponent. Also returns `None` if the filters compare only
 /// a part of a name, because the index has lists only for whole names.
-fn games_of_named_player(source: &OpenIndex, filters: &Filters) -> Result<Option<Vec<u64>>> {
-    if filters.names == NameMatch::Part {
+fn games_of_named_player(source: &OpenIndex, filters: &Selection) -> Result<Option<Vec<u64>>> {
+    if !filters.exact {
         return Ok(None);
     }
-    let (names, color) = match (&filters.players[..], &filters.opponents[..]) {
+    let (names, color) = match (&filters.player[..], &filters.opponent[..]) {
         ([], []) => return Ok(None),
         ([], opponents) => (opponents, None),
         (players, _) => (players, filters.color),
@@ -598,22 +626,30 @@ fn games_of_named_player(source: &OpenIndex, filters: &Filters) -> Result<Option
 /// Returns a table that says, for each combination of result, speed, mode (rated or casual) and rating group, whether
 /// the filters admit it. The table is indexed by [`Traits::filter_index`]. Returns `None` if the filters admit all
 /// combinations.
-fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
-    let results = match has_player_results(filters) {
-        true => &[][..],
-        false => &filters.results,
-    };
-    let speeds = &filters.speeds;
-    let (modes, groups) = (&filters.modes, &filters.groups);
-    let skip_unfinished = filters.skip_unfinished;
-    if results.is_empty()
-        && !skip_unfinished
-        && speeds.is_none()
-        && modes.is_none()
-        && groups.is_none()
+fn traits_that_pass(filters: &Selection) -> Option<Box<[bool; Traits::COUNT]>> {
+    if filters.result.is_empty()
+        && !filters.skip_unfinished
+        && filters.speed.is_none()
+        && filters.rated.is_none()
+        && filters.rating.is_none()
     {
         return None;
     }
+    let admits_result = |result| {
+        if filters.has_player_results() {
+            // `Players` tests the result.
+            !(filters.skip_unfinished && result == GameResult::Unknown)
+        } else {
+            filters.admits_result_of(result, None)
+        }
+    };
+    // Games of this mode whose status does not suffice are left out by their events.
+    let admits_mode = |mode| match mode {
+        Mode::Rated => [RatedStatus::Rated, RatedStatus::Unknown]
+            .into_iter()
+            .any(|status| filters.admits_rated(status)),
+        Mode::Casual => filters.admits_rated(RatedStatus::Casual),
+    };
     let mut pass = Box::new([false; Traits::COUNT]);
     for (passes, traits) in pass.iter_mut().zip(Traits::all()) {
         let Some(TraitValues {
@@ -625,25 +661,24 @@ fn traits_that_pass(filters: &Filters) -> Option<Box<[bool; Traits::COUNT]>> {
         else {
             continue;
         };
-        *passes = (results.is_empty() || results.contains(&result))
-            && !(skip_unfinished && result == GameResult::Unknown)
-            && speeds.as_ref().is_none_or(|set| set.contains(&speed))
-            && modes.as_ref().is_none_or(|set| set.contains(&mode))
-            && groups.as_ref().is_none_or(|set| match group {
-                Some(group) => set.contains(&group),
-                None => filters.admit_unrated(),
-            });
+        *passes = admits_result(result)
+            && filters.admits_speed(speed)
+            && admits_mode(mode)
+            && filters.admits_rating(group);
     }
     Some(pass)
 }
 
 /// Returns a table that says, for each ECO code, whether the filters admit games with this code. The table is indexed
 /// by the number of the code. Returns `None` if there is no filter by ECO code.
-fn eco_that_pass(filters: &Filters) -> Option<Box<[bool; EcoNumber::COUNT]>> {
-    let range = filters.eco.as_ref()?;
+fn eco_that_pass(filters: &Selection) -> Option<Box<[bool; EcoNumber::COUNT]>> {
+    if filters.eco.is_empty() {
+        return None;
+    }
+    let is_admitted = |code: [u8; 3]| filters.eco.iter().any(|range| range.contains(&code));
     let mut pass = Box::new([false; EcoNumber::COUNT]);
     for eco in EcoNumber::all() {
-        pass[eco.number()] = eco.code().is_some_and(|code| range.contains(&code));
+        pass[eco.number()] = eco.code().is_some_and(is_admitted);
     }
     Some(pass)
 }
@@ -679,20 +714,16 @@ pub(super) struct ClassFilter {
 impl ClassFilter {
     /// Converts `filters` to a class filter. Returns `None` if `filters` contains a condition that needs individual
     /// games, such as the name of a player.
-    pub(super) fn new(filters: &Filters) -> Option<ClassFilter> {
-        if filters.game_only_filter().is_some() {
+    pub(super) fn new(filters: &Selection) -> Option<ClassFilter> {
+        if filters.unanswerable(Evaluator::Counts).is_some() {
             return None;
         }
-        let (speeds, groups) = (&filters.speeds, &filters.groups);
         let mut classes = [false; Class::COUNT];
         for speed in Speed::ALL {
-            let of_speed = speeds.as_ref().is_none_or(|set| set.contains(&speed));
-            for group in RatingGroup::all() {
-                let of_group = groups.as_ref().is_none_or(|set| set.contains(&group));
-                classes[Class::new(speed, Some(group)).number()] = of_speed && of_group;
+            for group in RatingGroup::all().map(Some).chain([None]) {
+                classes[Class::new(speed, group).number()] =
+                    filters.admits_speed(speed) && filters.admits_rating(group);
             }
-            let unrated = Class::new(speed, None);
-            classes[unrated.number()] = of_speed && filters.admit_unrated();
         }
         Some(ClassFilter {
             classes,
@@ -734,13 +765,13 @@ impl ClassFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::store::results::Month;
+    use crate::{index::store::results::Month, selection::WantedRating};
 
     fn filter(since: &str, until: &str) -> Option<ClassFilter> {
-        ClassFilter::new(&Filters {
+        ClassFilter::new(&Selection {
             since: since.parse().ok(),
             until: until.parse().ok(),
-            ..Filters::default()
+            ..Selection::default()
         })
     }
 
@@ -780,29 +811,45 @@ mod tests {
 
     #[test]
     fn classes_pass_by_speed_and_group() {
-        let mut filters = Filters {
-            speeds: Some([Speed::Blitz].into_iter().collect()),
-            groups: Some([RatingGroup::of(1600)].into_iter().collect()),
-            ..Filters::default()
+        let groups = |groups: &[Option<u32>]| {
+            let groups = groups
+                .iter()
+                .map(|floor| WantedRating(floor.map(RatingGroup::of)));
+            Some(Vec::from_iter(groups))
+        };
+        let mut filters = Selection {
+            speed: Some(vec![Speed::Blitz]),
+            rating: groups(&[Some(1600)]),
+            ..Selection::default()
         };
         let passing = ClassFilter::new(&filters).unwrap().classes;
         assert_eq!(passing.iter().filter(|passes| **passes).count(), 1);
         assert!(passing[Class::new(Speed::Blitz, Some(RatingGroup::of(1600))).number()]);
         let unknown = Class::new(Speed::Blitz, None).number();
         let lowest = Class::new(Speed::Blitz, Some(RatingGroup::of(0))).number();
-        for (groups, unrated, [lowest_passes, unknown_passes]) in [
-            (Some(vec![RatingGroup::of(0)]), false, [true, false]),
-            (Some(vec![RatingGroup::of(0)]), true, [true, true]),
-            (Some(vec![]), true, [false, true]),
-            (None, false, [true, true]),
+        let all = Vec::from_iter(RatingGroup::all().map(|group| Some(group.floor())));
+        for (rating, [lowest_passes, unknown_passes]) in [
+            (groups(&[Some(0)]), [true, false]),
+            (groups(&[Some(0), None]), [true, true]),
+            (groups(&[None]), [false, true]),
+            (groups(&[]), [false, false]),
+            (groups(&all), [true, true]),
+            (groups(&all[1..]), [false, false]),
+            (None, [true, true]),
         ] {
-            (filters.groups, filters.unrated) = (groups, unrated);
+            filters.rating = rating;
             let passing = ClassFilter::new(&filters).unwrap().classes;
             assert_eq!(
                 [passing[lowest], passing[unknown]],
                 [lowest_passes, unknown_passes]
             );
         }
+        filters.require_date = true;
+        assert!(
+            !ClassFilter::new(&filters)
+                .unwrap()
+                .contains(Period::Year(0))
+        );
         filters.min_plies = 1;
         assert!(ClassFilter::new(&filters).is_none());
     }

@@ -9,7 +9,6 @@ use super::{
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold},
     open_index::{OpenIndex, earliest},
-    query::Filters,
     sources::Sources,
     tally::{Rank, by_date},
 };
@@ -17,6 +16,7 @@ use crate::{
     error::{Error, Result},
     index::store::{ListKey, game_rows::date_number, lists::List},
     pgn::Date,
+    selection::Selection,
     task,
 };
 
@@ -97,7 +97,7 @@ impl FirstSeen<'_> {
             ));
         }
         Ok(FirstSeen {
-            filters: sources.filters(&Filters::default())?,
+            filters: sources.filters(&Selection::default())?,
             first_days: Mutex::default(),
         })
     }

@@ -318,7 +318,7 @@ fn fold_period(
     Ok(())
 }
 
-/// Filters the games of a list, and adds the games that pass to the collector `all`. `stored` contains the parts of the
+/// Selection the games of a list, and adds the games that pass to the collector `all`. `stored` contains the parts of the
 /// list in the index `source`, and `filter` is the filter for this index. `filters` contains the filters for all
 /// indexes, which are needed to leave out duplicate games. `new` creates an empty collector for another thread.
 ///
@@ -394,7 +394,7 @@ impl Scratch {
         if span > SPARSE_FACTOR * part.len {
             return select(part, games, |id| (id < end).then(|| filter.admits(id)));
         }
-        // Filters all games of the range column by column, which reads memory sequentially.
+        // Selection all games of the range column by column, which reads memory sequentially.
         let first = first as usize;
         let passes = match filter.precomputed(first..end) {
             Some(precomputed) => precomputed,

@@ -3,7 +3,7 @@
 //! An [`Explorer`] answers queries from one or more [indexes](crate::index) that were made for it
 //! ([`MakeBook::explorer`](crate::MakeBook::explorer)). Each game counts at most once for a position. If the
 //! position occurs several times in a game, the game counts with the last move that was played there. All numbers
-//! are exact, whatever [`Filters`] select the games.
+//! are exact, whatever [`Selection`] select the games.
 //!
 //! An index contains either games or counts, which are sums of results by speed, rating group and month. An index
 //! of games can answer every query. An index of counts can answer only queries whose filters depend on speed,
@@ -26,7 +26,7 @@
 //! let explorer = Explorer::open([("famous".to_owned(), index)])?;
 //! let line = Line::parse(Variant::Standard, None, "e2e4,e7e5")?;
 //! let mut query = Query::new(line, View::Lichess);
-//! query.filters.players = vec!["morphy, paul".to_owned()];
+//! query.filters.player = vec!["morphy, paul".to_owned()];
 //! let answer = explorer.answer(&query)?;
 //! println!("{} games won by White", answer.white);
 //! for played in &answer.moves {
@@ -64,6 +64,7 @@ use std::{
     time::SystemTime,
 };
 
+pub(crate) use self::first_seen::{FirstSeen, Probe, Visits, first_day, last_departure};
 use self::{
     answer::answer,
     list::{game_info, is_number},
@@ -87,17 +88,13 @@ pub use self::{
         AnswerSource, GamesHere, PlayerGames, Preparation, PrepareQuery, PreparedAnswer,
         PreparedLine, PreparedMove, RepertoireMoves, TheirGames,
     },
-    query::{Filters, Line, Page, Query, Sort, UnknownSort, View},
+    query::{Line, Page, Query, Sort, UnknownSort, View},
     reply::{MIN_REPLY_GAMES, Reply},
     sources::{NeedsGames, Overview, SourceFile, SourceOverview},
     suggest::{SuggestField, Suggestion},
     tally::GameResults,
     times::{MoveTime, Times},
     unknown_name::{MatchedNames, UnknownName},
-};
-pub(crate) use self::{
-    first_seen::{FirstSeen, Probe, Visits, first_day, last_departure},
-    query::check_names,
 };
 use crate::{
     error::{Error, Result},
@@ -109,6 +106,7 @@ pub use crate::{
     openings::{Opening, OpeningFilter},
     pgn::{Date, EcoRange, GameResult, Mode, NameMatch, RatingGroup, RatingRange, Speed},
     position::Variant,
+    selection::{Duplicates, Selection, WantedRating, WantedResult},
 };
 
 /// The maximum number of positions of a line for which [`Explorer::reached`] counts games, to limit how long a call
@@ -204,21 +202,21 @@ impl Explorer {
     /// Returns the threshold for rare positions. Positions in which fewer moves than this number were played, added up
     /// over all games, were removed from the counts of the selected sources. If `filters` selects several sources,
     /// returns the largest of their thresholds. Returns `None` if no positions were removed.
-    pub fn min_game(&self, filters: &Filters) -> Option<u64> {
+    pub fn min_game(&self, filters: &Selection) -> Option<u64> {
         self.sources.min_game(filters)
     }
 
     /// Returns the maximum number of half-moves that were counted in each game, from its start. If `filters` selects
     /// several sources, returns the smallest of their maximums. Returns `None` if each maximum is the default, or
     /// larger.
-    pub fn max_ply(&self, filters: &Filters) -> Option<usize> {
+    pub fn max_ply(&self, filters: &Selection) -> Option<usize> {
         let selected = self.sources.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::max_ply).min()
     }
 
     /// Returns a message for the user if positions are missing from the counts of the selected sources: rare positions
     /// that were removed, or positions after the last counted half-move. Returns `None` if no positions are missing.
-    pub fn lacking_line(&self, filters: &Filters) -> Option<String> {
+    pub fn lacking_line(&self, filters: &Selection) -> Option<String> {
         let (fewest, last) = (self.min_game(filters), self.max_ply(filters));
         let few = fewest.map(|fewest| format!(" in which at least {fewest} moves were counted"));
         let end = last.map(|ply| format!(" up to half-move {ply}"));
@@ -237,7 +235,7 @@ impl Explorer {
     /// Checks whether the selected sources (indexes of the explorer) can apply the filters. Returns `None` if they can.
     /// Otherwise, returns the reason: the first filter that needs individual games, and a selected source that contains
     /// only counts.
-    pub fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
+    pub fn needs_games(&self, filters: &Selection) -> Option<NeedsGames> {
         self.sources.needs_games(filters)
     }
 
@@ -266,7 +264,7 @@ impl Explorer {
     ///
     /// Returns an error if `filters` selects a source that does not exist, or if a selected source contains counts
     /// instead of games, or was made from standard input.
-    pub fn files(&self, filters: &Filters) -> Result<Vec<SourceFile>> {
+    pub fn files(&self, filters: &Selection) -> Result<Vec<SourceFile>> {
         self.sources.check(filters)?;
         let mut files = Vec::new();
         for source in self.sources.selected(filters.source.as_deref()) {
@@ -402,7 +400,7 @@ impl Explorer {
     /// Returns an error if no game has this number, or if an index is damaged.
     pub fn listed_game(&self, number: u64) -> Result<ListedGame> {
         let game = game_info(&self.sources, number, View::Lichess)?;
-        let filters = self.sources.filters(&Filters::default())?;
+        let filters = self.sources.filters(&Selection::default())?;
         list::with_details(
             &self.sources,
             &filters,
@@ -428,13 +426,13 @@ impl Explorer {
     pub fn reached(
         &self,
         line: &Line,
-        filters: &Filters,
+        filters: &Selection,
         should_continue: &dyn Fn() -> bool,
     ) -> Result<Vec<Option<u64>>> {
-        let filters = self.sources.filters(&Filters {
+        let filters = self.sources.filters(&Selection {
             source: filters.source.clone(),
             skip_unfinished: filters.skip_unfinished,
-            ..Filters::default()
+            ..Selection::default()
         })?;
         let mut all = Vec::with_capacity(line.moves().len());
         for pos in line.positions().iter().skip(1) {
@@ -460,7 +458,7 @@ impl Explorer {
     ///
     /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs individual
     /// games and a selected source contains only counts.
-    pub fn facets(&self, line: &Line, filters: &Filters) -> Result<Facets> {
+    pub fn facets(&self, line: &Line, filters: &Selection) -> Result<Facets> {
         task::caught(|| facets::facets(&self.sources, line, filters))
     }
 
@@ -470,7 +468,7 @@ impl Explorer {
     ///
     /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs individual
     /// games and a selected source contains only counts.
-    pub fn scores(&self, line: &Line, filters: &Filters) -> Result<Vec<RatingScore>> {
+    pub fn scores(&self, line: &Line, filters: &Selection) -> Result<Vec<RatingScore>> {
         task::caught(|| facets::scores(&self.sources, line, filters))
     }
 
@@ -483,7 +481,7 @@ impl Explorer {
     /// # Errors
     ///
     /// Returns an error if an index is damaged or the selected source does not exist.
-    pub fn variants(&self, filters: &Filters) -> Result<Option<BTreeMap<&'static str, u64>>> {
+    pub fn variants(&self, filters: &Selection) -> Result<Option<BTreeMap<&'static str, u64>>> {
         facets::variants(&self.sources, filters)
     }
 
@@ -493,7 +491,7 @@ impl Explorer {
     ///
     /// Returns an error if an index is damaged, if the selected source does not exist, or if a selected source contains
     /// only counts.
-    pub fn openings(&self, line: &Line, filters: &Filters) -> Result<OpeningTable> {
+    pub fn openings(&self, line: &Line, filters: &Selection) -> Result<OpeningTable> {
         task::caught(|| opening_table(&self.sources, line, filters, |opening| opening.name))
     }
 
@@ -503,7 +501,7 @@ impl Explorer {
     /// # Errors
     ///
     /// Returns an error in the same cases as [`openings`](Explorer::openings).
-    pub fn openings_by_variation(&self, line: &Line, filters: &Filters) -> Result<OpeningTable> {
+    pub fn openings_by_variation(&self, line: &Line, filters: &Selection) -> Result<OpeningTable> {
         task::caught(|| opening_table(&self.sources, line, filters, |opening| opening.variation()))
     }
 
@@ -516,7 +514,7 @@ impl Explorer {
     ///
     /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs individual
     /// games and a selected source contains only counts.
-    pub fn other_starts(&self, line: &Line, filters: &Filters) -> Result<Option<OtherStarts>> {
+    pub fn other_starts(&self, line: &Line, filters: &Selection) -> Result<Option<OtherStarts>> {
         task::caught(|| self.other_starts.passing(&self.sources, line, filters))
     }
 
@@ -587,13 +585,13 @@ impl Explorer {
             .find(&self.sources, field, text, limit, source)
     }
 
-    /// Returns, for each player in `filters.players`, the number of games that pass the filters. The variants and
+    /// Returns, for each player in `filters.player`, the number of games that pass the filters. The variants and
     /// positions of the games do not matter. Reads all games once, however many players there are.
     ///
     /// # Errors
     ///
     /// Returns an error if an index is damaged, or if a selected source does not exist or contains only counts.
-    pub fn count_games_of_players(&self, filters: &Filters) -> Result<Vec<u64>> {
+    pub fn count_games_of_players(&self, filters: &Selection) -> Result<Vec<u64>> {
         let prepared = self
             .sources
             .filters_of_all_games(filters, "a number of games")?
@@ -611,7 +609,7 @@ impl Explorer {
     }
 
     /// Finds the duplicate games in advance, so that queries that count each game once
-    /// ([`Filters::fold_duplicates`]) need not search for them. The explorer searches only once.
+    /// ([`Selection::duplicates`]) need not search for them. The explorer searches only once.
     ///
     /// `should_continue` is called repeatedly during the search, and must return `true` to continue.
     ///
@@ -638,7 +636,7 @@ impl Explorer {
     /// # Errors
     ///
     /// Returns an error if the index is damaged.
-    pub fn unknown_name(&self, filters: &Filters) -> Result<Option<UnknownName>> {
+    pub fn unknown_name(&self, filters: &Selection) -> Result<Option<UnknownName>> {
         self.unknown_name_while(filters, &|| true)
     }
 
@@ -650,7 +648,7 @@ impl Explorer {
     /// Returns an error if the index is damaged. Returns [`Error::Interrupted`] if `should_continue` returns `false`.
     pub fn unknown_name_while(
         &self,
-        filters: &Filters,
+        filters: &Selection,
         should_continue: &dyn Fn() -> bool,
     ) -> Result<Option<UnknownName>> {
         unknown_name(&self.sources, filters, should_continue)
@@ -661,7 +659,7 @@ impl Explorer {
     /// # Errors
     ///
     /// Returns an error if the index is damaged.
-    pub fn unknown_names(&self, filters: &Filters) -> Result<Vec<UnknownName>> {
+    pub fn unknown_names(&self, filters: &Selection) -> Result<Vec<UnknownName>> {
         unknown_names(&self.sources, filters)
     }
 
@@ -671,7 +669,7 @@ impl Explorer {
     /// # Errors
     ///
     /// Returns an error if the index is damaged.
-    pub fn matched_names(&self, filters: &Filters) -> Result<MatchedNames> {
+    pub fn matched_names(&self, filters: &Selection) -> Result<MatchedNames> {
         matched_names(&self.sources, filters)
     }
 
@@ -804,8 +802,8 @@ mod tests {
     use shakmaty::{Position, variant::VariantPosition};
 
     use super::{
-        Date, Explorer, Facets, Filters, Line, MIN_REPLY_GAMES, PrepareQuery, Query, RatingGroup,
-        Speed, Variant, View, open_index::UNRATED,
+        Date, Duplicates, Explorer, Facets, Line, MIN_REPLY_GAMES, PrepareQuery, Query,
+        RatingGroup, Selection, Speed, Variant, View, WantedRating, open_index::UNRATED,
     };
     use crate::{
         Error, MakeBook,
@@ -817,7 +815,7 @@ mod tests {
             },
             verify,
         },
-        pgn::{GameReader, Input, NameMatch, Token},
+        pgn::{GameReader, Input, Token},
         position::{BookMove, Keyed, VariantChoice, read_move},
         progress::Meter,
     };
@@ -894,7 +892,7 @@ mod tests {
     }
 
     /// Returns combinations of filters that can be applied to counts.
-    fn combinations() -> Vec<Filters> {
+    fn combinations() -> Vec<Selection> {
         let date = |year, month| Some(Date::new(year, month, 0));
         let times = [
             (None, None),
@@ -902,14 +900,19 @@ mod tests {
             (date(2021, 7), date(2023, 2)),
             (None, date(2023, 11)),
         ];
-        let groups =
-            |floors: &[u32]| Some(floors.iter().map(|floor| RatingGroup::of(*floor)).collect());
+        let groups = |floors: &[u32], unknown: bool| {
+            let groups = floors.iter().map(|floor| Some(RatingGroup::of(*floor)));
+            let groups = groups.chain(unknown.then_some(None));
+            Some(groups.map(WantedRating).collect::<Vec<_>>())
+        };
+        let all_groups = Vec::from_iter(RatingGroup::all().map(RatingGroup::floor));
         let ratings = [
-            (None, false),
-            (groups(&[0]), false),
-            (groups(&[]), true),
-            (groups(&[1600, 2000, 2500]), false),
-            (groups(&[1800]), true),
+            None,
+            groups(&[0], false),
+            groups(&[], true),
+            groups(&[1600, 2000, 2500], false),
+            groups(&[1800], true),
+            groups(&all_groups, false),
         ];
         let speeds = [
             None,
@@ -918,15 +921,15 @@ mod tests {
         ];
         let mut all = Vec::new();
         for (since, until) in times {
-            for (groups, unrated) in &ratings {
-                for speeds in &speeds {
-                    all.push(Filters {
+            for rating in &ratings {
+                for speed in &speeds {
+                    all.push(Selection {
                         since,
                         until,
-                        groups: groups.clone(),
-                        unrated: *unrated,
-                        speeds: speeds.clone(),
-                        ..Filters::default()
+                        rating: rating.clone(),
+                        speed: speed.clone(),
+                        require_date: until.is_none(),
+                        ..Selection::default()
                     });
                 }
             }
@@ -1007,7 +1010,13 @@ mod tests {
         }
     }
 
-    fn compare(games: &Explorer, counts: &Explorer, line: &Line, filters: &Filters, number: usize) {
+    fn compare(
+        games: &Explorer,
+        counts: &Explorer,
+        line: &Line,
+        filters: &Selection,
+        number: usize,
+    ) {
         for view in [View::Lichess, View::Masters] {
             let mut query = Query::new(line.clone(), view);
             query.filters = filters.clone();
@@ -1082,9 +1091,9 @@ mod tests {
         // An answer names the game of a move only if a single game played it. Here each source has one.
         assert!(two.moves.iter().all(|mv| mv.game.is_none()));
 
-        let of = |source: Option<&str>| Filters {
+        let of = |source: Option<&str>| Selection {
             source: source.map(str::to_owned),
-            ..Filters::default()
+            ..Selection::default()
         };
         assert_eq!(both.min_game(&of(None)), Some(5));
         assert_eq!(both.min_game(&of(Some("games"))), None);
@@ -1098,17 +1107,17 @@ mod tests {
         assert_eq!(both.about().sources[0].games, Some(7));
         // Counts do not state how many games pass filters.
         let line = Line::start(Variant::Standard);
-        let variants = |filters: &Filters| both.facets(&line, filters).unwrap().variants;
+        let variants = |filters: &Selection| both.facets(&line, filters).unwrap().variants;
         assert!(variants(&of(None)).is_some());
-        let some = |source| Filters {
-            speeds: Some(vec![Speed::Blitz]),
+        let some = |source| Selection {
+            speed: Some(vec![Speed::Blitz]),
             ..of(source)
         };
         assert_eq!(variants(&some(None)), None);
         assert!(variants(&some(Some("games"))).is_some());
         for source in [None, Some("counts")] {
-            let asked = Filters {
-                players: vec!["tal".to_owned()],
+            let asked = Selection {
+                player: vec!["tal".to_owned()],
                 ..of(source)
             };
             let needs = both.needs_games(&asked).unwrap().to_string();
@@ -1128,7 +1137,7 @@ mod tests {
             );
         }
         assert!(
-            both.needs_games(&Filters {
+            both.needs_games(&Selection {
                 min_plies: 9,
                 ..of(Some("games"))
             })
@@ -1150,11 +1159,11 @@ mod tests {
             .run()
             .unwrap();
         let explorer = Explorer::open([("games".to_owned(), path)]).unwrap();
-        for names in [NameMatch::Part, NameMatch::Whole] {
-            let filters = |players: Vec<String>| Filters {
-                players,
-                names,
-                ..Filters::default()
+        for exact in [false, true] {
+            let filters = |player: Vec<String>| Selection {
+                player,
+                exact,
+                ..Selection::default()
             };
             let nobody = |count: usize| (0..count).map(|number| format!("nob{number}"));
             // The search calls the function each time it begins to read the names.
@@ -1210,11 +1219,12 @@ mod tests {
             (true, vec!["A".to_owned()], [1, 2, 1, 0, 1]),
         ] {
             let count = |players: &[String]| {
-                let filters = Filters {
-                    players: players.to_vec(),
-                    opponents: opponents.clone(),
-                    fold_duplicates: once,
-                    ..Filters::default()
+                let filters = Selection {
+                    player: players.to_vec(),
+                    opponent: opponents.clone(),
+                    exact: true,
+                    duplicates: once.then_some(Duplicates::Once),
+                    ..Selection::default()
                 };
                 explorer.count_games_of_players(&filters).unwrap()
             };
@@ -1248,9 +1258,9 @@ mod tests {
             most += 1;
         }
         assert!(most > explorer.game_count() as usize / 2, "{most}");
-        let filters = Filters {
-            fold_duplicates: true,
-            ..Filters::default()
+        let filters = Selection {
+            duplicates: Some(Duplicates::Once),
+            ..Selection::default()
         };
         let all: u64 = explorer.variants(&filters).unwrap().unwrap().values().sum();
         assert_eq!(2 * all, explorer.game_count());
@@ -1269,12 +1279,11 @@ mod tests {
             calls.store(0, Ordering::Relaxed);
             explorer.prepare(&PrepareQuery {
                 line: Line::parse(Variant::Standard, None, "").unwrap(),
-                filters: Filters {
-                    players: vec!["a".to_owned()],
-                    opponents: vec!["e".to_owned()],
-                    names: NameMatch::Part,
-                    fold_duplicates: true,
-                    ..Filters::default()
+                filters: Selection {
+                    player: vec!["a".to_owned()],
+                    opponent: vec!["e".to_owned()],
+                    duplicates: Some(Duplicates::Once),
+                    ..Selection::default()
                 },
                 color: shakmaty::Color::White,
                 repertoire: None,

@@ -11,7 +11,6 @@ use std::{fs, path::Path, time::SystemTime};
 
 use shakmaty::Color;
 
-use super::query::Filters;
 use crate::{
     error::{Error, Result},
     index::{
@@ -28,6 +27,7 @@ use crate::{
     openings::OpeningNumber,
     pgn::{Date, GameResult, Mode, NameMatch, RatingGroup, Speed, doubled_mean, folded},
     position::Variant,
+    selection::Selection,
 };
 
 /// An open index of an explorer, with the data of its games in memory. It contains either games, at 42 bytes
@@ -252,7 +252,7 @@ pub(super) struct TraitValues {
 pub(super) struct Traits(u16);
 
 impl Traits {
-    /// The number of values that the low 10 bits of traits can have. Filters test only these bits.
+    /// The number of values that the low 10 bits of traits can have. Selection test only these bits.
     pub(super) const COUNT: usize = 1 << 10;
 
     fn new(row: &GameRow) -> Traits {
@@ -505,7 +505,7 @@ pub(super) struct DateRange {
 const FIRST_YEAR: u32 = 1 << 9;
 
 impl DateRange {
-    pub(super) fn new(filters: &Filters) -> DateRange {
+    pub(super) fn new(filters: &Selection) -> DateRange {
         let (since, until) = (filters.since, filters.until);
         DateRange {
             first: since.map_or(0, |date| earliest(date_number(date))),
@@ -590,7 +590,7 @@ mod tests {
             until in proptest::option::of(dates()),
             require_date: bool,
         ) {
-            let range = DateRange::new(&Filters { since, until, require_date, ..Filters::default() });
+            let range = DateRange::new(&Selection { since, until, require_date, ..Selection::default() });
             let passes = (!require_date || date.year().is_some())
                 && since.is_none_or(|since| !date.is_before(since))
                 && until.is_none_or(|until| !until.is_before(date));

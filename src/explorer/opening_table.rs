@@ -10,13 +10,14 @@ use super::{
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold, fold_games},
     open_index::{GameSummary, OpenIndex, text_of_number},
-    query::{Filters, Line},
+    query::Line,
     sources::Sources,
     tally::{GameResults, PlayerTally, RatingSum, ResultSum, count_games, is_zero},
 };
 use crate::{
     error::Result,
     openings::{Opening, OpeningNumber},
+    selection::Selection,
 };
 
 /// The 90 % quantile of the standard normal distribution. It gives the limits of an 80 % confidence interval, which
@@ -284,7 +285,7 @@ fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
 pub(super) fn opening_table(
     sources: &Sources,
     line: &Line,
-    asked: &Filters,
+    asked: &Selection,
     row_name: fn(&Opening) -> &'static str,
 ) -> Result<OpeningTable> {
     let filters = sources.filters_of_all_games(asked, "a table of openings")?;
@@ -292,7 +293,7 @@ pub(super) fn opening_table(
     for (_, filter) in &filters.of_sources {
         filter.precompute();
     }
-    let of_player = !asked.players.is_empty();
+    let of_player = !asked.player.is_empty();
     let average = average_of(&filters, line, of_player);
     let new = || OpeningTallies::new(of_player);
     let tallies = fold(&filters, &[line.subject()], new)?.tallies;
@@ -310,7 +311,7 @@ pub(super) fn opening_table(
     let named: u64 = families.iter().map(|family| family.games).sum();
     let finished: u64 = average.finished.iter().sum();
     let points = average.expected(average.finished);
-    let has_scores = !asked.select_by_result();
+    let has_scores = !asked.selects_by_result();
     let player = of_player.then_some(average.player);
     Ok(OpeningTable {
         results: GameResults::of(total.results),
@@ -343,7 +344,7 @@ fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Aver
 /// A builder of the rows of an [`OpeningTable`].
 struct OpeningRows<'a> {
     /// The filters of the query.
-    asked: &'a Filters,
+    asked: &'a Selection,
     filters: &'a SourceFilters<'a>,
     line: &'a Line,
     /// The games of each opening, indexed by its number.
@@ -436,7 +437,7 @@ impl OpeningRows<'_> {
         let finished = sum.finished();
         let points = sum.half_points() as f64 / 2.0;
         let expected = self.average.expected(sum.finished);
-        let has_scores = !self.asked.select_by_result();
+        let has_scores = !self.asked.selects_by_result();
         let line: Vec<String> = main.moves().iter().map(ToString::to_string).collect();
         // In three-check, a third check can end the game before the end of a line.
         let to_opening = Line::parse(self.line.variant(), None, &line.join(",")).ok();

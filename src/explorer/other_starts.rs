@@ -3,11 +3,8 @@
 
 use std::sync::OnceLock;
 
-use super::{
-    query::{Filters, Line},
-    sources::Sources,
-};
-use crate::{error::Result, position::Variant};
+use super::{query::Line, sources::Sources};
+use crate::{error::Result, position::Variant, selection::Selection};
 
 /// The number of games that begin in another position than the starting position of their variant, and one of them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -31,7 +28,7 @@ impl OtherStartGames {
         &self,
         sources: &Sources,
         line: &Line,
-        filters: &Filters,
+        filters: &Selection,
     ) -> Result<Option<OtherStarts>> {
         let variant = line.variant();
         if line.positions()[0] != variant.start() {

@@ -10,7 +10,7 @@ use super::{
     filter::{SourceFilter, SourceFilters},
     fold::{Collector, PassingGames, fold, fold_games},
     open_index::{GameSummary, OpenIndex, date_of_number, text_of_number},
-    query::{Filters, Line},
+    query::Line,
     reply::Reply,
     sources::Sources,
     tally::{GameResults, PlayerTally, ResultSum},
@@ -20,6 +20,7 @@ use crate::{
     json::rounded,
     openings::{self, Opening},
     position::{BookMove, identity},
+    selection::Selection,
 };
 
 /// The number of years for which games count as recent. A game is recent if the difference between its year and the
@@ -69,7 +70,7 @@ pub struct PrepareQuery<'a> {
     pub line: Line,
     /// The filters. `players` contains the names of the player who prepares, and `opponents` those of the opponent;
     /// neither may be empty. The other filters apply to the games of both. `color`, `won` and `lost` are ignored.
-    pub filters: Filters,
+    pub filters: Selection,
     /// The color of the player. The opponent has the other color.
     pub color: Color,
     /// The player's repertoire, or `None` if the player has none.
@@ -294,17 +295,16 @@ impl PreparedLine {
 /// Prepares a player for an opponent. Implements [`Explorer::prepare`](super::Explorer::prepare).
 pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Preparation> {
     let filters = &query.filters;
-    if filters.fold_duplicates {
+    if filters.counts_once() {
         sources.duplicates_while(query.should_continue)?;
     }
-    let (player, opponent) = (&filters.players, &filters.opponents);
+    let (player, opponent) = (&filters.player, &filters.opponent);
     let of = |players: &[String], opponents: &[String], color| {
-        let filters = Filters {
-            players: players.to_vec(),
-            opponents: opponents.to_vec(),
+        let filters = Selection {
+            player: players.to_vec(),
+            opponent: opponents.to_vec(),
             color: Some(color),
-            won: false,
-            lost: false,
+            result: Vec::new(),
             ..filters.clone()
         };
         sources.filters_of_all_games(&filters, "a preparation")

@@ -3,17 +3,14 @@
 
 use std::{fmt, str::FromStr};
 
-use shakmaty::{Color, Move, Position, uci::UciMove, variant::VariantPosition};
+use shakmaty::{Move, Position, uci::UciMove, variant::VariantPosition};
 use thiserror::Error;
 
 use crate::{
     index::store::ListKey,
-    openings::{self, Opening, OpeningFilter},
-    pgn::{
-        ConditionError, Date, EcoRange, GameFilter, GameResult, Mode, NameMatch, RatingGroup,
-        RatingRange, Speed,
-    },
+    openings::{self, Opening},
     position::{Keyed, LineError, MoveError, Variant, move_words, read_move},
+    selection::Selection,
 };
 
 /// The form of an answer. It determines which optional parts the answer contains, and which ratings are given for
@@ -44,7 +41,7 @@ pub struct Query {
     /// The form of the answer.
     pub view: View,
     /// The filters that a game must pass to be counted.
-    pub filters: Filters,
+    pub filters: Selection,
     /// The maximum number of moves, or `None` for all moves. The totals of the answer always include all moves.
     pub moves: Option<usize>,
     /// The maximum number of top games. Values above 4, or above 15 in [`View::Masters`], have no further effect.
@@ -70,7 +67,7 @@ impl Query {
         Query {
             line,
             view,
-            filters: Filters::default(),
+            filters: Selection::default(),
             moves: match view {
                 View::Lichess | View::Masters => Some(12),
                 View::Player => None,
@@ -119,176 +116,6 @@ impl Query {
             (_, Some(games)) => games.min(MAX_RECENT_GAMES),
             (_, None) => MAX_RECENT_GAMES - top_games.min(MAX_RECENT_GAMES),
         }
-    }
-}
-
-/// Filters for games. A game is counted only if it passes all filters. The default filters admit every game.
-///
-/// A date with unknown parts passes `since` and `until` if it may lie in the range. An unknown rating
-/// passes `min_elo` and `max_elo`. Set `require_date` or `require_elo` to reject such games. The filter
-/// [`GameFilter`](crate::pgn::GameFilter) treats unknown values in the same way.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Filters {
-    /// The speeds that pass, or `None` for all.
-    pub speeds: Option<Vec<Speed>>,
-    /// The rating groups that pass, or `None` for all games. The mean of the known ratings of a game determines its
-    /// group.
-    pub groups: Option<Vec<RatingGroup>>,
-    /// Whether games without a known rating pass too if `groups` is set.
-    pub unrated: bool,
-    /// The modes that pass, or `None` for both.
-    pub modes: Option<Vec<Mode>>,
-    /// The first day, month or year on which a game may have been played.
-    pub since: Option<Date>,
-    /// The last day, month or year on which a game may have been played.
-    pub until: Option<Date>,
-    /// The lowest rating that either player may have.
-    pub min_elo: Option<u32>,
-    /// The highest rating that either player may have.
-    pub max_elo: Option<u32>,
-    /// Whether the ratings of both players must be known.
-    pub require_elo: bool,
-    /// Whether the year of the game must be known.
-    pub require_date: bool,
-    /// The names of a player. A game passes if either of its players has one of these names. An empty list admits
-    /// every game. If both players of a game match, the game counts once, as White's.
-    pub players: Vec<String>,
-    /// The color of the player, or `None` for either color.
-    pub color: Option<Color>,
-    /// The names of the player's opponent or, if `players` is empty, of either player. An empty list admits every
-    /// opponent.
-    pub opponents: Vec<String>,
-    /// The range of the opponent's rating, or `None` for any rating. It has no effect if `players` is empty.
-    pub opponent_rating: Option<RatingRange>,
-    /// Whether games that the player won pass, in addition to games with one of `results`. If `results` is empty and
-    /// neither `won` nor `lost` is set, games with any result pass. `won` and `lost` have no effect if `players` is
-    /// empty.
-    pub won: bool,
-    /// Whether games that the player lost pass, in addition to games with one of `results`.
-    pub lost: bool,
-    /// The results that pass. See `won` for the meaning of an empty list.
-    pub results: Vec<GameResult>,
-    /// Whether games without a result are left out.
-    pub skip_unfinished: bool,
-    /// The range of ECO codes. The code of a game is the one in its tags.
-    pub eco: Option<EcoRange>,
-    /// The openings that pass. The moves of a game determine its opening; tags are ignored, unlike for `eco`.
-    pub opening: Option<OpeningFilter>,
-    /// The name of the event.
-    pub event: Option<String>,
-    /// Whether a name must match as a whole, which is the default, or only in part.
-    pub names: NameMatch,
-    /// Whether only the first passing game of each group of duplicates counts. Duplicates have the same players, moves and
-    /// result, and their dates and Lichess ids do not contradict each other.
-    pub fold_duplicates: bool,
-    /// The minimum number of half-moves of a game.
-    pub min_plies: u32,
-    /// The name of the source (an index of the explorer) to which the query is restricted, or `None` for all sources.
-    pub source: Option<String>,
-}
-
-impl Filters {
-    /// Returns `true` if the filters select games by their result. A score or a performance of the selected games then
-    /// says nothing about a player's strength.
-    pub(super) fn select_by_result(&self) -> bool {
-        self.won || self.lost || !self.results.is_empty()
-    }
-
-    /// Returns the name of the first filter that needs individual games, such as the filter by player. Returns `None`
-    /// if all filters can be applied to counts.
-    pub(super) fn game_only_filter(&self) -> Option<&'static str> {
-        let has_day = |date: Option<Date>| date.is_some_and(|date| date.day().is_some());
-        // The pattern lists every field, so that a new field causes a compiler error until it is considered here.
-        let Filters {
-            speeds: _,
-            groups: _,
-            unrated: _,
-            modes,
-            since,
-            until,
-            min_elo,
-            max_elo,
-            require_elo,
-            require_date,
-            players,
-            // `color` has no effect without a player.
-            color: _,
-            opponents,
-            opponent_rating,
-            won: _,
-            lost: _,
-            results: _,
-            skip_unfinished,
-            eco,
-            opening,
-            event,
-            names: _,
-            fold_duplicates,
-            min_plies,
-            source: _,
-        } = self;
-        let asked = [
-            (!players.is_empty(), "the filter player"),
-            (!opponents.is_empty(), "the filter opponent"),
-            (opponent_rating.is_some(), "the filter opponentRating"),
-            (self.select_by_result(), "the filter result"),
-            (*skip_unfinished, "the filter unfinished"),
-            (eco.is_some(), "the filter eco"),
-            (opening.is_some(), "the filter opening"),
-            (event.is_some(), "the filter event"),
-            (modes.is_some(), "the filter modes"),
-            (*min_plies > 0, "the filter minPly"),
-            (*fold_duplicates, "the filter duplicates"),
-            (
-                min_elo.is_some() || max_elo.is_some() || *require_elo,
-                "the rating of each player",
-            ),
-            (*require_date, "a required date"),
-            (has_day(*since), "a day in since"),
-            (has_day(*until), "a day in until"),
-        ];
-        let mut asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
-        asked.next().map(|(_, name)| name)
-    }
-
-    /// Returns `true` if the filters admit games in which no rating is known.
-    pub(super) fn admit_unrated(&self) -> bool {
-        self.unrated || self.groups.is_none()
-    }
-
-    /// Checks that the ranges of dates and ratings are not empty, and that neither the player nor the opponent has
-    /// more than 20 names.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ConditionError::Dates`] or [`ConditionError::Ratings`] if a range is empty. Returns
-    /// [`ConditionError::TooManyNames`] if there are too many names.
-    pub fn check(&self) -> Result<(), ConditionError> {
-        let game_filter = GameFilter {
-            since: self.since,
-            until: self.until,
-            min_elo: self.min_elo,
-            max_elo: self.max_elo,
-            ..GameFilter::default()
-        };
-        game_filter.check()?;
-        check_names(&self.players)?;
-        check_names(&self.opponents)
-    }
-}
-
-/// The maximum number of names of one player in a query. The explorer searches for each name, so the limit bounds how
-/// long a query takes.
-const MAX_NAMES: usize = 20;
-
-/// Checks that `names` contains at most [`MAX_NAMES`] names.
-pub(crate) fn check_names(names: &[String]) -> Result<(), ConditionError> {
-    match names.len() {
-        names if names > MAX_NAMES => Err(ConditionError::TooManyNames {
-            names,
-            most: MAX_NAMES,
-        }),
-        _ => Ok(()),
     }
 }
 

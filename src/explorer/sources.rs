@@ -5,13 +5,13 @@
 use std::{fmt, path::PathBuf, sync::OnceLock};
 
 use super::{
-    duplicate_groups::DuplicateGroups, filter::SourceFilters, open_index::OpenIndex,
-    query::Filters, tally::is_zero,
+    duplicate_groups::DuplicateGroups, filter::SourceFilters, open_index::OpenIndex, tally::is_zero,
 };
 use crate::{
     error::{Error, Result},
     index::store::{ListKey, SiteId},
     position::Variant,
+    selection::{Evaluator, Selection, Spelling},
 };
 
 /// The open indexes of an explorer. Games are numbered consecutively over all of them.
@@ -45,26 +45,24 @@ impl Sources {
     /// over all games, were removed from the counts of the selected sources. If the sources have different thresholds,
     /// returns the largest one. Returns `None` if no positions were removed. Implements
     /// [`Explorer::min_game`](super::Explorer::min_game).
-    pub(super) fn min_game(&self, filters: &Filters) -> Option<u64> {
+    pub(super) fn min_game(&self, filters: &Selection) -> Option<u64> {
         let selected = self.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::min_game).max()
     }
 
     /// Returns the reason why the selected sources cannot apply the filters, or `None` if they can. Implements
     /// [`Explorer::needs_games`](super::Explorer::needs_games).
-    pub(super) fn needs_games(&self, filters: &Filters) -> Option<NeedsGames> {
-        self.needs_all_games(filters.source.as_deref(), filters.game_only_filter()?)
+    pub(super) fn needs_games(&self, filters: &Selection) -> Option<NeedsGames> {
+        let unanswerable = filters.unanswerable(Evaluator::Counts)?;
+        let name = Spelling::Parameter.of(unanswerable.condition);
+        self.needs_all_games(filters.source.as_deref(), &format!("the filter {name}"))
     }
 
     /// Checks whether all selected sources contain individual games. Returns `None` if they do. Otherwise, returns an
     /// explanation that names the first source that contains only counts, and `what`, the operation or filter that
     /// needs individual games. `wanted` is the name of the selected source, or `None` for all sources. Implements
     /// [`Explorer::needs_all_games`](super::Explorer::needs_all_games).
-    pub(super) fn needs_all_games(
-        &self,
-        wanted: Option<&str>,
-        what: &'static str,
-    ) -> Option<NeedsGames> {
+    pub(super) fn needs_all_games(&self, wanted: Option<&str>, what: &str) -> Option<NeedsGames> {
         let mut selected = self.selected(wanted);
         let source = selected.find(|source| source.counted.is_some())?;
         Some(NeedsGames::new(what, source))
@@ -74,11 +72,7 @@ impl Sources {
     /// source has the name `wanted`. Otherwise, returns an explanation that names the first selected source, and
     /// `what`, the operation that needs individual games. `wanted` is the name of the selected source, or `None` for
     /// all sources. Implements [`Explorer::lacks_games`](super::Explorer::lacks_games).
-    pub(super) fn lacks_games(
-        &self,
-        wanted: Option<&str>,
-        what: &'static str,
-    ) -> Option<NeedsGames> {
+    pub(super) fn lacks_games(&self, wanted: Option<&str>, what: &str) -> Option<NeedsGames> {
         let mut sources = self.selected(wanted).peekable();
         let first = *sources.peek()?;
         let lacks_all = sources.all(|source| source.counted.is_some());
@@ -99,7 +93,7 @@ impl Sources {
     ///
     /// Returns an error if the selected source does not exist, or if a filter needs individual games and a selected
     /// source contains only counts.
-    pub(super) fn filters(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
+    pub(super) fn filters(&self, filters: &Selection) -> Result<SourceFilters<'_>> {
         self.check(filters)?;
         self.unchecked_filters(filters)
     }
@@ -110,7 +104,7 @@ impl Sources {
     /// # Errors
     ///
     /// Returns an error if the selected source does not exist, or if no selected source contains games.
-    pub(super) fn filters_of_games(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
+    pub(super) fn filters_of_games(&self, filters: &Selection) -> Result<SourceFilters<'_>> {
         let source = filters.source.as_deref();
         self.check_source(source)?;
         match self.lacks_games(source, "a list of games") {
@@ -127,7 +121,7 @@ impl Sources {
     /// Returns an error if the selected source does not exist, or if a selected source contains only counts.
     pub(super) fn filters_of_all_games(
         &self,
-        filters: &Filters,
+        filters: &Selection,
         what: &'static str,
     ) -> Result<SourceFilters<'_>> {
         let source = filters.source.as_deref();
@@ -138,11 +132,16 @@ impl Sources {
         }
     }
 
-    fn unchecked_filters(&self, filters: &Filters) -> Result<SourceFilters<'_>> {
+    fn unchecked_filters(&self, filters: &Selection) -> Result<SourceFilters<'_>> {
+        if let Some(unanswerable) = filters.unanswerable(Evaluator::Index)
+            && let Some(index) = self.selected(filters.source.as_deref()).next()
+        {
+            return Err(Error::file(index.index.path(), unanswerable.to_string()));
+        }
         let mut filters = filters.clone();
         filters.skip_unfinished |= self.skip_unfinished;
         let prepared = SourceFilters::new(&self.indexes, &filters)?;
-        Ok(match filters.fold_duplicates {
+        Ok(match filters.counts_once() {
             true => prepared.fold_duplicates(self.duplicates()?),
             false => prepared,
         })
@@ -181,7 +180,7 @@ impl Sources {
     ///
     /// Returns an error if the selected source does not exist, or if a filter needs individual games and a selected
     /// source contains only counts.
-    pub(super) fn check(&self, filters: &Filters) -> Result<()> {
+    pub(super) fn check(&self, filters: &Selection) -> Result<()> {
         self.check_source(filters.source.as_deref())?;
         match self.needs_games(filters) {
             Some(needs) => Err(needs.error()),
@@ -254,15 +253,15 @@ impl Sources {
 /// of the explorer) contains only counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeedsGames {
-    what: &'static str,
+    what: String,
     source: String,
     path: PathBuf,
 }
 
 impl NeedsGames {
-    fn new(what: &'static str, source: &OpenIndex) -> NeedsGames {
+    fn new(what: &str, source: &OpenIndex) -> NeedsGames {
         NeedsGames {
-            what,
+            what: what.to_owned(),
             source: source.name.clone(),
             path: source.index.path().to_owned(),
         }

@@ -9,7 +9,7 @@ use super::{
     filter::{SourceFilter, SourceFilters, Split},
     fold::{AcceptedRows, Collector, PassingGames, fold, fold_games},
     open_index::{GameSummary, OpenIndex},
-    query::{Filters, Line, Query},
+    query::{Line, Query},
 };
 use crate::{
     error::Result,
@@ -18,6 +18,7 @@ use crate::{
         store::results::{Month, Period, ResultRow},
     },
     position::BookMove,
+    selection::Selection,
 };
 
 /// A number of games for each result: draw, win of White, win of Black, or unfinished.
@@ -203,10 +204,10 @@ impl PlayerTally {
     /// Returns the player's performance rating in the games that pass `filters`. Returns `None` if the player has fewer
     /// than [`MIN_PERFORMANCE_GAMES`] games with a result and a rated opponent, or if the filters select games by their
     /// result.
-    pub(super) fn performance(&self, filters: &Filters) -> Option<u64> {
+    pub(super) fn performance(&self, filters: &Selection) -> Option<u64> {
         let games = self.opponents.games;
         let opponents = self.opponents.rounded_mean()?;
-        let is_known = games >= MIN_PERFORMANCE_GAMES && !filters.select_by_result();
+        let is_known = games >= MIN_PERFORMANCE_GAMES && !filters.selects_by_result();
         is_known.then(|| performance(opponents, self.half_points, games))
     }
 }
@@ -466,26 +467,26 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
     Ok((!count.is_incomplete).then_some(count.games))
 }
 
-/// Returns, for each player in `wanted.players`, the number of games that pass the filters. `filters` is the prepared
+/// Returns, for each player in `wanted.player`, the number of games that pass the filters. `filters` is the prepared
 /// form of `wanted`.
 ///
 /// A separate query for each player would give the same numbers. This is true even if duplicates count as one game,
 /// because duplicate games have the same players.
 pub(super) fn count_games_of_players(
     filters: &SourceFilters<'_>,
-    wanted: &Filters,
+    wanted: &Selection,
 ) -> Result<Vec<u64>> {
     // The players, by the first game of a source and the number of a name in this source.
     let mut players: FxHashMap<(u64, u32), Vec<usize>> = FxHashMap::default();
     for (source, _) in &filters.of_sources {
-        for (player, name) in wanted.players.iter().enumerate() {
-            for number in source.numbers_of(name, wanted.names)? {
+        for (player, name) in wanted.player.iter().enumerate() {
+            for number in source.numbers_of(name, wanted.name_match())? {
                 let named = players.entry((source.first, number)).or_default();
                 named.push(player);
             }
         }
     }
-    let zeros = || vec![0u64; wanted.players.len()];
+    let zeros = || vec![0u64; wanted.player.len()];
     let add = |games: &mut Vec<u64>, source: &OpenIndex, filter: &SourceFilter<'_>, id, _| {
         let names = source.rows.players[id as usize];
         let sides = Color::ALL.into_iter().zip(names);

@@ -4,16 +4,17 @@ use std::{cell::OnceCell, cmp::Reverse, fmt};
 
 use rustc_hash::FxHashMap;
 
-use super::{open_index::OpenIndex, query::Filters, sources::Sources};
+use super::{open_index::OpenIndex, sources::Sources};
 use crate::{
     error::{Error, Result},
     pgn::{NameMatch, NearestNames, PlayerNames, did_you_mean, folded},
+    selection::Selection,
 };
 
 /// The number of names after which a search checks whether it was cancelled.
 const NAMES_PER_CANCEL_CHECK: u32 = 1024;
 
-/// A name in [`Filters`] that occurs in no game, with similar names that do occur.
+/// A name in [`Selection`] that occurs in no game, with similar names that do occur.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct UnknownName {
     /// The name in the filters.
@@ -33,7 +34,7 @@ enum NameRole {
     Event,
 }
 
-/// The player names that match the filters by player and by opponent in [`Filters`]. Only names that occur in games are
+/// The player names that match the filters by player and by opponent in [`Selection`]. Only names that occur in games are
 /// included. The names with the most games come first.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MatchedNames {
@@ -68,7 +69,7 @@ impl fmt::Display for UnknownName {
 /// [`Explorer::unknown_name_while`](super::Explorer::unknown_name_while).
 pub(super) fn unknown_name(
     sources: &Sources,
-    filters: &Filters,
+    filters: &Selection,
     should_continue: &dyn Fn() -> bool,
 ) -> Result<Option<UnknownName>> {
     let search = NameSearch::new(sources, filters, should_continue);
@@ -83,7 +84,7 @@ pub(super) fn unknown_name(
 
 /// Returns a description of each name in the filters that occurs in no game. Implements
 /// [`Explorer::unknown_names`](super::Explorer::unknown_names).
-pub(super) fn unknown_names(sources: &Sources, filters: &Filters) -> Result<Vec<UnknownName>> {
+pub(super) fn unknown_names(sources: &Sources, filters: &Selection) -> Result<Vec<UnknownName>> {
     let search = NameSearch::new(sources, filters, &|| true);
     let mut unknown = Vec::new();
     for (names, role) in groups(filters) {
@@ -98,13 +99,13 @@ pub(super) fn unknown_names(sources: &Sources, filters: &Filters) -> Result<Vec<
 
 /// Returns the names of players that the filters by player and by opponent match. Implements
 /// [`Explorer::matched_names`](super::Explorer::matched_names).
-pub(super) fn matched_names(sources: &Sources, filters: &Filters) -> Result<MatchedNames> {
-    let mut players = PlayerNames::new(filters.players.clone(), filters.names);
-    let mut opponents = PlayerNames::new(filters.opponents.clone(), filters.names);
-    let mut both = PlayerNames::new(Vec::new(), filters.names);
+pub(super) fn matched_names(sources: &Sources, filters: &Selection) -> Result<MatchedNames> {
+    let mut players = PlayerNames::new(filters.player.clone(), filters.name_match());
+    let mut opponents = PlayerNames::new(filters.opponent.clone(), filters.name_match());
+    let mut both = PlayerNames::new(Vec::new(), filters.name_match());
     for source in sources.selected(filters.source.as_deref()) {
-        let of_players = matched_numbers(source, &filters.players, filters.names)?;
-        let of_opponents = matched_numbers(source, &filters.opponents, filters.names)?;
+        let of_players = matched_numbers(source, &filters.player, filters.name_match())?;
+        let of_opponents = matched_numbers(source, &filters.opponent, filters.name_match())?;
         add_names(source, &of_players, &mut players)?;
         add_names(source, &of_opponents, &mut opponents)?;
         let in_both = of_players.into_iter();
@@ -159,12 +160,14 @@ fn add_names(
     Ok(())
 }
 
-/// Returns three groups of names, in this order: the names in the player filter, in the opponent filter and in the
-/// event filter. Each group comes with its role: whether its names are those of players or of events.
-fn groups(filters: &Filters) -> [(&[String], NameRole); 3] {
+/// Returns the names in each condition on names. Each group comes with its role: whether its names are those of players
+/// or of events.
+fn groups(filters: &Selection) -> [(&[String], NameRole); 5] {
     [
-        (&filters.players, NameRole::Player),
-        (&filters.opponents, NameRole::Player),
+        (&filters.player, NameRole::Player),
+        (&filters.opponent, NameRole::Player),
+        (&filters.white, NameRole::Player),
+        (&filters.black, NameRole::Player),
         (filters.event.as_slice(), NameRole::Event),
     ]
 }
@@ -187,12 +190,12 @@ struct NameSearch<'a> {
 impl<'a> NameSearch<'a> {
     fn new(
         sources: &'a Sources,
-        filters: &Filters,
+        filters: &Selection,
         should_continue: &'a dyn Fn() -> bool,
     ) -> NameSearch<'a> {
         NameSearch {
             sources: sources.selected(filters.source.as_deref()).collect(),
-            how: filters.names,
+            how: filters.name_match(),
             should_continue,
             players: OnceCell::new(),
             events: OnceCell::new(),

@@ -2,7 +2,7 @@
 //! ([`Budget`]), and the data that the run has collected ([`CollectedData`]).
 //!
 //! `Budget::divide` first reserves memory for the metadata of counts and for decompression, and an eighth of the budget
-//! for `--drop-duplicates`. It divides the rest into equal shares for the tallies and for the outputs that collect
+//! for `--duplicates once`. It divides the rest into equal shares for the tallies and for the outputs that collect
 //! data. After the last game, the outputs are written one after the other. The output that is being written may then
 //! sort in the whole budget, except the memory that the counts and the other unwritten outputs still need
 //! (`Budget::memory_left`).
@@ -91,7 +91,7 @@ impl Budget {
         let unpacking = files
             .map(|input| input.unpacking_memory(memory.bytes))
             .max();
-        let duplicates = match run.drop_duplicates {
+        let duplicates = match run.selection.counts_once() {
             true => memory.share(8),
             false => memory.with_bytes(0),
         };

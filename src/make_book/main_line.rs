@@ -201,7 +201,7 @@ impl MainLine {
             self.rest_identities = std::mem::take(&mut rest.identities);
             self.rest = rest.into_bytes();
             (plies, end)
-        } else if options.game_filter.min_plies <= self.plies.len() && !needs.game_lengths
+        } else if options.selection.min_plies as usize <= self.plies.len() && !needs.game_lengths
             || first == Some(b"")
         {
             (0, games.skip_moves())

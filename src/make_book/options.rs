@@ -14,10 +14,10 @@ use crate::{
     counts::{Grouping, MoveFilter},
     error::{Error, Result},
     evals::MaxLoss,
-    openings::OpeningFilter,
-    pgn::{GameFilter, Input},
+    pgn::Input,
     position::{PieceLetters, Variant, VariantChoice},
     provenance::{option_text, switch, valued},
+    selection::Selection,
     storage::sort::Memory,
     suite::{Suite, SuiteFormat},
 };
@@ -73,9 +73,7 @@ pub struct MakeBook {
     pub(super) force: bool,
     pub(super) allow_empty: bool,
     pub(super) max_ply: usize,
-    pub(super) game_filter: GameFilter,
-    pub(super) opening: Option<OpeningFilter>,
-    pub(super) drop_duplicates: bool,
+    pub(super) selection: Selection,
     pub(super) variant: VariantChoice,
     pub(super) unfinished: Unfinished,
     pub(super) keep_prefix: bool,
@@ -113,9 +111,7 @@ impl MakeBook {
             force: false,
             allow_empty: false,
             max_ply: MakeBook::DEFAULT_MAX_PLY,
-            game_filter: GameFilter::default(),
-            opening: None,
-            drop_duplicates: false,
+            selection: Selection::default(),
             variant: VariantChoice::default(),
             unfinished: Unfinished::default(),
             keep_prefix: false,
@@ -240,25 +236,15 @@ impl MakeBook {
         self
     }
 
-    /// Sets the filter that selects games. Default: all games are counted.
-    pub fn game_filter(mut self, game_filter: GameFilter) -> MakeBook {
-        self.game_filter = game_filter;
-        self
-    }
-
-    /// Sets the filter that selects games by their opening; `None` accepts all openings. The opening of a game is the
-    /// last named position that the game reaches, even after its last counted move. Default: `None`.
-    pub fn opening(mut self, opening: Option<OpeningFilter>) -> MakeBook {
-        self.opening = opening;
-        self
-    }
-
-    /// Sets whether to drop duplicates: games that have the same starting position, moves, players and result as an
-    /// earlier counted game. Moves after the last counted move are compared, too. Names are compared as
-    /// [`NameMatch`](crate::pgn::NameMatch) describes. If both players are unknown, the games must also agree in the
-    /// date and the event, which must both be known. Default: no.
-    pub fn drop_duplicates(mut self, drop: bool) -> MakeBook {
-        self.drop_duplicates = drop;
+    /// Sets which games are counted. Default: all games.
+    ///
+    /// The opening of a game is the last named position that the game reaches, even after its last counted move. A game
+    /// is a duplicate if it has the same starting position, moves, players and result as an earlier counted game. Moves
+    /// after the last counted move are compared, too. Names are compared as [`NameMatch`](crate::pgn::NameMatch)
+    /// describes. If both players are unknown, the games must also agree in the date and the event, which must both be
+    /// known.
+    pub fn selection(mut self, selection: Selection) -> MakeBook {
+        self.selection = selection;
         self
     }
 
@@ -423,14 +409,7 @@ impl MakeBook {
                 "untagged-variant",
                 untagged.find(|untagged| *untagged != Variant::Standard),
             ),
-            Some(self.game_filter.option_text()).filter(|text| !text.is_empty()),
-            valued(
-                "opening",
-                self.opening
-                    .as_ref()
-                    .map(|opening| format!("{:?}", opening.to_string())),
-            ),
-            switch("drop-duplicates", self.drop_duplicates),
+            Some(self.selection.option_text()).filter(|text| !text.is_empty()),
         ])
     }
 }

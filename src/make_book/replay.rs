@@ -16,7 +16,7 @@ use crate::{
     counts::{CountRecord, KeyedIdentity, Wdl},
     error::Result,
     index::store::SiteId,
-    openings::{OpeningFilter, OpeningNumber},
+    openings::OpeningNumber,
     pgn::{
         Batch, Condition, Date, DuplicateKeys, GameIdentity, GameReader, GameResult, Input,
         SkippedParts, Tags, Token, UnknownVariants, name_hash, tag_text,
@@ -172,9 +172,9 @@ impl<'a> Replayer<'a> {
         tag_result: Option<GameResult>,
     ) -> Result<Variant, Condition> {
         let variant = self.variant(tags).ok_or(Condition::Variant)?;
-        match self.options.game_filter.unmet(tags) {
+        match self.options.selection.unmet(tags) {
             Some(condition) => Err(condition),
-            None if tag_result.is_some_and(|result| !self.admits_result(result)) => {
+            None if tag_result.is_some_and(|result| !self.admits_result(tags, result)) => {
                 Err(Condition::Result)
             }
             None => Ok(variant),
@@ -187,7 +187,7 @@ impl<'a> Replayer<'a> {
     /// because a message may suggest a similar name. Stops collecting such names as soon as the filter has matched a
     /// name.
     fn note_names(&mut self, tags: &Tags<'_>, unmet: Option<Condition>) {
-        let filter = &self.options.game_filter;
+        let filter = &self.options.selection;
         if !filter.has_names() || unmet.is_some_and(|unmet| unmet != Condition::Player) {
             return;
         }
@@ -357,15 +357,10 @@ impl<'a> Replayer<'a> {
             true => self.line.opening(variant, pos.identity()),
             false => OpeningNumber::default(),
         };
-        let is_wanted = |filter: &OpeningFilter| filter.contains(opening);
-        let unmet = if !self.admits_result(result) {
-            Some(Condition::Result)
-        } else if ending.plies < self.options.game_filter.min_plies {
-            Some(Condition::Length)
-        } else if !self.options.opening.as_ref().is_none_or(is_wanted) {
-            Some(Condition::Opening)
+        let unmet = if self.admits_result(games.tags(), result) {
+            self.options.selection.unmet_by_moves(ending.plies, opening)
         } else {
-            None
+            Some(Condition::Result)
         };
         let is_whole = ending.problem.is_none();
         match (ending.problem, unmet) {
@@ -395,7 +390,7 @@ impl<'a> Replayer<'a> {
         totals.games.counted += u64::from(is_whole);
         totals.unfinished += u64::from(is_whole && result == GameResult::Unknown);
         totals.unreadable_results += u64::from(games.has_unreadable_result());
-        let filter = &self.options.game_filter;
+        let filter = &self.options.selection;
         totals.undated += u64::from(filter.passes_undated(games.tags()));
         totals.unrated += u64::from(filter.passes_unrated(games.tags()));
         if self.options.distinguishes_variants() {
@@ -450,7 +445,7 @@ impl<'a> Replayer<'a> {
         hash: u64,
         number: u32,
     ) -> Option<PossibleDuplicate> {
-        self.options.drop_duplicates.then(|| {
+        self.options.selection.counts_once().then(|| {
             let name = |tag: &[u8]| name_hash(&tags.get(tag).map(tag_text).unwrap_or_default());
             let dated = Date::with_tag(tags).filter(|(tag, _)| *tag != b"EventDate");
             let site = tags.get(b"Site").and_then(SiteId::of_tag);
@@ -492,11 +487,11 @@ impl<'a> Replayer<'a> {
         candidates.push(candidate);
     }
 
-    /// Returns `true` if the run counts games with this result.
-    fn admits_result(&self, result: GameResult) -> bool {
+    /// Returns `true` if the run counts games with these tags and this result.
+    fn admits_result(&self, tags: &Tags<'_>, result: GameResult) -> bool {
         let unfinished =
             result == GameResult::Unknown && self.options.unfinished == Unfinished::Skip;
-        !unfinished && self.options.game_filter.admits_result(result)
+        !unfinished && self.options.selection.admits_result(tags, result)
     }
 
     /// Counts the current game as rejected because of `problem`. Also stores a description of the problem for the

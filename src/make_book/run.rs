@@ -166,7 +166,7 @@ impl<'a> Run<'a> {
             sinks.filter_map(|sink| sink.batch(plies)).collect()
         };
         let mut outcome = replayer.replay(&batch.text, new_collectors);
-        if !self.options.drop_duplicates {
+        if !self.options.selection.counts_once() {
             // An outcome may have to wait for earlier batches. Take its records out, so that they do not occupy memory
             // meanwhile.
             let records = std::mem::take(&mut outcome.records);

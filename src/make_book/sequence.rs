@@ -77,12 +77,10 @@ impl<'a> Sequencer<'a> {
             report: Report::default(),
             starts: Starts::new(&budget.starts),
             filtered_variants: BTreeMap::new(),
-            names: PlayerNames::new(
-                options.game_filter.names(),
-                options.game_filter.name_match(),
-            ),
+            names: PlayerNames::new(options.selection.names(), options.selection.name_match()),
             seen: options
-                .drop_duplicates
+                .selection
+                .counts_once()
                 .then(|| SpillingSet::new(budget.duplicates.clone())),
         }
     }

@@ -3,7 +3,7 @@
 //! An [`Input`] opens a file or standard input, and decompresses it. A [`Cutter`] cuts the stream of bytes into
 //! batches of whole games, which threads can read in parallel. A [`GameReader`] reads the tags and moves of the
 //! games in a batch, either token by token or [for a visitor](GameReader::visit_game) of the crate `pgn-reader`. A
-//! [`GameFilter`] selects games by their tags.
+//! [`Selection`](crate::selection::Selection) says which games count.
 //!
 //! The reader accepts PGN as it occurs in practice. A game begins with its tags or, if it has none, with its first
 //! move or move number. It ends with its termination marker, such as `1-0`, or where the tags of the next game
@@ -54,7 +54,7 @@ pub(crate) use self::{
     class::doubled_mean,
     clock::{Clocks, CommentTimes},
     duplicate::{DuplicateKeys, GameIdentity, name_hash},
-    filter::{HIGHEST_RATING, estimated_seconds, folded, is_rated, rating},
+    filter::{HIGHEST_RATING, estimated_seconds, folded, is_rated, rated_event, rating},
     names::{NearestNames, PlayerNames, did_you_mean},
     play::{
         MoveReceiver, NAMED_VARIANTS, NO_GAME, SkippedParts, Stop, UnknownVariants, play,
@@ -68,7 +68,7 @@ pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownRatingGroup, UnknownSpeed},
     cut::{Batch, Cutter, MAX_GAME_LENGTH},
     filter::{
-        Condition, ConditionError, Date, EcoRange, GameFilter, NameMatch, RatingRange, TagText,
+        Condition, ConditionError, Date, EcoRange, NameMatch, RatingRange, TagText,
         TimeControlRange,
     },
     game::GameReader,

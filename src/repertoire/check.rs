@@ -9,10 +9,11 @@ use crate::{
     counts::Wdl,
     error::{Error, Result},
     pgn::{
-        GameFilter, GameReader, GameResult, Games, NameMatch, PlayerNames, Tags, commented,
-        play_from_start, start_of, tag_text,
+        GameReader, GameResult, Games, NameMatch, PlayerNames, Tags, commented, play_from_start,
+        start_of, tag_text,
     },
     position::{BookMove, Keyed, Variant, fen_of, line_text, move_number},
+    selection::Selection,
     tree::{LinesOf, MoveSource},
 };
 
@@ -26,7 +27,7 @@ pub struct Check<'a> {
     /// Whether a name in `players` must equal the whole name of a player.
     pub exact: bool,
     /// The filter that selects the games to check by their tags.
-    pub filter: &'a GameFilter,
+    pub filter: &'a Selection,
     /// Whether each [`CheckedGame`] contains the text of the game.
     pub with_text: bool,
 }

@@ -429,8 +429,8 @@ pub fn write_prepared(
     // Quotes and backslashes would end the value of the tag early.
     let tag = |text: String| text.replace(['"', '\\', '\r', '\n'], "");
     let name = |names: &[String]| tag(names.first().cloned().unwrap_or_default());
-    let event = format!("Preparation for {}", query.filters.opponents.join(" or "));
-    let (player, opponent) = (name(&query.filters.players), name(&query.filters.opponents));
+    let event = format!("Preparation for {}", query.filters.opponent.join(" or "));
+    let (player, opponent) = (name(&query.filters.player), name(&query.filters.opponent));
     let players = match query.color {
         Color::White => [&*player, &*opponent],
         Color::Black => [&*opponent, &*player],

@@ -8,7 +8,7 @@ use shakmaty::{Color, Position, variant::VariantPosition};
 use super::{OpenedSource, reach::Walk, san};
 use crate::{
     error::Result,
-    explorer::{Explorer, Filters, Line, Reply},
+    explorer::{Explorer, Line, Reply, Selection},
     position::{BookMove, Keyed, Variant},
     progress::Meter,
     tree::{Limits, LinesOf, MoveSource, Order, Tree, TreeEvent, TreeMove, played},
@@ -149,7 +149,7 @@ pub fn line_report(
     repertoire: &OpenedSource,
     predecessors: &Predecessors,
     explorer: &Explorer,
-    filters: &Filters,
+    filters: &Selection,
     min_games: u64,
 ) -> Result<LineReport> {
     let pos = Keyed::new(line.position().clone());
@@ -231,7 +231,7 @@ struct PathsTo<'a> {
     before: FxHashSet<u64>,
     explorer: &'a Explorer,
     variant: Variant,
-    filters: &'a Filters,
+    filters: &'a Selection,
 }
 
 impl PathsTo<'_> {

@@ -20,14 +20,15 @@ use crate::{
     book::{Book, is_book_or_empty},
     counts::{FindableCounts, Tally, Wdl},
     error::{At, Error, Result},
-    explorer::{Explorer, Filters},
+    explorer::Explorer,
     index::Index,
     kind::FileKind,
     make_book::{MakeBook, Progress, Report},
     obs::{NOT_LEGAL, SkippedRows, legal_move},
-    pgn::{GameFilter, Games, Input, start_of},
+    pgn::{Games, Input, start_of},
     position::{Keyed, Variant, VariantChoice},
     progress::Meter,
+    selection::Selection,
     storage::output::{FileState, is_directory},
     storage::sort::Memory,
     task,
@@ -43,7 +44,7 @@ pub struct OpenOptions<'a> {
     /// The variant of PGN games without a `Variant` tag.
     pub untagged: Variant,
     /// The filter that selects games, or `None` to count all games. Only a PGN can be filtered.
-    pub filter: Option<&'a GameFilter>,
+    pub filter: Option<&'a Selection>,
     /// The memory budget and the temporary directory for counting games.
     pub memory: Memory,
     /// The number of threads that count, or 0 for one per core.
@@ -138,7 +139,7 @@ enum Kind {
     },
     Explored(Box<Explored>),
     /// The moves in the games of an explorer that pass filters.
-    Filtered(Arc<Explorer>, Variant, Box<Filters>),
+    Filtered(Arc<Explorer>, Variant, Box<Selection>),
     /// Another source with additional moves, keyed by the identity of their position.
     Extended(Arc<OpenedSource>, FxHashMap<u64, Vec<TreeMove>>),
 }
@@ -272,7 +273,7 @@ impl OpenedSource {
     fn indexed(run: MakeBook, name: &Path, options: &OpenOptions<'_>) -> Result<OpenedSource> {
         let index = options.directory.join("games.idx");
         let run = run.allow_empty(true).explorer(&index);
-        let run = run.game_filter(options.filter.cloned().unwrap_or_default());
+        let run = run.selection(options.filter.cloned().unwrap_or_default());
         let shown = (options.counting)(run.progress());
         let report = run.run()?;
         drop(shown);
@@ -320,7 +321,11 @@ impl OpenedSource {
 
     /// Creates a source of the moves that were played in games of the variant `variant` in `explorer`. Only games that
     /// pass `filters` count.
-    pub fn filtered(explorer: &Arc<Explorer>, variant: Variant, filters: &Filters) -> OpenedSource {
+    pub fn filtered(
+        explorer: &Arc<Explorer>,
+        variant: Variant,
+        filters: &Selection,
+    ) -> OpenedSource {
         OpenedSource::without_file(
             Kind::Filtered(Arc::clone(explorer), variant, Box::new(filters.clone())),
             BTreeSet::from([variant]),
@@ -404,8 +409,8 @@ impl OpenedSource {
         }
         drop(index);
         let explorer = Explorer::open([("games".to_owned(), path.to_owned())])?;
-        let pruned = explorer.min_game(&Filters::default());
-        let end = explorer.max_ply(&Filters::default());
+        let pruned = explorer.min_game(&Selection::default());
+        let end = explorer.max_ply(&Selection::default());
         Ok(OpenedSource {
             kind: Kind::Explored(Box::new(Explored(explorer, variant))),
             variants: match choice.only() {

@@ -13,7 +13,9 @@ use shakmaty::{Color, Move, variant::VariantPosition};
 use super::{OpenedSource, check::has_name, position_after, san};
 use crate::{
     error::{Error, Result},
-    explorer::{Explorer, Filters, FirstSeen, GameInfo, Probe, Visits, first_day, last_departure},
+    explorer::{
+        Explorer, FirstSeen, GameInfo, Probe, Selection, Visits, first_day, last_departure,
+    },
     index::store::ListKey,
     pgn::{Date, GameReader, Games, NameMatch, commented, play_from_start, tag_text},
     position::{Keyed, Variant, fen_of, move_number},
@@ -293,7 +295,7 @@ impl Lookup<'_> {
     /// Returns the number of half-moves of each game that the reference indexes.
     fn indexed(&self) -> usize {
         let explorer = self.explored.as_ref().map(|(explorer, _)| explorer);
-        let max_ply = explorer.and_then(|explorer| explorer.max_ply(&Filters::default()));
+        let max_ply = explorer.and_then(|explorer| explorer.max_ply(&Selection::default()));
         max_ply.unwrap_or(usize::MAX)
     }
 

@@ -296,13 +296,15 @@ fn list<T: Display>(slot: &mut Option<Vec<T>>, parse: fn(&str) -> Result<T, Stri
 fn results(slot: &mut Vec<WantedResult>) -> Access<'_> {
     let texts = slot.iter().map(ToString::to_string).collect();
     let add = |text: &str| {
-        if let Ok(result) = text.parse() {
-            slot.push(result);
-            return Ok(());
+        let parts: Option<Vec<WantedResult>> = text
+            .split(',')
+            .filter(|part| !part.trim().is_empty())
+            .map(|part| token(part.trim()))
+            .collect();
+        match parts {
+            Some(parts) => slot.extend(parts),
+            None => slot.push(parse(text)?),
         }
-        let parts = text.split(',').filter(|part| !part.trim().is_empty());
-        let values: Vec<WantedResult> = parts.map(parse).collect::<Result<_, _>>()?;
-        slot.extend(values);
         Ok(())
     };
     (texts, Box::new(add))
@@ -638,6 +640,31 @@ impl Selection {
     }
 }
 
+impl Selection {
+    /// Replaces the values of a condition. If `texts` is empty, takes the condition back.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`set`](Selection::set). The selection then does not change.
+    pub fn replace(&mut self, name: &str, texts: &[String]) -> Result<(), SetError> {
+        let mut replaced = Selection {
+            skip_unfinished: self.skip_unfinished,
+            exact: self.exact && name != "exact",
+            ..Selection::default()
+        };
+        for value in self.given() {
+            for text in value.texts.iter().filter(|_| value.name != name) {
+                replaced.set(value.name, text)?;
+            }
+        }
+        for text in texts {
+            replaced.set(name, text)?;
+        }
+        *self = replaced;
+        Ok(())
+    }
+}
+
 fn to_text(err: impl Display) -> String {
     err.to_string()
 }
@@ -685,18 +712,24 @@ fn floor(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses a result in its usual spelling.
+fn token(text: &str) -> Option<WantedResult> {
+    match text {
+        "win" => Some(WantedResult::Win),
+        "loss" => Some(WantedResult::Loss),
+        "draw" => Some(WantedResult::Game(GameResult::Draw)),
+        text => GameResult::from_token(text.as_bytes()).map(WantedResult::Game),
+    }
+}
+
 impl FromStr for WantedResult {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<WantedResult, &'static str> {
-        Ok(match text {
-            "win" => WantedResult::Win,
-            "loss" => WantedResult::Loss,
-            "draw" => WantedResult::Game(GameResult::Draw),
-            text => WantedResult::Game(GameResult::from_text(text.as_bytes()).ok_or(
-                "use 1-0, 0-1, 1/2-1/2 or *; with a player, win and loss are also possible",
-            )?),
-        })
+        let spelled = || GameResult::from_text(text.as_bytes()).map(WantedResult::Game);
+        token(text)
+            .or_else(spelled)
+            .ok_or("use 1-0, 0-1, 1/2-1/2 or *; with a player, win and loss are also possible")
     }
 }
 
@@ -822,6 +855,172 @@ impl Given {
             Given::Text(text) => vec![text],
             Given::List(values) => values.into_iter().flat_map(Given::texts).collect(),
             Given::Nothing(()) => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Returns conditions with valid values, of which each condition has two.
+    const VALUES: [(&str, [&str; 2]); 27] = [
+        ("min-elo", ["0", "2000"]),
+        ("max-elo", ["4000", "1"]),
+        ("min-plies", ["1", "65535"]),
+        ("since", ["1990", "1990.02.28"]),
+        ("until", ["2024.12", "2024"]),
+        ("result", ["1-0", "loss"]),
+        ("player", ["Carlsen, Magnus", "a"]),
+        ("color", ["white", "black"]),
+        ("opponent", ["Tal", "O'Kelly"]),
+        ("opponent-rating", ["2000-2199", "-1999"]),
+        ("white", ["x", "\"y\""]),
+        ("black", ["z", "ß"]),
+        ("event", ["Wch", "a, b"]),
+        ("eco", ["B20-B99", "A00-A09"]),
+        ("tag", ["Site=x", "A=b=c"]),
+        ("not-tag", ["Site=", "B=,"]),
+        ("rating", ["0,unknown", "2500"]),
+        ("speed", ["blitz", "ultraBullet,rapid"]),
+        ("time-control", ["180-480", "600-"]),
+        ("require-elo", ["true", "true"]),
+        ("require-date", ["true", "true"]),
+        ("exact", ["true", "true"]),
+        ("rated", ["rated", "unknown,casual"]),
+        ("opening", ["Sicilian Defense", "B20-B99"]),
+        ("duplicates", ["once", "once"]),
+        ("source", ["games", "a b"]),
+        ("player", ["Fischer", "b"]),
+    ];
+
+    proptest! {
+        #[test]
+        fn conditions_are_parsed_as_they_are_written(
+            chosen in proptest::collection::vec((0..VALUES.len(), 0..2_usize), 0..12),
+        ) {
+            let mut selection = Selection::default();
+            let mut document = serde_json::Map::new();
+            for (at, which) in chosen {
+                let (name, values) = VALUES[at];
+                selection.set(name, values[which]).unwrap();
+            }
+            // `exact` means nothing without a name.
+            selection.exact &= selection.has_names() || selection.event.is_some();
+            let mut parsed = Selection::default();
+            for value in selection.given() {
+                for text in &value.texts {
+                    parsed.set(value.name, text).unwrap();
+                }
+                document.insert(Spelling::Parameter.of(value.name), value.texts.into());
+            }
+            prop_assert_eq!(&parsed, &selection);
+            let parsed: Selection = serde_json::from_value(document.into()).unwrap();
+            prop_assert_eq!(parsed, selection);
+        }
+    }
+
+    #[test]
+    fn names_have_four_spellings_and_aliases() {
+        for name in Selection::condition_names() {
+            let of = |spelling: Spelling| Spelling::plain(&spelling.of(name));
+            let spellings = [
+                Spelling::Option,
+                Spelling::Parameter,
+                Spelling::Uci,
+                Spelling::Keyword,
+            ];
+            assert_eq!(spellings.map(of), [name; 4]);
+            assert!(VALUES.iter().any(|(known, _)| *known == name), "{name}");
+        }
+        let given = |name: &str, text: &str| {
+            let mut selection = Selection::default();
+            selection.set(name, text).map(|()| selection.option_text())
+        };
+        for (name, text, expected) in [
+            ("speeds", "blitz,rapid", "--speed blitz,rapid"),
+            ("ratings", "1700,unknown", "--rating 1600,unknown"),
+            ("modes", "rated", "--rated=rated,unknown"),
+            ("modes", "casual", "--rated=casual"),
+            ("rated", "true", "--rated"),
+            ("rated", "false", ""),
+            ("minPly", "7", "--min-plies 7"),
+            ("min_ply", "7", "--min-plies 7"),
+            ("drop_duplicates", "true", "--duplicates once"),
+            ("duplicates", "all", ""),
+            ("result", "0,5-0,5", "--result 1/2-1/2"),
+            ("result", "win,draw", "--result win --result 1/2-1/2"),
+            ("notTag", "Site=x y", "--not-tag \"Site=x y\""),
+        ] {
+            assert_eq!(given(name, text).as_deref(), Ok(expected), "{name} {text}");
+        }
+        for (name, text) in [
+            ("speed", "light"),
+            ("ratings", "4001"),
+            ("rating", "1700"),
+            ("min-plies", "65536"),
+            ("player", " "),
+            ("color", "red"),
+            ("exact", "perhaps"),
+        ] {
+            assert!(
+                matches!(given(name, text), Err(SetError::Malformed(_))),
+                "{name} {text}"
+            );
+        }
+        assert_eq!(
+            given("min-pieces", "3"),
+            Err(SetError::Unknown("min-pieces".to_owned()))
+        );
+    }
+
+    #[test]
+    fn values_are_replaced_or_kept() {
+        let mut selection = Selection::default();
+        selection.set("player", "Tal").unwrap();
+        selection
+            .replace("player", &["A".to_owned(), "B".to_owned()])
+            .unwrap();
+        selection.replace("exact", &["true".to_owned()]).unwrap();
+        selection.replace("since", &["2020".to_owned()]).unwrap();
+        assert!(selection.replace("since", &["soon".to_owned()]).is_err());
+        assert_eq!(
+            selection.option_text(),
+            "--since 2020 --player \"A\" --player \"B\" --exact"
+        );
+        selection.replace("player", &[]).unwrap();
+        selection.replace("since", &[]).unwrap();
+        assert!(selection.is_empty());
+    }
+
+    #[test]
+    fn conditions_that_cannot_be_applied_are_named() {
+        for (name, text, [games, each_game, index, counts]) in [
+            ("player", "a", [true, true, true, false]),
+            ("tag", "A=b", [true, true, false, false]),
+            ("time-control", "60-", [true, true, false, false]),
+            ("duplicates", "once", [true, false, true, false]),
+            ("source", "a", [false, false, true, true]),
+            ("since", "2020.05", [true, true, true, true]),
+            ("until", "2020.05.06", [true, true, true, false]),
+            ("speed", "blitz", [true, true, true, true]),
+            ("rating", "1600", [true, true, true, true]),
+            ("require-date", "true", [true, true, true, true]),
+            ("opening", "najdorf", [true, true, true, false]),
+        ] {
+            let mut selection = Selection::default();
+            selection.set(name, text).unwrap();
+            for (by, can) in [
+                (Evaluator::Games, games),
+                (Evaluator::EachGame, each_game),
+                (Evaluator::Index, index),
+                (Evaluator::Counts, counts),
+            ] {
+                let named = selection.unanswerable(by).map(|it| it.condition);
+                assert_eq!(named, (!can).then_some(name), "{name} {by}");
+            }
         }
     }
 }

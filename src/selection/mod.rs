@@ -15,8 +15,7 @@ use std::fmt;
 use shakmaty::Color;
 use thiserror::Error;
 
-use self::fields::Field;
-pub use self::fields::{ConditionValue, SetError, Spelling};
+pub use self::fields::{ConditionValue, Field, Form, SetError, Spelling};
 use crate::{
     openings::OpeningFilter,
     pgn::{
@@ -265,14 +264,22 @@ impl Selection {
     pub fn unanswerable(&self, evaluator: Evaluator) -> Option<Unanswerable> {
         let mut copy = self.clone();
         let mut fields = copy.fields().into_iter();
-        fields.find_map(|field| {
+        let unfinished = Unanswerable {
+            condition: "unfinished",
+            lacking: "games without a result",
+            by: evaluator,
+        };
+        let unfinished =
+            Some(unfinished).filter(|_| self.skip_unfinished && evaluator == Evaluator::Counts);
+        let lacking = fields.find_map(|field| {
             let lacking = field.lacking.get(evaluator)?;
             (!field.texts.is_empty()).then_some(Unanswerable {
                 condition: field.name,
                 lacking,
                 by: evaluator,
             })
-        })
+        });
+        lacking.or(unfinished)
     }
 
     /// Returns the conditions of the selection that differ from the default, with their values as text.
@@ -358,6 +365,12 @@ impl Selection {
         self.rated
             .as_ref()
             .is_none_or(|wanted| wanted.contains(&status))
+    }
+
+    /// Returns `true` if games are selected by their result. A score or a performance of the selected games then says
+    /// nothing about a player's strength.
+    pub(crate) fn selects_by_result(&self) -> bool {
+        !self.result.is_empty()
     }
 
     /// Returns `true` if duplicates of a game count once.

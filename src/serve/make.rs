@@ -39,15 +39,16 @@ use crate::{
     book::{Book, Factors, Weights},
     counts::MoveFilter,
     error::{At, Error, Result, counted},
-    explorer::{Filters, MIN_REPLY_GAMES, SourceFile, Speed},
+    explorer::{MIN_REPLY_GAMES, SourceFile},
     make_book::{MakeBook, Report, Unfinished},
-    pgn::{GameFilter, GameResult, Input, StreamOptions},
+    pgn::{Input, StreamOptions},
     position::{Keyed, Variant},
     progress::Meter,
     repertoire::{
         Additions, Build, CommentDetail, FindGaps, Gaps, LineReport, OpenOptions, OpenedSource,
         OwnMoveRule, RepertoireFile, Writing, add_to_pgn, build, gaps, line_report,
     },
+    selection::Selection,
     storage::{output::TemporaryDir, sort::Memory},
     tree::{Limits, LinesOf, MoveSource, Tree, played},
 };
@@ -80,20 +81,6 @@ const MAKING: Duration = Duration::from_secs(60);
 /// The error message if the PGN files contain more or fewer games than the index says.
 const OTHER_GAMES: &str =
     "the files contain more or fewer games than the index: make the index again";
-
-/// The end of the error message for a filter with which no book can be made, because `make-book` has no equivalent
-/// option.
-const NO_OPTION: &str = "a book cannot be made with this filter: remove the parameter";
-
-/// The speeds that `make-book --time-control` can select exactly. Each element contains a speed and the range of
-/// estimated game durations that belongs to it, in seconds for 40 moves. Classical and correspondence games are
-/// missing, because `--time-control` cannot tell them apart.
-const SPEED_RANGES: [(Speed, u32, u32); 4] = [
-    (Speed::UltraBullet, 0, 29),
-    (Speed::Bullet, 30, 179),
-    (Speed::Blitz, 180, 479),
-    (Speed::Rapid, 480, 1499),
-];
 
 /// A product that the server makes from games, such as a book. Products are made one at a time.
 #[derive(Copy, Clone)]
@@ -281,7 +268,7 @@ fn make_book(
 /// Setting `stop` cancels the check whether all names in the filters occur in games.
 fn plan_book(
     app: &AppState,
-    filters: &Filters,
+    filters: &Selection,
     parameters: &Parameters,
     as_pgn: bool,
     stop: &AtomicBool,
@@ -355,7 +342,7 @@ fn plan_book(
 /// cannot be read again. Also returns an error response if `make-book` cannot apply the filters exactly.
 fn plan_counting(
     app: &AppState,
-    filters: &Filters,
+    filters: &Selection,
     parameters: &Parameters,
     depth: u32,
     words: &mut OptionWords,
@@ -390,10 +377,11 @@ fn plan_counting(
     if untagged != Variant::default() {
         words.add("--untagged-variant", untagged);
     }
-    let game_filter = game_filter(filters, words)?;
-    if filters.fold_duplicates {
-        words.switch("--drop-duplicates");
-    }
+    let selection = Selection {
+        source: None,
+        ..filters.clone()
+    };
+    words.select(&selection);
     let skip_unfinished = app.explorer.skips_unfinished();
     let unfinished = match skip_unfinished {
         true => Unfinished::Skip,
@@ -413,9 +401,7 @@ fn plan_counting(
     let run = MakeBook::new(files.into_iter().map(input))
         .max_ply(depth as usize)
         .variant(variant)
-        .game_filter(game_filter)
-        .opening(filters.opening.clone())
-        .drop_duplicates(filters.fold_duplicates)
+        .selection(selection)
         .unfinished(unfinished)
         .threads(1);
     Ok(Counting {
@@ -492,6 +478,18 @@ impl OptionWords {
         }
     }
 
+    /// Adds the options for the conditions of `selection`.
+    fn select(&mut self, selection: &Selection) {
+        for condition in selection.given() {
+            for (name, value) in condition.words() {
+                match value {
+                    Some(value) => self.add(&name, value),
+                    None => self.switch(&name),
+                }
+            }
+        }
+    }
+
     fn file(&mut self, name: &str) {
         let directory = if name.starts_with('-') { "./" } else { "" };
         self.0.push(quoted(&format!("{directory}{name}")));
@@ -505,165 +503,6 @@ fn quoted(word: &str) -> String {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
     }
-}
-
-/// Converts the explorer's filters to equivalent filters of `make-book`. Also appends the command-line options for
-/// these filters to `words`.
-///
-/// # Errors
-///
-/// Returns an error response for a filter that `make-book` cannot apply.
-fn game_filter(filters: &Filters, words: &mut OptionWords) -> Result<GameFilter, Refusal> {
-    // The pattern names every field, so that a new filter causes a compile error here until somebody has considered
-    // it. If a filter were ignored, the book would be made from other games than the page shows.
-    let Filters {
-        speeds,
-        groups,
-        // Has no effect without `groups`.
-        unrated: _,
-        modes,
-        since,
-        until,
-        // No request sets the filters for the ratings of single players. Names always match as a whole.
-        min_elo: _,
-        max_elo: _,
-        require_elo: _,
-        names: _,
-        require_date,
-        players,
-        color,
-        opponents,
-        opponent_rating,
-        won,
-        lost,
-        results,
-        eco,
-        opening,
-        event,
-        min_plies,
-        // The caller applies these filters, or no request sets them.
-        fold_duplicates: _,
-        source: _,
-        skip_unfinished: _,
-    } = filters;
-    let refused = |name: &str| {
-        Err(Refusal::bad(format!(
-            "the parameter {name} does not apply: {NO_OPTION}"
-        )))
-    };
-    let mut made = GameFilter {
-        since: *since,
-        until: *until,
-        min_plies: *min_plies as usize,
-        require_date: *require_date,
-        ..GameFilter::default()
-    };
-    if groups.is_some() {
-        return refused("ratings");
-    }
-    if modes.is_some() {
-        return refused("modes");
-    }
-    if event.is_some() {
-        return refused("event");
-    }
-    if opponent_rating.is_some() {
-        return refused("opponentRating");
-    }
-    let (players, opponents) = (players.clone(), opponents.clone());
-    match (color, players.is_empty(), opponents.is_empty()) {
-        (None, false, false) => {
-            return Err(Refusal::bad(
-                "a book with a filter by opponent needs the color of the player: add the parameter \
-                                     color",
-            ));
-        }
-        (Some(Color::White), false, _) => (made.white, made.black) = (players, opponents),
-        (Some(Color::Black), false, _) => (made.black, made.white) = (players, opponents),
-        (_, true, _) => made.players = opponents,
-        (None, false, true) => made.players = players,
-    }
-    let all_names = [
-        ("--white", &made.white),
-        ("--black", &made.black),
-        ("--player", &made.players),
-    ];
-    for (option, names) in all_names {
-        for name in names {
-            words.add(option, name);
-            made.exact = true;
-        }
-    }
-    if made.exact {
-        words.switch("--exact");
-    }
-    if let Some(since) = made.since {
-        words.add("--since", since);
-    }
-    if let Some(until) = made.until {
-        words.add("--until", until);
-    }
-    if made.require_date {
-        words.switch("--require-date");
-    }
-    made.results.clone_from(results);
-    match *color {
-        None if *won || *lost => {
-            return Err(Refusal::bad(
-                "a book with the result win or loss needs the color of the player: add the parameter color",
-            ));
-        }
-        None => {}
-        Some(color) => {
-            let winners = [(*won, color), (*lost, !color)];
-            for (_, winner) in winners.into_iter().filter(|(is_wanted, _)| *is_wanted) {
-                let result = winner.fold_wb(GameResult::WhiteWins, GameResult::BlackWins);
-                made.results.push(result);
-            }
-        }
-    }
-    for result in &made.results {
-        words.add("--result", result.token());
-    }
-    if let Some(eco) = eco {
-        words.add("--eco", eco);
-        made.eco = vec![eco.clone()];
-    }
-    if let Some(opening) = opening {
-        words.add("--opening", opening);
-    }
-    if made.min_plies > 0 {
-        words.add("--min-plies", made.min_plies);
-    }
-    if let Some(speeds) = speeds {
-        let indices = speeds
-            .iter()
-            .map(|speed| SPEED_RANGES.iter().position(|(known, ..)| known == speed));
-        let Some(mut indices) = indices.collect::<Option<Vec<_>>>() else {
-            return Err(Refusal::bad(format!(
-                "a book can be filtered only by the speeds from {} to {}: remove other speeds from the parameter speeds",
-                Speed::UltraBullet,
-                Speed::Rapid
-            )));
-        };
-        indices.sort_unstable();
-        indices.dedup();
-        let (Some(first), Some(last)) = (indices.first(), indices.last()) else {
-            return Err(Refusal::bad(
-                "the parameter speeds is empty: give at least one speed",
-            ));
-        };
-        if last - first + 1 != indices.len() {
-            return Err(Refusal::bad(
-                "the parameter speeds skips a speed between others, but a book can be filtered only by one range of \
-                 speeds: use adjacent speeds",
-            ));
-        }
-        let range = format!("{}-{}", SPEED_RANGES[*first].1, SPEED_RANGES[*last].2);
-        made.time_control = range.parse().ok();
-        words.add("--time-control", range);
-    }
-    Ok(made)
 }
 
 /// Writes the lines of a book as PGN games with variations, in the format of `polybook tree`. Returns the path of the
@@ -1020,7 +859,7 @@ mod tests {
     fn options(query: &str) -> Result<String, Refusal> {
         let request = super::super::Request::parse(Route::Make, query)?;
         let mut words = OptionWords::default();
-        game_filter(&request.query.filters, &mut words)?;
+        words.select(&request.query.filters);
         Ok(words.0.join(" "))
     }
 
@@ -1038,44 +877,49 @@ mod tests {
             ("", ""),
             (
                 "player=O'Kelly&color=black&opponent=Tal&result=win",
-                r"--white Tal --black 'O'\''Kelly' --exact --result 0-1",
+                r"--result win --player 'O'\''Kelly' --color black --opponent Tal --exact",
             ),
             (
                 "player=a&player=b&color=white&opponent=c&opponent=d",
-                "--white a --white b --black c --black d --exact",
+                "--player a --player b --color white --opponent c --opponent d --exact",
             ),
             (
                 "player=a&color=black&result=draw,win,loss",
-                "--black a --exact --result 1/2-1/2 --result 0-1 --result 1-0",
+                "--result 1/2-1/2 --result win --result loss --player a --color black --exact",
             ),
             ("requireDate=1", "--require-date"),
             (
                 "opponent=Tal&since=2015-05&until=2016",
-                "--player Tal --exact --since 2015.05 --until 2016",
+                "--since 2015.05 --until 2016 --opponent Tal --exact",
             ),
             (
                 "eco=B20-B99&minPly=7&speeds=blitz,bullet",
-                "--eco B20-B99 --min-plies 7 --time-control 30-479",
+                "--min-plies 7 --eco B20-B99 --speed blitz,bullet",
             ),
             ("opening=King's Gambit", r"--opening 'King'\''s Gambit'"),
             (
                 "player=-dash, x&result=1-0,draw",
-                "'--player=-dash, x' --exact --result 1-0 --result 1/2-1/2",
+                "--result 1-0 --result 1/2-1/2 '--player=-dash, x' --exact",
+            ),
+            (
+                "ratings=2500,unknown&duplicates=once",
+                "--rating 2500,unknown --duplicates once",
+            ),
+            ("modes=rated", "--rated=rated,unknown"),
+            ("rated=1", "--rated"),
+            ("event=a b&exact=false", "--event 'a b'"),
+            (
+                "player=a&opponent=b&opponentRating=-2000&result=loss",
+                "--result loss --player a --opponent b --opponent-rating=-2000 --exact",
+            ),
+            (
+                "speeds=classical,bullet&tag=Site=x",
+                "--tag Site=x --speed classical,bullet",
             ),
         ] {
             assert_eq!(options(query).as_deref(), Ok(expected), "{query}");
         }
-        for query in [
-            "ratings=2500",
-            "modes=rated",
-            "event=a",
-            "player=a&opponent=b",
-            "player=a&result=loss",
-            "speeds=classical",
-            "speeds=",
-            "speeds=bullet,rapid",
-            "play=e2e4",
-        ] {
+        for query in ["tag=x", "result=win", "play=e2e4"] {
             assert_eq!(options(query).unwrap_err().status(), 400, "{query}");
         }
     }

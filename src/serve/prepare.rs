@@ -17,7 +17,7 @@ use super::{
     state::AppState,
 };
 use crate::{
-    explorer::{Filters, MIN_REPLY_GAMES, PrepareQuery},
+    explorer::{MIN_REPLY_GAMES, PrepareQuery, Selection},
     position::Keyed,
     repertoire::write_prepared,
 };
@@ -59,9 +59,9 @@ pub(super) fn prepare(
         Some(edited) => edited.known.moves_by_weight(&Keyed::new(pos.clone())),
         None => Ok(Vec::new()),
     };
-    let filters = Filters {
-        players: me,
-        opponents: query.filters.players,
+    let filters = Selection {
+        player: me,
+        opponent: query.filters.player,
         ..query.filters
     };
     let is_pgn = key.prefers(PGN, JSON);

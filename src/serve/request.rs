@@ -1,15 +1,16 @@
 //! Requests: splits query strings into [`Parameters`], checks their values, and converts them to queries for the
 //! explorer.
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, sync::LazyLock};
 
 use shakmaty::{Color, uci::UciMove};
 
 use super::refusal::Refusal;
 use crate::{
-    explorer::{Filters, Line, Page, Query, RatingGroup, View, check_names},
-    pgn::{Date, GameResult},
+    explorer::{Line, Page, Query, View},
+    pgn::ConditionError,
     position::Variant,
+    selection::{Duplicates, Evaluator, Selection, Spelling, check_names},
 };
 
 /// The maximum number of moves in the parameter `play`, which contains the line of a request.
@@ -24,18 +25,9 @@ const MAX_PAGE_LENGTH: u32 = 200;
 /// games, which takes time.
 pub(super) const MAX_SKIP: u32 = 10_000;
 
-/// The maximum value of the parameter `minPly`, which is the minimum number of half-moves of a game. An index does not
-/// store larger numbers of half-moves.
-const MAX_MIN_PLY: u32 = u16::MAX as u32;
-
-/// The maximum rating in the parameter `ratings`. polybook treats higher ratings in games as unknown.
-const MAX_RATING: u32 = 4000;
-
 /// A list of the values of the parameter `variant`, for error messages.
 const VARIANTS: &str = "standard, chess960, antichess, atomic, crazyhouse, horde, kingOfTheHill, racingKings or \
                         threeCheck";
-/// A list of the values of the parameter `speeds`, for error messages.
-const SPEEDS: &str = "ultraBullet, bullet, blitz, rapid, classical or correspondence";
 /// A list of the values of the parameter `result`, for error messages.
 const RESULTS: &str = "1-0, 0-1, 1/2-1/2, draw, *, win or loss";
 /// A list of the values that [`side`] parses, for error messages.
@@ -44,26 +36,17 @@ pub(super) const SIDES: &str = "white, black or both";
 /// The names of the parameters that determine a position.
 const POSITION_PARAMETERS: [&str; 3] = ["variant", "fen", "play"];
 
-/// The names of the parameters that filter games.
-const FILTER_PARAMETERS: [&str; 17] = [
-    "source",
-    "since",
-    "until",
-    "speeds",
-    "ratings",
-    "modes",
-    "player",
-    "color",
-    "opponent",
-    "opponentRating",
-    "result",
-    "eco",
-    "opening",
-    "event",
-    "minPly",
-    "requireDate",
-    "duplicates",
-];
+/// The names of the parameters that say which games count: the conditions of a [`Selection`], and the names that
+/// Lichess gives some of them.
+static FILTER_PARAMETERS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let names = Selection::condition_names().into_iter();
+    let names = names
+        .chain(Selection::ALIASES)
+        .filter(|name| *name != "drop-duplicates");
+    names
+        .map(|name| &*String::leak(Spelling::Parameter.of(name)))
+        .collect()
+});
 
 /// The names of the parameters that a request for a list of games accepts in addition to the parameters for a position
 /// and for filters.
@@ -168,7 +151,7 @@ impl Route {
             Route::Prepare => {
                 // The route has parameters of its own for the names of the two players.
                 let mut names = [&POSITION_PARAMETERS[..], &FILTER_PARAMETERS].concat();
-                names.retain(|name| !["opponent", "result"].contains(name));
+                names.retain(|name| !["opponent", "result", "white", "black"].contains(name));
                 return Some([&names[..], &PREPARATION_PARAMETERS].concat());
             }
             Route::Repertoire => &[&POSITION_PARAMETERS, &FILTER_PARAMETERS, &REPORT_PARAMETERS],
@@ -239,7 +222,7 @@ impl Request {
             _ => View::Lichess,
         };
         let mut query = Query::new(line(parameters)?, view);
-        query.filters = filters(route, parameters)?;
+        query.filters = selection(route, parameters)?;
         if let Some(moves) = parameters.length("moves")? {
             query.moves = Some(moves as usize);
         }
@@ -309,108 +292,155 @@ fn line(parameters: &Parameters) -> Result<Line, Refusal> {
     Line::parse(variant, fen, play).map_err(|err| Refusal::bad(err.to_string()))
 }
 
-/// Returns the filters of a request. Returns an error response if a filter is malformed or if the filters contradict
-/// each other.
-fn filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
-    let filters = unchecked_filters(route, parameters)?;
-    filters
-        .check()
-        .map_err(|err| Refusal::bad(err.to_string()))?;
-    Ok(filters)
+/// Returns `true` if a request to `route` ignores the parameter `name`, which selects games. Clients of Lichess's API
+/// may send parameters of other routes.
+fn ignores(route: Route, name: &str) -> bool {
+    match route {
+        Route::Masters | Route::Game | Route::Book => !["source", "since", "until"].contains(&name),
+        Route::Player => ["rating", "ratings"].contains(&name),
+        Route::Lichess => ["rated", "modes"].contains(&name),
+        _ => false,
+    }
 }
 
-/// Returns the filters of a request without checking whether they contradict each other. Ignores filters that do not
-/// exist for the route. Returns an error response if a filter is malformed.
-fn unchecked_filters(route: Route, parameters: &Parameters) -> Result<Filters, Refusal> {
-    let mut filters = Filters {
-        source: parameters.filled("source")?.map(str::to_owned),
-        since: date(parameters, "since")?,
-        until: date(parameters, "until")?,
-        ..Filters::default()
+/// Returns which games count in a request.
+///
+/// # Errors
+///
+/// Returns an error response if a condition is malformed, if conditions contradict each other, or if an index cannot
+/// apply one of them.
+fn selection(route: Route, parameters: &Parameters) -> Result<Selection, Refusal> {
+    let mut selection = Selection {
+        exact: true,
+        ..Selection::default()
     };
-    if matches!(route, Route::Masters | Route::Game | Route::Book) {
-        return Ok(filters);
-    }
-    filters.speeds = parameters.list("speeds", SPEEDS, |name| name.parse().ok())?;
-    if route != Route::Player {
-        (filters.groups, filters.unrated) = ratings(parameters)?;
-    }
-    if route != Route::Lichess {
-        filters.modes = parameters.list("modes", "rated or casual", |name| name.parse().ok())?;
+    let conditions = parameters.0.iter();
+    let conditions = conditions
+        .filter(|(name, _)| FILTER_PARAMETERS.contains(&&**name) && !ignores(route, name));
+    for (name, value) in conditions {
+        add_condition(&mut selection, route, name, value)?;
     }
     // In a preparation, duplicates count once by default, because the files of the two players often contain the same
     // games.
-    let fold_duplicates = folds_duplicates(parameters)?;
-    filters.fold_duplicates = fold_duplicates.unwrap_or(route == Route::Prepare);
-    filters.players = names(parameters, "player")?;
-    let color = parameters.choice("color", SIDES, side)?;
-    filters.color = color.flatten();
+    if route == Route::Prepare {
+        selection.duplicates.get_or_insert(Duplicates::Once);
+    }
     if matches!(route, Route::Player | Route::Prepare) {
-        if filters.players.is_empty() {
-            return Err(Refusal::bad(
-                "the parameter player is missing: give the name of a player",
-            ));
+        let missing = |what| Err(Refusal::bad(format!("the parameter {what}")));
+        if selection.player.is_empty() {
+            return missing("player is missing: give the name of a player");
         }
-        if route == Route::Player && color.is_none() {
-            return Err(Refusal::bad(
-                "the parameter color is missing: use white, black or both",
-            ));
+        if route == Route::Player && parameters.text("color").is_none() {
+            return missing("color is missing: use white, black or both");
         }
     }
-    filters.opponents = names(parameters, "opponent")?;
     // Clients of Lichess's API may send parameters of other routes.
-    if filters.color.is_some()
-        && filters.players.is_empty()
-        && (route.parameters().is_some() || !filters.opponents.is_empty())
+    if route.parameters().is_none() && selection.player.is_empty() && selection.opponent.is_empty()
     {
-        let problem = "the parameter color is the color of the player, but no player is given: add the parameter \
-                       player, or remove color";
-        return Err(Refusal::bad(problem));
+        selection.color = None;
     }
-    filters.opponent_rating = match parameters.text("opponentRating") {
-        None | Some("") => None,
-        Some(_) if filters.players.is_empty() => {
-            let problem = "the parameter opponentRating is the rating of the player's opponent, but no player is \
-                           given: add the parameter player";
-            return Err(Refusal::bad(problem));
-        }
-        Some(text) => Some(text.parse().map_err(|err| {
-            Refusal::bad(format!("the parameter opponentRating is malformed: {err}"))
-        })?),
+    check_selection(&selection)?;
+    // Books and repertoires are made of PGN.
+    let unanswerable = match route {
+        Route::Make | Route::Build => selection
+            .unanswerable(Evaluator::Games)
+            .filter(|it| it.condition != "source"),
+        _ => selection.unanswerable(Evaluator::Index),
     };
-    filters.event = names(parameters, "event")?.pop();
-    for wanted in parameters
-        .list("result", RESULTS, wanted_result)?
-        .unwrap_or_default()
-    {
-        match wanted {
-            WantedResult::Game(result) => filters.results.push(result),
-            WantedResult::Win => filters.won = true,
-            WantedResult::Loss => filters.lost = true,
-        }
+    match unanswerable {
+        Some(unanswerable) => Err(Refusal::bad(format!(
+            "the parameter {} does not apply: {unanswerable}",
+            Spelling::Parameter.of(unanswerable.condition)
+        ))),
+        None => Ok(selection),
     }
-    if (filters.won || filters.lost) && filters.players.is_empty() {
-        let problem = "the results win and loss are those of a player, but no player is given: add the parameter player";
-        return Err(Refusal::bad(problem));
-    }
-    filters.eco = match parameters.text("eco") {
-        None | Some("") => None,
-        Some(text) => Some(
-            text.parse()
-                .map_err(|err| Refusal::bad(format!("the parameter eco is malformed: {err}")))?,
-        ),
-    };
-    filters.opening =
-        match parameters.text("opening") {
-            None | Some("") => None,
-            Some(text) => Some(text.parse().map_err(|err| {
-                Refusal::bad(format!("the parameter opening is malformed: {err}"))
-            })?),
+}
+
+/// Adds the condition that the parameter `name` sets to `selection`.
+fn add_condition(
+    selection: &mut Selection,
+    route: Route,
+    name: &str,
+    value: &str,
+) -> Result<(), Refusal> {
+    let wrong = |advice: &str| {
+        let has = if advice.starts_with("use ") {
+            format!("has the unknown value {value:?}: ")
+        } else {
+            "is malformed: ".to_owned()
         };
-    let plies = parameters.number("minPly", 0..=MAX_MIN_PLY)?;
-    filters.min_plies = plies.unwrap_or(0);
-    filters.require_date = parameters.flag("requireDate")?.unwrap_or(false);
-    Ok(filters)
+        Err(Refusal::bad(format!("the parameter {name} {has}{advice}")))
+    };
+    match name {
+        "color" if value == "both" => return Ok(()),
+        "eco" | "opening" | "opponentRating" if value.is_empty() => return Ok(()),
+        "since" | "until" if route.parameters().is_none() && !is_month_or_year(value) => {
+            return wrong("use a date of the form YYYY-MM or YYYY");
+        }
+        "source" | "since" | "until" | "event" | "color" | "duplicates"
+            if value.trim().is_empty() =>
+        {
+            return Err(Refusal::bad(format!(
+                "the parameter {name} is empty: give a value"
+            )));
+        }
+        _ => {}
+    }
+    match selection.set(name, value) {
+        Ok(()) => Ok(()),
+        Err(_) if name == "color" => wrong(&format!("use {SIDES}")),
+        Err(_) if name == "result" => wrong(&format!("use {RESULTS}")),
+        Err(err) => wrong(&err.to_string()),
+    }
+}
+
+/// Returns `true` if `date` has the form `YYYY`, `YYYY-MM` or `YYYY.MM`, which Lichess accepts.
+fn is_month_or_year(date: &str) -> bool {
+    matches!(date.len(), 4 | 7)
+        && date.bytes().enumerate().all(|(at, byte)| {
+            if at == 4 {
+                b"-.".contains(&byte)
+            } else {
+                byte.is_ascii_digit()
+            }
+        })
+}
+
+/// Checks that conditions do not contradict each other, and that no player has too many names.
+fn check_selection(selection: &Selection) -> Result<(), Refusal> {
+    for (name, names) in [
+        ("player", &selection.player),
+        ("opponent", &selection.opponent),
+        ("white", &selection.white),
+        ("black", &selection.black),
+    ] {
+        check_count(name, names)?;
+    }
+    selection.check().map_err(|err| {
+        Refusal::bad(match err {
+            ConditionError::NeedsPlayer { condition: "color" } => {
+                "the parameter color is the color of the player, but no player is given: add the parameter player, or \
+                 remove color"
+                    .to_owned()
+            }
+            ConditionError::NeedsPlayer { condition: "result" } => {
+                "the results win and loss are those of a player, but no player is given: add the parameter player"
+                    .to_owned()
+            }
+            ConditionError::NeedsPlayer { condition } => format!(
+                "the parameter {} is a condition on the player's opponent, but no player is given: add the parameter \
+                 player",
+                Spelling::Parameter.of(condition)
+            ),
+            err => err.to_string(),
+        })
+    })
+}
+
+/// Checks that `names`, the values of the parameter `name`, are not too many.
+fn check_count(name: &str, names: &[String]) -> Result<(), Refusal> {
+    check_names(names)
+        .map_err(|err| Refusal::bad(format!("the parameter {name} is not valid: {err}")))
 }
 
 /// Returns `true` if the parameter `duplicates` says that duplicates of a game count as one game, and `false` if it
@@ -444,58 +474,8 @@ pub(super) fn names(parameters: &Parameters, parameter: &str) -> Result<Vec<Stri
         name => Ok(name.to_owned()),
     });
     let names: Vec<String> = names.collect::<Result<_, _>>()?;
-    check_names(&names)
-        .map_err(|err| Refusal::bad(format!("the parameter {parameter} is not valid: {err}")))?;
+    check_count(parameter, &names)?;
     Ok(names)
-}
-
-/// Returns the date in the parameter `name`. The date is a month (`YYYY-MM` or `YYYY.MM`) or a year (`YYYY`). Returns
-/// `None` if the parameter is not given.
-fn date(parameters: &Parameters, name: &str) -> Result<Option<Date>, Refusal> {
-    let Some(text) = parameters.text(name) else {
-        return Ok(None);
-    };
-    let has_form = matches!(text.len(), 4 | 7)
-        && text.bytes().enumerate().all(|(at, byte)| {
-            if at == 4 {
-                b"-.".contains(&byte)
-            } else {
-                byte.is_ascii_digit()
-            }
-        });
-    let date = text.parse().ok().filter(|_| has_form);
-    let wrong = || {
-        Refusal::bad(format!(
-            "the parameter {name} has the value \"{text}\": use a date of the form YYYY-MM or YYYY"
-        ))
-    };
-    date.map(Some).ok_or_else(wrong)
-}
-
-/// Returns the rating groups in the parameter `ratings`. The second value is `true` if the parameter also contains
-/// `unknown`, which selects games without a known rating.
-///
-/// Returns `(None, false)` if the parameter is missing or contains all groups, because the request then does not filter
-/// by rating. Clients of Lichess's API send all groups in order to get all games.
-fn ratings(parameters: &Parameters) -> Result<(Option<Vec<RatingGroup>>, bool), Refusal> {
-    let is_rating = |rating: &u32| *rating <= MAX_RATING;
-    let group = |text: &str| match text {
-        "unknown" => Some(None),
-        text if text.starts_with('+') => None,
-        text => {
-            let rating = text.parse().ok().filter(is_rating);
-            rating.map(|rating| Some(RatingGroup::of(rating)))
-        }
-    };
-    let values = format!("ratings from 0 to {MAX_RATING}, or unknown");
-    let Some(named) = parameters.list("ratings", &values, group)? else {
-        return Ok((None, false));
-    };
-    if RatingGroup::all().all(|group| named.contains(&Some(group))) {
-        return Ok((None, false));
-    }
-    let unrated = named.contains(&None);
-    Ok((Some(named.into_iter().flatten().collect()), unrated))
 }
 
 /// Parses a side. Returns `Some(Some(color))` for `white` or `black`, `Some(None)` for `both`, and `None` for any other
@@ -505,27 +485,6 @@ pub(super) fn side(name: &str) -> Option<Option<Color>> {
         "both" => Some(None),
         name => name.parse().ok().map(Some),
     }
-}
-
-/// A value of the parameter `result`. It is either a result of the game, or a win or loss of the player whom the
-/// request names.
-enum WantedResult {
-    Game(GameResult),
-    /// The player wins.
-    Win,
-    /// The player loses.
-    Loss,
-}
-
-/// Parses a value of the parameter `result`: `win`, `loss`, `draw`, or a result as in PGN. Returns `None` if `text` is
-/// anything else.
-fn wanted_result(text: &str) -> Option<WantedResult> {
-    Some(match text {
-        "win" => WantedResult::Win,
-        "loss" => WantedResult::Loss,
-        "draw" => WantedResult::Game(GameResult::Draw),
-        token => WantedResult::Game(GameResult::from_token(token.as_bytes())?),
-    })
 }
 
 /// Returns which page of a list of games a request asks for. On routes other than [`Route::Games`], this is the first
@@ -556,12 +515,13 @@ fn page(route: Route, parameters: &Parameters) -> Result<Page, Refusal> {
     Ok(page)
 }
 
-/// The names of the parameters that may be given several times. All values of one such parameter are names of the same
-/// player.
-const REPEATABLE_PARAMETERS: [&str; 4] = ["player", "opponent", "me", "with"];
+/// The names of the parameters that may be given several times.
+const REPEATABLE_PARAMETERS: [&str; 9] = [
+    "player", "opponent", "me", "with", "white", "black", "eco", "tag", "notTag",
+];
 
-/// The parsed parameters of a request, as names and values. Only `player`, `opponent`, `me` and `with` may occur
-/// several times. All values of one such parameter are names of the same player.
+/// The parsed parameters of a request, as names and values. Only names of players,
+/// codes of openings and conditions on tags may occur several times.
 ///
 /// ```
 /// use polybook::serve::Parameters;
@@ -813,6 +773,10 @@ fn digits(text: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        pgn::{GameResult, RatingGroup},
+        selection::{WantedRating, WantedResult},
+    };
 
     fn parsed(route: Route, query: &str) -> Request {
         Request::parse(route, query).unwrap_or_else(|err| panic!("{query}: {err:?}"))
@@ -944,28 +908,22 @@ mod tests {
     #[test]
     fn values_are_read_as_clients_write_them() {
         let request = parsed(Route::Lichess, "speeds=&ratings=1700,2500&history=True");
-        assert_eq!(
-            request.query.filters.speeds,
-            Some(FromIterator::from_iter([]))
-        );
-        let groups = [1600, 2500].map(RatingGroup::of);
-        assert_eq!(
-            request.query.filters.groups,
-            Some(FromIterator::from_iter(groups))
-        );
+        assert_eq!(request.query.filters.speed, Some(Vec::new()));
+        let groups = [1600, 2500].map(|floor| WantedRating(Some(RatingGroup::of(floor))));
+        assert_eq!(request.query.filters.rating, Some(groups.to_vec()));
         assert!(request.query.history);
         // All groups mean all games, including games without ratings.
         let all = "ratings=0,1000,1200,1400,1600,1800,2000,2200,2500";
         let filters = parsed(Route::Lichess, all).query.filters;
-        assert_eq!((filters.groups, filters.unrated), (None, false));
+        assert!(filters.admits_rating(None) && filters.admits_rating(Some(RatingGroup::of(0))));
         let request = parsed(Route::Games, "limit=200&skip=7&sort=rating&result=1-0,draw");
         assert_eq!((request.page.skip, request.page.limit), (7, 200));
         let names = "player=Tal&player=%20M.%20Tal&opponent=a&opponent=b";
         let filters = parsed(Route::Games, names).query.filters;
-        assert_eq!(filters.players, ["Tal", "M. Tal"]);
-        assert_eq!(filters.opponents, ["a", "b"]);
-        let results = [GameResult::WhiteWins, GameResult::Draw];
-        assert_eq!(request.query.filters.results, results);
+        assert_eq!(filters.player, ["Tal", "M. Tal"]);
+        assert_eq!(filters.opponent, ["a", "b"]);
+        let results = [GameResult::WhiteWins, GameResult::Draw].map(WantedResult::Game);
+        assert_eq!(request.query.filters.result, results);
         assert_eq!(parsed(Route::Games, "skip=10000").page.skip, 10_000);
         assert_eq!(parsed(Route::Games, "limit=0").page.limit, 0);
         // A page other than the requested one would be a wrong answer.
@@ -1008,8 +966,11 @@ mod tests {
         let filters = parsed(Route::Games, "player=me&result=win,draw,loss")
             .query
             .filters;
-        assert_eq!((filters.won, filters.lost), (true, true));
-        assert_eq!(filters.results, [GameResult::Draw]);
+        let draw = WantedResult::Game(GameResult::Draw);
+        assert_eq!(
+            filters.result,
+            [WantedResult::Win, draw, WantedResult::Loss]
+        );
     }
 
     #[test]

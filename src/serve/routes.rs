@@ -39,7 +39,10 @@ use super::{
     request::{WholeQuery, query_of},
     state::{AppState, ShouldContinue, SuggestRequest, Thread, WithOtherStarts, catch_panics},
 };
-use crate::explorer::{Filters, Suggestion};
+use crate::{
+    explorer::Suggestion,
+    selection::{Duplicates, Selection},
+};
 
 /// The maximum time that one request may spend on reading the PGN text of games.
 const READING: Duration = Duration::from_secs(10);
@@ -346,11 +349,12 @@ fn suggestions(app: &AppState, key: &CacheKey) -> Result<Content, Refusal> {
     if !fold_duplicates && with.is_empty() {
         return app.cached(key, Content::json(&found)?);
     }
-    let filters = Filters {
-        players: found.iter().map(|found| found.name.clone()).collect(),
+    let filters = Selection {
+        player: found.iter().map(|found| found.name.clone()).collect(),
+        exact: true,
         source: source.map(str::to_owned),
-        fold_duplicates,
-        ..Filters::default()
+        duplicates: fold_duplicates.then_some(Duplicates::Once),
+        ..Selection::default()
     };
     let games = match fold_duplicates {
         true => app.explorer.count_games_of_players(&filters)?,
@@ -359,8 +363,8 @@ fn suggestions(app: &AppState, key: &CacheKey) -> Result<Content, Refusal> {
     let met = match with.is_empty() {
         true => vec![None; found.len()],
         false => {
-            let filters = Filters {
-                opponents: with,
+            let filters = Selection {
+                opponent: with,
                 ..filters
             };
             let met = app.explorer.count_games_of_players(&filters)?;

@@ -32,7 +32,7 @@ use crate::{
     error::{At, Error, Result},
     evals::Evals,
     explorer::{
-        Answer, Explorer, Filters, GameInfo, Opening, Overview, Query, SuggestField, UnknownName,
+        Answer, Explorer, GameInfo, Opening, Overview, Query, Selection, SuggestField, UnknownName,
         last_departure,
     },
     storage::output::{FileState, canonical},
@@ -598,7 +598,7 @@ impl AppState {
         }
         let route = match &*key.path {
             "/suggest" => return Ok(self.suggest_request(key)?.fold_duplicates),
-            "/prepare" => return Ok(self.preparation(key)?.0.query.filters.fold_duplicates),
+            "/prepare" => return Ok(self.preparation(key)?.0.query.filters.counts_once()),
             "/lichess" => Route::Lichess,
             "/player" | "/personal" => Route::Player,
             "/games" => Route::Games,
@@ -611,7 +611,7 @@ impl AppState {
             _ => return Ok(false),
         };
         let request = self.request(key, route)?;
-        Ok(request.query.filters.fold_duplicates || request.page.fold_matches)
+        Ok(request.query.filters.counts_once() || request.page.fold_matches)
     }
 
     /// Returns `true` if a request waits for the duplicate games.
@@ -624,7 +624,7 @@ impl AppState {
     pub(super) fn about(&self, key: &CacheKey) -> Result<Content, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
         let mut about = json!(self.about);
-        about["variants"] = json!(self.explorer.variants(&Filters::default())?);
+        about["variants"] = json!(self.explorer.variants(&Selection::default())?);
         about["books"] = self.books.iter().map(BookFile::name).collect();
         about["repertoires"] = json!(self.repertoires);
         about["me"] = json!(self.me);
@@ -794,7 +794,7 @@ impl AppState {
     pub(super) fn content_identity(
         &self,
         key: &CacheKey,
-        filters: &Filters,
+        filters: &Selection,
         parameters: &Parameters,
     ) -> Result<ContentIdentity, Refusal> {
         Ok(ContentIdentity {
@@ -810,7 +810,7 @@ impl AppState {
     /// # Errors
     ///
     /// Returns an error response if a file has changed since it was indexed, or cannot be examined.
-    pub(super) fn checked_files(&self, filters: &Filters) -> Result<FileStates, Refusal> {
+    pub(super) fn checked_files(&self, filters: &Selection) -> Result<FileStates, Refusal> {
         let files = self.explorer.files(filters)?;
         let states = check_unchanged(files.iter().map(|file| &*file.path), &self.files)?;
         if let Some((path, source)) = self.explorer.newer_file(filters.source.as_deref()) {
@@ -861,7 +861,7 @@ impl AppState {
     pub(super) fn answered(
         &self,
         key: &CacheKey,
-        (filters, has_games): (&Filters, bool),
+        (filters, has_games): (&Selection, bool),
         answer: &impl Serialize,
         stop: &AtomicBool,
     ) -> Result<Content, Refusal> {
@@ -874,7 +874,7 @@ impl AppState {
     /// game, the response also contains this name and similar names. Setting `stop` cancels the search for these names.
     pub(super) fn with_unknown_name(
         &self,
-        (filters, has_games): (&Filters, bool),
+        (filters, has_games): (&Selection, bool),
         answer: &impl Serialize,
         stop: &AtomicBool,
     ) -> Result<Content, Refusal> {
@@ -1105,9 +1105,10 @@ mod tests {
     fn names_are_searched_only_if_there_are_no_games_and_only_until_the_client_goes() {
         let dir = tempfile::tempdir().unwrap();
         let app = app(dir.path());
-        let filters = Filters {
-            players: vec!["Morfy, Paul".to_owned()],
-            ..Filters::default()
+        let filters = Selection {
+            player: vec!["Morfy, Paul".to_owned()],
+            exact: true,
+            ..Selection::default()
         };
         let answer = BTreeMap::from([("total", 0)]);
         let stop = AtomicBool::new(true);

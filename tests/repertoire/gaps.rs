@@ -449,7 +449,11 @@ fn an_opponent_is_filtered_from_a_download() {
         found.into_iter().map(|gap| gap.1).collect::<Vec<_>>()
     };
     assert_eq!(moves("").len(), 3);
-    for options in ["--black giri", "--player giri", "--player giri --white me"] {
+    for options in [
+        "--black giri",
+        "--opponent giri",
+        "--opponent giri --white me",
+    ] {
         assert_eq!(moves(options), ["e5"], "{options}");
     }
     let said = |options: &str| {
@@ -458,21 +462,21 @@ fn an_opponent_is_filtered_from_a_download() {
     };
     let note = "the opponent is giri, in 1 game as black\n";
     assert!(
-        said("--player giri").contains(note),
+        said("--opponent giri").contains(note),
         "{}",
-        said("--player giri")
+        said("--opponent giri")
     );
     assert!(!said("--white me").contains("the opponent is"));
-    let error = fails(dir, &format!("{line} --player giri --black you"), 2);
+    let error = fails(dir, &format!("{line} --opponent giri --black you"), 2);
     assert!(
         error.contains("both give the name of the opponent"),
         "{error}"
     );
-    assert!(ok(dir, "repertoire gaps --help").contains("--player is an opponent"));
+    assert!(ok(dir, "repertoire gaps --help").contains("--opponent has the other color"));
     ok(dir, "make-book -q theirs.pgn --explorer theirs.idx");
     let line = "repertoire build theirs.idx --color white --black giri --out x.pgn";
     assert!(fails(dir, line, 1).contains("filter games in PGN files"));
-    let line = "repertoire gaps mine.pgn --against theirs.idx --color white --player giri";
+    let line = "repertoire gaps mine.pgn --against theirs.idx --color white --opponent giri";
     assert!(fails(dir, line, 1).contains("theirs.idx: gaps filters only games in PGN files"));
 }
 

@@ -18,7 +18,7 @@ use shakmaty::{ByColor, Color};
 use super::{BYTES_PER_READ, LineArgs, Opener, one_in, title_of};
 use crate::cli::{
     Context, counted,
-    filters::GameFilterArgs,
+    filters::{SelectionArgs, WithoutColor},
     input::{check_output, name, output_name, refuse_twice},
     position,
     resources::{ResourceArgs, count},
@@ -103,7 +103,7 @@ pub struct Args {
 
     /// Games that count, of a SOURCE in PGN.
     #[command(flatten)]
-    filter: GameFilterArgs,
+    filter: SelectionArgs<WithoutColor>,
 }
 
 /// The help text of `--player` in this command. Here the option keeps only games in which the player has the color of
@@ -176,9 +176,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         &args.resources,
         context,
     )?;
-    let filter = args
-        .filter
-        .given_for_color(args.color, "repertoire's player")?;
+    let filter = args.filter.for_side(args.color)?;
     if filter.is_none() {
         for source in &args.sources {
             if let Some(name) = owner_of(source)? {

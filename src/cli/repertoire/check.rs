@@ -21,7 +21,7 @@ use super::{
 use crate::cli::{
     Context, counted,
     errors::explain_closed_output,
-    filters::DateArgs,
+    filters::{OfTags, SelectionArgs},
     input::{check_output, pgn_inputs, refuse_twice},
     position::{self, UntaggedArg},
     progress::quiet_on_terminal,
@@ -74,7 +74,7 @@ pub struct Args {
     exact: bool,
 
     #[command(flatten)]
-    dates: DateArgs,
+    filter: SelectionArgs<OfTags>,
 
     /// Write the games to this file, with a comment at the move that left the repertoire
     #[arg(long, value_name = "FILE")]
@@ -150,7 +150,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     let limit = args
         .limit
         .unwrap_or(if args.json { usize::MAX } else { DEFAULT_LIMIT });
-    let filter = args.dates.filter()?;
+    let filter = args.filter.selection()?;
     let checking = Check {
         repertoires: known.as_ref().map(Option::as_ref),
         players: &args.player,
@@ -202,7 +202,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     })?;
     printed.commit()?;
     if checked == 0 && summary.read > 0 {
-        let or_dates = match args.dates.are_none() {
+        let or_dates = match args.filter.are_none() {
             true => "",
             false => "--since and --until leave all games out, or ",
         };

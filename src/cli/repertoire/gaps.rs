@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use polybook::{
     Error,
-    pgn::{GameFilter, StreamOptions},
+    pgn::StreamOptions,
     position::{Keyed, Variant},
     repertoire::{
         FindGaps, Gap, Gaps, OpenedSource, OwnMoveRule, RemovedMoves, RepertoireFile,
         RepertoireFormat, Writing, add_to_book, add_to_pgn, gaps,
     },
+    selection::Selection,
     storage::output::is_directory,
     tree::{LinesOf, MoveSource, TreeMove, Union},
 };
@@ -19,7 +20,7 @@ use super::{LineArgs, Opener, one_in, refuse_printed, say_contradictions, title_
 use crate::cli::{
     Context, counted,
     edit::unmarked,
-    filters::GameFilterArgs,
+    filters::{SelectionArgs, WithoutColor},
     input::check_output,
     position,
     resources::{ResourceArgs, count},
@@ -39,17 +40,17 @@ likelier than it is; the share of games in the repertoire takes these moves as e
 Where a line of the repertoire ends, the repertoire answers no move. These moves are listed after the gaps or, with --max-ply,
 left out. --add writes one game for each answer, to gaps first; if the repertoire is PGN, its unchanged text follows.
 
---player is an opponent, who has the other color than the repertoire. Games that this player played with the color of the
-repertoire are left out.
+--opponent has the other color than the repertoire, and --player has the color of the repertoire. Games that they played with
+the other color are left out.
 
 Examples:
   polybook repertoire gaps white.pgn --color white --against games.idx
   polybook repertoire gaps white.pgn --color white --against theirs.pgn --add 10 --out more.pgn
-  polybook repertoire gaps white.pgn --color white --against theirs.pgn --player \"their name\" --min-game 3
+  polybook repertoire gaps white.pgn --color white --against theirs.pgn --opponent \"their name\" --min-game 3
       what one opponent plays as Black
   polybook repertoire gaps black.pgn --color black --against mine.pgn --black \"my name\"
       what your own opponents played",
-    mut_arg("player", |arg| arg.help(PLAYER).long_help(PLAYER))
+    mut_arg("opponent", |arg| arg.help(OPPONENT).long_help(OPPONENT))
 )]
 pub struct Args {
     /// The repertoire: a PGN file, a book or an OOBS database
@@ -102,13 +103,13 @@ pub struct Args {
 
     /// Games that count, of a SOURCE in PGN.
     #[command(flatten)]
-    filter: GameFilterArgs,
+    filter: SelectionArgs<WithoutColor>,
 }
 
-/// The help text of `--player`. Here the option selects only games in which the player has the color of the opponent;
-/// in other commands, it selects all games of the player.
-const PLAYER: &str = "Keep games of an opponent whose name contains NAME and who has the other color than the repertoire. \
-                      If the option is given several times, games that match any of the names are kept";
+/// The help text of `--opponent`. Here the option selects only games in which the opponent has the color of the
+/// repertoire's opponent; in other commands, it selects all games of the opponent.
+const OPPONENT: &str = "Keep games of an opponent whose name contains NAME and who has the other color than the repertoire. \
+                        If the option is given several times, games that match any of the names are kept";
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let inputs = [&args.repertoire, &args.against];
@@ -127,7 +128,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         context,
     )?;
     let repertoire = opener.repertoire(&args.repertoire, args.color)?;
-    let filter = args.filter.given_for_color(!args.color, "opponent")?;
+    let filter = args.filter.for_side(args.color)?;
     if filter.is_some() && is_directory(&args.against)? {
         let problem = "gaps filters only games in PGN files: give the PGN file of the games, or use polybook prepare, \
                        which filters an index";
@@ -213,10 +214,11 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 /// contains the names, and `color` is the color of the opponent. `first_moves` contains the opponent's games, counted
 /// by the move in the first position; the number is their sum. Prints nothing if `filter` contains no names for this
 /// color.
-fn say_opponent(filter: &GameFilter, first_moves: &[TreeMove], color: Color, context: Context) {
-    let names = match color {
-        Color::White => &filter.white,
-        Color::Black => &filter.black,
+fn say_opponent(filter: &Selection, first_moves: &[TreeMove], color: Color, context: Context) {
+    let names = match (color, filter.opponent.is_empty()) {
+        (_, false) => &filter.opponent,
+        (Color::White, true) => &filter.white,
+        (Color::Black, true) => &filter.black,
     };
     if !names.is_empty() {
         let finished = first_moves.iter().filter_map(|mv| mv.stats);

@@ -17,9 +17,9 @@ use polybook::{
     counts::Memory,
     json,
     make_book::Progress,
-    pgn::GameFilter,
     position::{LineError, Variant},
     repertoire::{OpenOptions, OpenedSource, OwnMoveRule, RepertoireFormat},
+    selection::Selection,
     storage::output::{TemporaryDir, UNSEALED, is_directory, is_standard_output},
     tree::Limits,
 };
@@ -189,7 +189,7 @@ impl Opener {
     pub fn sources(
         &self,
         arguments: &[PathBuf],
-        filter: Option<&GameFilter>,
+        filter: Option<&Selection>,
     ) -> anyhow::Result<OpenedSource> {
         match arguments {
             [argument] => self.source(argument, filter),
@@ -204,7 +204,7 @@ impl Opener {
     pub fn source(
         &self,
         argument: &Path,
-        filter: Option<&GameFilter>,
+        filter: Option<&Selection>,
     ) -> anyhow::Result<OpenedSource> {
         self.open(argument, filter, |path, opening| {
             OpenedSource::source(path, false, opening)
@@ -216,7 +216,7 @@ impl Opener {
     fn open(
         &self,
         argument: &Path,
-        filter: Option<&GameFilter>,
+        filter: Option<&Selection>,
         open_source: impl FnOnce(&Path, &OpenOptions<'_>) -> polybook::Result<OpenedSource>,
     ) -> anyhow::Result<OpenedSource> {
         let path = match is_directory(argument)? {
@@ -231,7 +231,7 @@ impl Opener {
     /// whose moves are used. Prints warnings about games that could not be read.
     fn open_as(
         &self,
-        filter: Option<&GameFilter>,
+        filter: Option<&Selection>,
         open_source: impl FnOnce(&OpenOptions<'_>) -> polybook::Result<OpenedSource>,
     ) -> anyhow::Result<OpenedSource> {
         let counting = |progress: Arc<Progress>| -> Box<dyn Any> {

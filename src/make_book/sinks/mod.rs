@@ -32,8 +32,8 @@ pub(super) fn plans<'a>(options: &'a MakeBook, inputs: &'a Inputs<'_>) -> (Vec<P
         book::plan,
     ];
     let mut needs = Needs {
-        openings: options.opening.is_some(),
-        game_hashes: options.drop_duplicates,
+        openings: options.selection.opening.is_some(),
+        game_hashes: options.selection.counts_once(),
         ..Needs::default()
     };
     let plans = all

@@ -395,7 +395,12 @@ fn caseless(letters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
 /// unrated blitz game" and "Casual Rapid game". Returns `None` if the tag is missing, or contains neither the word
 /// "rated" nor a word such as "unrated" or "casual".
 pub(crate) fn is_rated(tags: &Tags<'_>) -> Option<bool> {
-    let event = tags.get(b"Event")?.to_ascii_lowercase();
+    rated_event(tags.get(b"Event")?)
+}
+
+/// Returns whether a game is rated, according to the name of its event.
+pub(crate) fn rated_event(event: &[u8]) -> Option<bool> {
+    let event = event.to_ascii_lowercase();
     let words = event.split(|byte| !byte.is_ascii_alphanumeric());
     let (mut before, mut is_rated) = (&b""[..], None);
     for word in words.filter(|word| !word.is_empty()) {
