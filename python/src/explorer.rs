@@ -16,7 +16,8 @@ use polybook::{
     make_book::Unfinished,
     openings,
     position::{Keyed, Variant},
-    repertoire::{OpenedSource, OpenOptions},
+    repertoire::{OpenOptions, OpenedSource},
+    selection::{Duplicates, Selection},
     storage::output::TemporaryDir,
 };
 use pyo3::{
@@ -135,10 +136,7 @@ impl Explorer {
         let Some(color) = filters.color else {
             return Err(value_error("color must be \"white\" or \"black\""));
         };
-        for (name, names) in [
-            ("player", &filters.player),
-            ("opponent", &filters.opponent),
-        ] {
+        for (name, names) in [("player", &filters.player), ("opponent", &filters.opponent)] {
             if names.is_empty() {
                 return Err(value_error(format!(
                     "{name} is empty: give at least one name"

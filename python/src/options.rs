@@ -65,12 +65,18 @@ fn condition_texts(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<String>
         if value.is_instance_of::<PyString>() || value.is_instance_of::<PyInt>() {
             return Ok(value.str()?.to_string());
         }
-        Err(unexpected(name, "a text, a number or a list of them", value))
+        Err(unexpected(
+            name,
+            "a text, a number or a list of them",
+            value,
+        ))
     };
     if let Ok(text) = text(value) {
         return Ok(vec![text]);
     }
-    let items = value.try_iter().map_err(|_| unexpected(name, "a text, a number or a list of them", value))?;
+    let items = value
+        .try_iter()
+        .map_err(|_| unexpected(name, "a text, a number or a list of them", value))?;
     items.map(|item| text(&item?)).collect()
 }
 
@@ -130,15 +136,6 @@ impl<'py> Options<'py> {
         value.extract().map_err(unexpected)
     }
 
-    /// Takes an argument that is one text or a list of texts, and parses each as the command line does.
-    pub fn parse_all<T: FromStr<Err: std::fmt::Display>>(
-        &mut self,
-        name: &str,
-    ) -> PyResult<Vec<T>> {
-        let parse = |text: String| parsed(&text, name);
-        self.texts(name)?.into_iter().map(parse).collect()
-    }
-
     /// Takes an argument that is a text or a list of texts, and parses it as the command line parses a list separated
     /// by commas. Returns `None` if it was not given or is an empty list.
     pub fn parse_list<T: FromStr<Err: std::fmt::Display>>(
@@ -168,7 +165,10 @@ impl<'py> Options<'py> {
             exact,
             ..Selection::default()
         };
-        for name in Selection::condition_names().into_iter().chain(Selection::ALIASES) {
+        for name in Selection::condition_names()
+            .into_iter()
+            .chain(Selection::ALIASES)
+        {
             let name = Spelling::Keyword.of(name);
             let Some(value) = self.take::<Bound<'py, PyAny>>(&name)? else {
                 continue;
