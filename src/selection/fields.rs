@@ -259,11 +259,10 @@ fn is_on(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Gives access to a single value. An empty text takes the condition back.
 fn one<T: Display>(slot: &mut Option<T>, parse: fn(&str) -> Result<T, String>) -> Access<'_> {
     let texts = slot.iter().map(ToString::to_string).collect();
     let add = move |text: &str| {
-        *slot = (!text.is_empty()).then(|| parse(text)).transpose()?;
+        *slot = Some(parse(text)?);
         Ok(())
     };
     (texts, Box::new(add))
