@@ -50,7 +50,11 @@ impl Spelling {
     pub fn of(self, name: &str) -> String {
         let mut words = name.split('-').map(str::to_owned);
         let first = words.next().unwrap_or_default();
-        let upper = |word: String| word[..1].to_ascii_uppercase() + &word[1..];
+        let upper = |word: String| {
+            let mut chars = word.chars();
+            let first = chars.next().map(|char| char.to_ascii_uppercase());
+            first.into_iter().chain(chars).collect::<String>()
+        };
         match self {
             Spelling::Option => format!("--{name}"),
             Spelling::Keyword => name.replace('-', "_"),
@@ -168,11 +172,14 @@ pub struct Field<'a> {
     pub(super) lacking: Lacking,
     /// The current value. Empty if there is no condition.
     pub texts: Vec<String>,
-    add: Box<dyn FnMut(&str) -> Result<(), String> + 'a>,
+    add: Add<'a>,
 }
 
-/// The current value of a condition, as text, and a function that parses and adds a value.
-type Access<'a> = (Vec<String>, Box<dyn FnMut(&str) -> Result<(), String> + 'a>);
+/// A function that parses a value and adds it to a condition.
+type Add<'a> = Box<dyn FnMut(&str) -> Result<(), String> + 'a>;
+
+/// The current value of a condition, as text, and the function that adds a value.
+type Access<'a> = (Vec<String>, Add<'a>);
 
 impl<'a> Field<'a> {
     fn new(
@@ -863,6 +870,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn any_text_can_be_spelled() {
+        for (name, parameter, uci) in [
+            ("", "", ""),
+            ("a--b-", "aB", "AB"),
+            ("över-ära-b", "överäraB", "överäraB"),
+        ] {
+            assert_eq!(Spelling::Parameter.of(name), parameter);
+            assert_eq!(Spelling::Uci.of(name), uci);
+        }
+    }
 
     /// Returns conditions with valid values, of which each condition has two.
     const VALUES: [(&str, [&str; 2]); 27] = [
