@@ -628,7 +628,7 @@ fn the_job_cuts_at_games_and_knows_the_options() {
     let options: Vec<&Path> = games
         .lines()
         .filter_map(|line| line.trim_start().strip_prefix("--"))
-        .filter_map(|option| option.split([' ', '<']).next())
+        .filter_map(|option| option.split([' ', '<', '[']).next())
         .filter(|option| *option != "strict")
         .map(Path::new)
         .collect();

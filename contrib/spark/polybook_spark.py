@@ -47,12 +47,12 @@ DESCRIBED = 100
 # Files up to this size are summed by the workers, which hold one in memory; larger ones by the driver.
 HELD = 64 << 20
 
-# The options of make-book that choose what is counted: those with a value, and those without.
+# The options of make-book that choose what is counted: those with a value, and those without. `rated` may have one.
 VALUED = (
     "max-ply variant untagged-variant unfinished opening piece-letters min-elo max-elo min-plies since until result player "
-    "white black eco time-control tag not-tag"
+    "color opponent opponent-rating white black event eco rating speed time-control tag not-tag rated"
 ).split()
-FLAGS = "keep-prefix variations require-elo require-date exact rated".split()
+FLAGS = "keep-prefix variations require-elo require-date exact".split()
 
 # The columns of counts by class.
 CLASSES = {"speed": "speed", "rating": "rating_group", "month": "month"}
@@ -755,10 +755,11 @@ def parsed(line):
         chosen.add_argument(f"--{name}", action="append", metavar="VALUE", help=argparse.SUPPRESS)
     for name in FLAGS:
         chosen.add_argument(f"--{name}", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--drop-duplicates", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args(line)
-    if arguments.drop_duplicates:
-        parser.error("--drop-duplicates compares all games, and a task sees only its own: drop them on one machine")
+    parser.add_argument("--duplicates", choices=["once", "all"], help=argparse.SUPPRESS)
+    # As in make-book, a value of this option follows an equals sign.
+    arguments = parser.parse_args(["--rated=rated" if word == "--rated" else word for word in line])
+    if arguments.duplicates == "once":
+        parser.error("--duplicates once compares all games, and a task sees only its own: drop them on one machine")
     options = ["--memory", arguments.memory, "--threads", arguments.threads]
     if arguments.by:
         options.append(f"--by={arguments.by}")

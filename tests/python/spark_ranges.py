@@ -33,6 +33,6 @@ assert job.name_of("/games/may.gz") == "may.pgn"
 assert job.name_of("file:/games/may") == "may"
 
 # The job has every option of make-book that selects games, or refuses it.
-known = {*job.VALUED, *job.FLAGS, "drop-duplicates"}
+known = {*job.VALUED, *job.FLAGS, "duplicates"}
 listed = set(sys.argv[1:])
 assert listed <= known, f"the job does not know {sorted(listed - known)}"
