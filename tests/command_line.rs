@@ -422,7 +422,6 @@ fn a_second_file_or_name_of_an_option_is_an_error() {
         "merge-book a.bin --out b.bin --out c.bin",
         "info-book --bin a.bin --bin book.bin",
         "moves --leveldb x.idx --event Paris --event London",
-        "moves --leveldb x.idx --eco B --eco C",
     ] {
         let error = fails(dir, line, 2);
         assert!(error.contains("cannot be used multiple times"), "{error}");

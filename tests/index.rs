@@ -1210,7 +1210,7 @@ fn a_server_refuses_pgn_files_elsewhere() {
     ok(dir, "make-book -q mine/games.pgn --explorer mine/idx");
     let error = fails(dir, "serve --listen 127.0.0.1:0 theirs/idx", 1);
     assert!(
-        error.contains("games.pgn") && error.contains("--allow-pgn"),
+        error.contains("games.pgn") && error.contains("allow this with --allow-pgn"),
         "{error}"
     );
     for args in ["mine/idx", "theirs/idx --allow-pgn mine", "mine/games.pgn"] {

@@ -58,11 +58,10 @@ impl Explorer {
     #[pyo3(
         signature = (position=None, **options),
         text_signature = "($self, position=None, *, variant=None, view='lichess', moves=None, top_games=None, \
-        recent_games=None, history=False, \
-        transpositions=False, speeds=(), ratings=None, modes=(), since=None, until=None, min_elo=None, \
-        max_elo=None, require_elo=False, require_date=False, player=(), color=None, opponent=(), \
-        opponent_rating=None, result=(), eco=None, opening=None, event=None, min_ply=0, source=None, \
-        duplicates='all', unfinished='draw')"
+        recent_games=None, history=False, transpositions=False, min_elo=None, max_elo=None, min_plies=0, \
+        since=None, until=None, result=(), player=(), color=None, opponent=(), opponent_rating=None, white=(), \
+        black=(), event=None, eco=(), rating=(), speed=(), require_elo=False, require_date=False, exact=True, \
+        rated=False, opening=None, source=None, duplicates='all', unfinished='draw')"
     )]
     fn answer<'py>(
         &self,
@@ -81,10 +80,10 @@ impl Explorer {
     /// variations.
     #[pyo3(
         signature = (position=None, **options),
-        text_signature = "($self, position=None, *, variant=None, speeds=(), ratings=None, modes=(), since=None, until=None, \
-        min_elo=None, max_elo=None, require_elo=False, require_date=False, player=(), color=None, opponent=(), \
-        opponent_rating=None, result=(), eco=None, opening=None, event=None, min_ply=0, source=None, \
-        duplicates='all', unfinished='draw')"
+        text_signature = "($self, position=None, *, variant=None, min_elo=None, max_elo=None, min_plies=0, \
+        since=None, until=None, result=(), player=(), color=None, opponent=(), opponent_rating=None, white=(), \
+        black=(), event=None, eco=(), rating=(), speed=(), require_elo=False, require_date=False, exact=True, \
+        rated=False, opening=None, source=None, duplicates='all', unfinished='draw')"
     )]
     fn openings<'py>(
         &self,
@@ -104,10 +103,10 @@ impl Explorer {
     /// answers of the player.
     #[pyo3(
         signature = (position=None, *, player, opponent, color, repertoire=None, lines=7, min_game=polybook::explorer::MIN_REPLY_GAMES, **options),
-        text_signature = "($self, position=None, *, player, opponent, color, repertoire=None, lines=7, min_game=2, variant=None, speeds=(), \
-        ratings=None, modes=(), since=None, until=None, min_elo=None, max_elo=None, require_elo=False, \
-        require_date=False, opponent_rating=None, result=(), eco=None, opening=None, event=None, \
-        min_ply=0, source=None, duplicates='once', unfinished='draw')"
+        text_signature = "($self, position=None, *, player, opponent, color, repertoire=None, lines=7, min_game=2, variant=None, \
+        min_elo=None, max_elo=None, min_plies=0, since=None, until=None, opponent_rating=None, white=(), black=(), \
+        event=None, eco=(), rating=(), speed=(), require_elo=False, require_date=False, exact=True, rated=False, \
+        opening=None, source=None, duplicates='once', unfinished='draw')"
     )]
     #[allow(
         clippy::too_many_arguments,

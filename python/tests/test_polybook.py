@@ -439,8 +439,9 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
     with pytest.warns(UserWarning, match="Ke3"):
         assert explorer.prepare(**names, repertoire=tmp_path / "bad.pgn")["lines"]
     (tmp_path / "other.pgn").write_text('[Variant "Atomic"]\n\n1. e4 c5 2. Nf3 d6 *\n')
-    with pytest.raises(polybook.Error, match="no games of normal"):
+    with pytest.raises(polybook.Error, match="give a variant of the repertoire with the argument variant"):
         explorer.prepare(**names, repertoire=tmp_path / "other.pgn")
+    assert explorer.prepare(**names, repertoire=tmp_path / "other.pgn", variant="atomic")["lines"] == []
     with pytest.raises(polybook.Error, match="pipe or a device"):
         explorer.prepare(**names, repertoire=os.devnull)
     for wrong, problem in (
@@ -619,9 +620,9 @@ def test_the_recipe_for_half_moves_groups_them_by_position(tmp_path, monkeypatch
 def test_ratings_are_the_lowest_of_their_groups(tmp_path):
     polybook.make_book(FAMOUS, explorer=tmp_path / "famous.idx")
     explorer = polybook.Explorer(tmp_path / "famous.idx")
-    assert explorer.openings(ratings=[0, 2500, "unknown"])["families"]
+    assert explorer.openings(rating=[0, 2500, "unknown"])["families"]
     with pytest.raises(ValueError, match="2600 is in the rating group 2500: use 2500"):
-        explorer.openings(ratings=[2600])
+        explorer.openings(rating=[2600])
 
 
 def test_a_name_that_no_game_contains_is_an_error(tmp_path):

@@ -915,14 +915,16 @@ fn all_advice_is_in_the_tables() {
     );
 }
 
-/// Returns `true` if a string that begins with a verb names an operation that failed, or is a part of another text.
-/// `line` is the code from the line of the string on.
+/// Returns `true` if a string that begins with a verb names an operation that failed, is a command of the shell, or is a
+/// part of another text. `line` is the code from the line of the string on.
 fn is_no_advice(line: &str, text: &str) -> bool {
     let line = line.lines().next().unwrap();
     let takes_operations = [".at(", ".sql(", "fault(", ".text("];
     let endings = [" in", " of", " to", " for"];
+    let other = ["end of a line", "read -r line"];
     takes_operations.iter().any(|call| line.contains(call))
         || endings.iter().any(|ending| text.ends_with(ending))
+        || other.iter().any(|other| text.starts_with(other))
         || text.contains("  ")
 }
 

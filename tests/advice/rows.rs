@@ -1052,21 +1052,12 @@ convert sample.bin g6.epd --plies 40 --limit 5
 
 /// Advice about requests to the server.
 pub const SERVER: &str = r#"
-/book.bin?minGame=1&player=Ann&opponent=Bob&source=duel
-  ! add the parameter color
-  > /book.bin?minGame=1&player=Ann&opponent=Bob&color=white&source=duel
-/book.bin?minGame=1&player=Ann&result=win&source=duel
-  ! add the parameter color
-  > /book.bin?minGame=1&player=Ann&result=win&color=white&source=duel
-/book.bin?minGame=1&event=Cup&source=duel
-  ! a book cannot be made with this filter: remove the parameter
-  > /book.bin?minGame=1&source=duel
-/book.bin?minGame=1&speeds=bullet,rapid&source=duel
-  ! use adjacent speeds
-  > /book.bin?minGame=1&speeds=bullet,blitz,rapid&source=duel
-/book.bin?minGame=1&speeds=classical&source=duel
-  ! only by the speeds from ultraBullet to rapid: remove other speeds from the parameter speeds
-  > /book.bin?minGame=1&speeds=blitz&source=duel
+/games?requireDate=maybe&source=duel
+  ! use true or false
+  > /games?requireDate=true&source=duel
+/games?rated=maybe&source=duel
+  ! use rated, unknown or casual
+  > /games?rated=rated,unknown&source=duel
 /book.bin?source=duel
   ! minGame=1 keeps them
   > /book.bin?minGame=1&source=duel
@@ -1544,9 +1535,19 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "pasted_text_is_recognized_by_its_form",
     ),
     (
-        "make a book of each file with polybook make-book, and merge the books",
-        "tests/kinds.rs",
-        "a_download_reads_the_games_as_the_index_did",
+        "--keep-one keeps the best move of each position",
+        "tests/evals.rs",
+        "a_position_can_lose_all_its_moves",
+    ),
+    (
+        "allow this with --allow-pgn",
+        "tests/index.rs",
+        "a_server_refuses_pgn_files_elsewhere",
+    ),
+    (
+        "give a variant of the repertoire with the argument variant",
+        "python/tests/test_polybook.py",
+        "test_a_preparation_is_that_of_the_command",
     ),
     (
         "use a larger --min-game",

@@ -15,6 +15,7 @@ __version__: str
 _Path = Union[str, PathLike[str]]
 _Paths = Union[_Path, Sequence[_Path]]
 _Texts = Union[str, Sequence[str]]
+_Ratings = Union[str, int, Sequence[Union[str, int]]]
 
 class _Board(Protocol):
     def fen(self) -> str: ...
@@ -83,25 +84,32 @@ class GameHeader(TypedDict):
     file: str
 
 class _GameFilter(TypedDict, total=False):
-    """Options that filter games. They have the names of the command line's options."""
+    """Conditions on games. They have the names and values of the command line's options."""
 
     min_elo: Optional[int]
     max_elo: Optional[int]
-    require_elo: bool
-    require_date: bool
     min_plies: int
     since: Optional[str]
     until: Optional[str]
     result: _Texts
     player: _Texts
+    color: Optional[str]
+    opponent: _Texts
+    opponent_rating: Optional[str]
     white: _Texts
     black: _Texts
-    exact: bool
+    event: Optional[str]
     eco: _Texts
     tag: _Texts
     not_tag: _Texts
-    rated: bool
+    rating: _Ratings
+    speed: _Texts
     time_control: Optional[str]
+    require_elo: bool
+    require_date: bool
+    exact: bool
+    rated: Union[bool, _Texts]
+    opening: Optional[str]
 
 def key(position: _Position = None, *, variant: Optional[str] = None) -> int:
     """Returns the Polyglot key of a position."""
@@ -135,8 +143,6 @@ def make_book(
     unfinished: str = "draw",
     keep_prefix: bool = False,
     strict: bool = False,
-    drop_duplicates: bool = False,
-    opening: Optional[str] = None,
     variations: bool = False,
     piece_letters: str = "en",
     comment: Optional[str] = None,
@@ -144,6 +150,7 @@ def make_book(
     threads: int | None = None,
     memory: int = 1 << 30,
     temp_dir: Optional[_Path] = None,
+    duplicates: str = "all",
     **game_filter: Unpack[_GameFilter],
 ) -> Mapping[str, Any]:
     """Makes books, indexes, databases and counts from PGN files. Returns the report that `polybook make-book --json` prints.
@@ -211,31 +218,34 @@ class Explorer:
         recent_games: Optional[int] = None,
         history: bool = False,
         transpositions: bool = False,
-        speeds: _Texts = (),
-        ratings: Optional[Sequence[Union[int, str]]] = None,
-        modes: _Texts = (),
-        since: Optional[str] = None,
-        until: Optional[str] = None,
         min_elo: Optional[int] = None,
         max_elo: Optional[int] = None,
-        require_elo: bool = False,
-        require_date: bool = False,
+        min_plies: int = 0,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        result: _Texts = (),
         player: _Texts = (),
         color: Optional[str] = None,
         opponent: _Texts = (),
         opponent_rating: Optional[str] = None,
-        result: _Texts = (),
-        eco: Optional[str] = None,
-        opening: Optional[str] = None,
+        white: _Texts = (),
+        black: _Texts = (),
         event: Optional[str] = None,
-        min_ply: int = 0,
+        eco: _Texts = (),
+        rating: _Ratings = (),
+        speed: _Texts = (),
+        require_elo: bool = False,
+        require_date: bool = False,
+        exact: bool = True,
+        rated: Union[bool, _Texts] = False,
+        opening: Optional[str] = None,
         source: Optional[str] = None,
         duplicates: str = "all",
         unfinished: str = "draw",
     ) -> Mapping[str, Any]:
         """Returns the counts, the moves, and the top and recent games of a position, in the form in which `polybook serve` answers.
 
-        `ratings` selects rating groups: 2500 selects the group that begins at 2500, and "unknown" the games without a known
+        `rating` selects rating groups: 2500 selects the group that begins at 2500, and "unknown" the games without a known
         rating. `result` "win" or "loss" selects the games that `player` won or lost. If `unfinished` is "skip", games without a
         result do not count. If `duplicates` is "once", duplicates of a game count as one game.
         """
@@ -244,24 +254,27 @@ class Explorer:
         position: _Position = None,
         *,
         variant: Optional[str] = None,
-        speeds: _Texts = (),
-        ratings: Optional[Sequence[Union[int, str]]] = None,
-        modes: _Texts = (),
-        since: Optional[str] = None,
-        until: Optional[str] = None,
         min_elo: Optional[int] = None,
         max_elo: Optional[int] = None,
-        require_elo: bool = False,
-        require_date: bool = False,
+        min_plies: int = 0,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        result: _Texts = (),
         player: _Texts = (),
         color: Optional[str] = None,
         opponent: _Texts = (),
         opponent_rating: Optional[str] = None,
-        result: _Texts = (),
-        eco: Optional[str] = None,
-        opening: Optional[str] = None,
+        white: _Texts = (),
+        black: _Texts = (),
         event: Optional[str] = None,
-        min_ply: int = 0,
+        eco: _Texts = (),
+        rating: _Ratings = (),
+        speed: _Texts = (),
+        require_elo: bool = False,
+        require_date: bool = False,
+        exact: bool = True,
+        rated: Union[bool, _Texts] = False,
+        opening: Optional[str] = None,
         source: Optional[str] = None,
         duplicates: str = "all",
         unfinished: str = "draw",
@@ -282,21 +295,23 @@ class Explorer:
         lines: int = 7,
         min_game: int = 2,
         variant: Optional[str] = None,
-        speeds: _Texts = (),
-        ratings: Optional[Sequence[Union[int, str]]] = None,
-        modes: _Texts = (),
-        since: Optional[str] = None,
-        until: Optional[str] = None,
         min_elo: Optional[int] = None,
         max_elo: Optional[int] = None,
+        min_plies: int = 0,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
+        opponent_rating: Optional[str] = None,
+        white: _Texts = (),
+        black: _Texts = (),
+        event: Optional[str] = None,
+        eco: _Texts = (),
+        rating: _Ratings = (),
+        speed: _Texts = (),
         require_elo: bool = False,
         require_date: bool = False,
-        opponent_rating: Optional[str] = None,
-        result: _Texts = (),
-        eco: Optional[str] = None,
+        exact: bool = True,
+        rated: Union[bool, _Texts] = False,
         opening: Optional[str] = None,
-        event: Optional[str] = None,
-        min_ply: int = 0,
         source: Optional[str] = None,
         duplicates: str = "once",
         unfinished: str = "draw",
