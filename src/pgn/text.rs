@@ -255,9 +255,15 @@ mod tests {
     fn examined(start: &str, part: &str, count: usize) -> u64 {
         let text = start.to_owned() + &part.repeat(count);
         let reads: [fn(&mut GameReader<'_>); 3] = [
-            |reader| drop(reader.skip_moves()),
-            |reader| drop(reader.count_moves()),
-            |reader| drop(reader.rest_of_moves(|_| {})),
+            |reader| {
+                reader.skip_moves();
+            },
+            |reader| {
+                reader.count_moves();
+            },
+            |reader| {
+                reader.rest_of_moves(|_| {});
+            },
         ];
         EXAMINED.set(0);
         for (read, with_variations) in reads.into_iter().zip([false, false, true]) {

@@ -49,7 +49,7 @@ const fn crc_after_null(mut crc: u32) -> u32 {
     const POLYNOMIAL: u32 = 0x82f6_3b78;
     let mut bit = 0;
     while bit < u8::BITS {
-        crc = crc >> 1 ^ (crc & 1) * POLYNOMIAL;
+        crc = (crc >> 1) ^ ((crc & 1) * POLYNOMIAL);
         bit += 1;
     }
     crc

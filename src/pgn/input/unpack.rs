@@ -140,7 +140,7 @@ struct Unpacker<'a, R: BufRead> {
 
 /// A decoder of one part of a compressed file.
 enum Part<R: BufRead> {
-    Gzip(GzDecoder<R>),
+    Gzip(Box<GzDecoder<R>>),
     Bzip2(BzDecoder<R>),
     Zstd(Box<zstd::Decoder<'static, R>>),
 }
@@ -179,7 +179,7 @@ impl<R: BufRead> Part<R> {
     /// Panics if `kind` is not gzip, bzip2 or zstd.
     fn new(kind: FileKind, source: R, memory: usize) -> io::Result<Part<R>> {
         Ok(match kind {
-            FileKind::Gzip => Part::Gzip(GzDecoder::new(source)),
+            FileKind::Gzip => Part::Gzip(Box::new(GzDecoder::new(source))),
             FileKind::Bzip2 => Part::Bzip2(BzDecoder::new(source)),
             FileKind::Zstd => {
                 let mut decoder = zstd::Decoder::with_buffer(source)?.single_frame();
