@@ -56,16 +56,17 @@ impl FileOrder {
                             let number = numbers.len();
                             let mv = (before.identity(), mv.into());
                             numbers.entry(mv).or_insert(number);
+                            if numbers.len() > most {
+                                let problem = format!(
+                                    "this file contains more than {most} moves: use a larger --memory"
+                                );
+                                return Err(Error::too_large(pgn.path(), problem));
+                            }
                         }
                         Step::EndOfGame => break,
                         _ => {}
                     }
                 }
-            }
-            if numbers.len() > most {
-                let problem =
-                    format!("this file contains more than {most} moves: use a larger --memory");
-                return Err(Error::too_large(pgn.path(), problem));
             }
         }
         pgn.check_unchanged()?;
