@@ -435,6 +435,7 @@ impl<'a> Replayer<'a> {
     /// drop duplicates. Must be called before the game is counted. `hash` is the hash of the game's moves, and `number` is
     /// the number of the game in the batch.
     ///
+    /// While the game is counted, the entry keeps the totals of the other games of the batch, and the totals of the
     /// batch begin at zero, so that they count only this game. [`end_candidate`](Replayer::end_candidate) exchanges
     /// both totals after the game, and adds the entry to the list.
     fn begin_candidate(

@@ -289,12 +289,10 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
 
 /// Adds the keys of a game to `seen`, unless the game is a duplicate of an earlier game. Returns `true` if it is not.
 fn add_first(seen: &mut SpillingSet, keys: DuplicateKeys) -> Result<bool> {
-    for key in keys.of_duplicate() {
-        if seen.contains(key)? {
-            return Ok(false);
-        }
+    if keys.is_duplicate(|key| seen.contains(key))? {
+        return Ok(false);
     }
-    for key in keys.of_first() {
+    for key in keys.of_first().chain([keys.common]) {
         seen.insert(key)?;
     }
     Ok(true)

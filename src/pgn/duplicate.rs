@@ -139,6 +139,28 @@ impl DuplicateKeys {
         })
     }
 
+    /// Returns `true` if the game is a duplicate of an earlier one. `is_known` looks up a key among the
+    /// [keys](DuplicateKeys::of_first) and the `common` hashes of the earlier games that are not duplicates. Most games
+    /// have a new `common` hash, so one look-up suffices for them.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error of `is_known`.
+    pub(crate) fn is_duplicate<E>(
+        self,
+        mut is_known: impl FnMut(u128) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        if !is_known(self.common)? {
+            return Ok(false);
+        }
+        for key in self.of_duplicate() {
+            if is_known(key)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns the number of known parts of the date.
     fn known_parts(self) -> usize {
         self.date.into_iter().take_while(|part| *part > 0).count()
@@ -159,7 +181,7 @@ impl DuplicateKeys {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use std::{collections::HashSet, convert::Infallible};
 
     use proptest::prelude::*;
 
@@ -181,13 +203,24 @@ mod tests {
         let known: HashSet<u128> = first
             .keys()
             .into_iter()
-            .flat_map(DuplicateKeys::of_first)
+            .flat_map(|keys| keys.of_first().chain([keys.common]))
             .collect();
-        let mut asked = second
+        let is_known = |key| Ok::<_, Infallible>(known.contains(&key));
+        second
             .keys()
-            .into_iter()
-            .flat_map(DuplicateKeys::of_duplicate);
-        asked.any(|key| known.contains(&key))
+            .is_some_and(|keys| keys.is_duplicate(is_known).unwrap())
+    }
+
+    #[test]
+    fn one_look_up_finds_that_the_moves_are_new() {
+        let keys = identity(["A", "B"], Date::new(2024, 5, 6), 7).keys();
+        let mut asked = 0;
+        let is_known = |_| {
+            asked += 1;
+            Ok::<_, Infallible>(false)
+        };
+        assert!(!keys.unwrap().is_duplicate(is_known).unwrap());
+        assert_eq!(asked, 1);
     }
 
     proptest! {
