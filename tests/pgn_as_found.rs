@@ -228,6 +228,31 @@ fn an_unclosed_variation_costs_its_own_game() {
 }
 
 #[test]
+fn damaged_variations_do_not_change_the_main_line() {
+    for variation in [
+        "(1. d4\n[x)",
+        "(1. d4\n[x)\n[y",
+        "(1. d4 [url=)] d5) e5",
+        "(1. d4 [url=(] d5) e5",
+        "(1. d4 (1. c4 [url=)] d5) d5) e5",
+        "(1. d4 (1. c4 <a href=\")\"> d5) d5) e5",
+        "(1. d4 (\n[x) d5) e5",
+        "(1. d4 {)} ;)\n d5) e5",
+        "(1. d4",
+    ] {
+        let text = format!("[Event \"x\"]\n\n1. e4 {variation}\n[Event \"y\"]\n\n1. d4 *\n");
+        let [with, without] = [true, false].map(|variations| {
+            let made = make_with(text.as_bytes(), |run| run.variations(variations)).unwrap();
+            let rejected = &made.report.rejected;
+            let rejected: Vec<String> = rejected.iter().map(ToString::to_string).collect();
+            (made.report.totals.games.counted, rejected)
+        });
+        assert_eq!(with, without, "{text}");
+        assert_eq!(with.0 + with.1.len() as u64, 2, "{text}");
+    }
+}
+
+#[test]
 fn an_unclosed_tag_costs_at_most_its_own_game() {
     for tag in [
         "[White \"x",

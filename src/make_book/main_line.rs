@@ -372,7 +372,7 @@ impl Variations {
                 }),
                 Step::NullMove => self.null_moves += 1,
                 Step::Illegal => self.unplayable += 1,
-                Step::EndOfGame => unreachable!("a variation that is entered is closed"),
+                Step::EndOfGame => return,
                 _ => {}
             }
         }

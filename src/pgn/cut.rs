@@ -195,7 +195,9 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
         // other, so the line is ambiguous. A line that contains an escape and the end of a tag is ambiguous too,
         // because the value of the tag may have begun on an earlier line.
         let is_escaped = line.first() == Some(&b'%') || line.contains(&b';');
-        if is_escaped && (memchr2(b'{', b'}', line).is_some() || closing_quote(line).is_some()) {
+        if is_escaped
+            && (memchr2(b'{', b'}', line).is_some() || closing_quote(Text::new(line)).is_some())
+        {
             return true;
         }
         if !matches!(line.first(), Some(b'%' | b';')) {
@@ -216,8 +218,8 @@ fn line_before_is_tag(text: &[u8], at: usize) -> bool {
                 (is_next_to || !line.is_ascii() && !moves_begin(line)) && !begins_game;
             return may_be_text
                 || line.trim_ascii_start().starts_with(b"[")
-                || has_tag(line)
-                || closing_quote(line).is_some()
+                || has_tag(Text::new(line))
+                || closing_quote(Text::new(line)).is_some()
                 || line.ends_with(b"]")
                 || before_comment.is_none_or(|text| text.trim_ascii().is_empty());
         }

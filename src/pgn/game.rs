@@ -157,6 +157,7 @@ impl<'a> GameReader<'a> {
         self.has_lone_pieces = false;
         self.first_tag = None;
         self.first_comment = None;
+        self.depth = 0;
         loop {
             self.skip_between_games();
             let Some(&byte) = self.text.get(self.at) else {
@@ -250,8 +251,7 @@ impl<'a> GameReader<'a> {
     /// game [go on](GameReader::moves_go_on) after a tag, skips the tag and returns `false`.
     #[cold]
     pub(super) fn tags_begin_here(&mut self) -> bool {
-        let is_tag = is_tag_start(self.text, self.at);
-        if !is_tag && !(self.is_line_start() && is_bad_tag_line(self.text, self.at)) {
+        if !self.is_tag_or_bad_line() {
             return false;
         }
         if !self.moves_go_on() {
@@ -263,6 +263,12 @@ impl<'a> GameReader<'a> {
             None => self.text.line_end(self.at),
         };
         false
+    }
+
+    /// Returns `true` if the bracket at the current offset begins a tag pair, or a damaged line before tag pairs.
+    pub(super) fn is_tag_or_bad_line(&self) -> bool {
+        is_tag_start(self.text, self.at)
+            || self.is_line_start() && is_bad_tag_line(self.text, self.at)
     }
 
     /// Returns `true` if the number after the tags at the current offset is the number of the next move of the current
@@ -452,13 +458,13 @@ impl<'a> GameReader<'a> {
     /// - Any other line must be followed by a tag of this game on one of the next lines, before a blank line.
     fn end_of_text_between_tags(&mut self, is_line: bool) -> Option<usize> {
         let line = self.line_between_tags();
-        let may_end_tags = match line.first() {
+        let may_end_tags = match line.get(0) {
             None | Some(b'[' | b';') => return None,
             Some(b'%') if self.is_line_start() => return None,
-            Some(b'{') if memchr(b'}', line).is_some() => return None,
+            Some(b'{') if line.find(b'}', 0).is_some() => return None,
             Some(b'{') => true,
-            _ if blank(line) > 0 => return None,
-            _ => moves_begin(line),
+            _ if blank(line.ahead(0)) > 0 => return None,
+            _ => moves_begin(line.ahead(0)),
         };
         if may_end_tags && !is_line {
             return None;
@@ -484,11 +490,11 @@ impl<'a> GameReader<'a> {
 
     /// Returns the rest of the current line, without its line break. Finds the end of each line only once, because a
     /// line may contain very many tags.
-    fn line_between_tags(&mut self) -> &'a [u8] {
+    fn line_between_tags(&mut self) -> Text<'a> {
         if self.at >= self.line_end {
             self.line_end = self.text.line_end(self.at);
         }
-        self.text.line(self.at, self.line_end)
+        self.text.part(self.at, self.line_end)
     }
 }
 
@@ -633,7 +639,7 @@ mod tests {
         ) {
             // The lines must not be blank, because a blank line ends the tags. Text after it that looks like moves
             // begins the moves of the game.
-            prop_assume!(lines.iter().all(|line| !has_tag(line.as_bytes()) && !line.trim_ascii().is_empty()));
+            prop_assume!(lines.iter().all(|line| !has_tag(Text::new(line.as_bytes())) && !line.trim_ascii().is_empty()));
             // Several lines must not contain braces, because a comment that ends on a later line may hide tags.
             prop_assume!(lines.len() == 1 || !lines.iter().any(|line| line.contains(['{', '}'])));
             let line = lines.join("\n");

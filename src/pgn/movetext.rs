@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::{
     game::{CommentEnd, GameReader},
     result::GameResult,
-    tags::{MoveNumber, Tags, bracketed_number, ends_game, is_tag_start, number_of_late_move},
+    tags::{MoveNumber, Tags, bracketed_number, ends_game, number_of_late_move},
     text::WINDOW,
     word::{
         blank, cross, dash, figurine, first_word, is_move_byte, is_part_of_words, markup,
@@ -167,10 +167,33 @@ impl<'a> GameReader<'a> {
     /// main line. Returns the token of the element, or `None` if the element has no token and was skipped.
     #[inline(always)]
     pub(super) fn read_element(&mut self) -> Option<Token<'a>> {
+        if self.depth > 0 {
+            return self.read_in_variation();
+        }
         let token = self.read_uncounted_element();
         if let Some(Token::Move { .. } | Token::Unreadable { .. } | Token::NullMove { .. }) = token
         {
             self.count_move();
+        }
+        token
+    }
+
+    /// Reads the element at the current offset, which is inside a variation. The outermost variation ends at
+    /// [`variation_end`](GameReader::variation_end), whatever its text contains: neither a token nor the game goes over
+    /// this offset, and all variations that are open there end. Damaged text therefore affects only the variation
+    /// that contains it.
+    fn read_in_variation(&mut self) -> Option<Token<'a>> {
+        if self.at >= self.variation_end {
+            self.depth -= 1;
+            return Some(Token::EndVariation);
+        }
+        let token = self.read_uncounted_element();
+        if self.at > self.variation_end || matches!(token, Some(Token::End(_))) {
+            self.at = self.variation_end;
+            return None;
+        }
+        if self.depth == 0 {
+            self.at = self.variation_end;
         }
         token
     }
@@ -754,6 +777,7 @@ impl<'a> GameReader<'a> {
                 .text
                 .get(self.at)
                 .is_some_and(|byte| !byte.is_ascii_whitespace() && !b"{}()[];*".contains(byte))
+                && markup(self.text.ahead(self.at)) == 0
             {
                 self.at += 1;
             }
@@ -1163,12 +1187,9 @@ impl<'a> GameReader<'a> {
     /// [`Token::BeginVariation`].
     pub(crate) fn leave_variation(&mut self) {
         self.depth -= 1;
-        if self.depth == 0 {
+        self.at -= 1;
+        if self.depth == 0 || self.skip_variation().is_err() || self.at > self.variation_end {
             self.at = self.variation_end;
-        } else {
-            self.at -= 1;
-            // The variation is closed, because the variation around it is closed.
-            let _ = self.skip_variation();
         }
     }
 
@@ -1201,8 +1222,8 @@ impl<'a> GameReader<'a> {
                     Ok(false) => {}
                     Err(next) => return Err(self.comment_not_closed(next)),
                 },
-                b'<' | b'&' if self.pass_markup() => continue,
-                b'[' if is_tag_start(self.text, self.at) => return Err(unclosed(open)),
+                b'[' if self.is_tag_or_bad_line() => return Err(unclosed(open)),
+                b'<' | b'&' | b'[' if self.pass_markup() => continue,
                 b'\n' | b'\r' if self.is_end_of_game_line() => return Err(unclosed(open)),
                 _ => {}
             }
@@ -1395,6 +1416,118 @@ mod tests {
             check(text.as_bytes());
         }
     }
+
+    /// Returns the tokens of the main lines in a text, each with the offset after it, and the offset after each game.
+    /// If `most` is a number, the reader enters variations, and leaves those that are nested deeper at once.
+    fn main_lines(text: &[u8], most: Option<usize>) -> Vec<(String, usize)> {
+        let mut reader = GameReader::new(text).with_variations(most.is_some());
+        let mut tokens = Vec::new();
+        while reader.next_game() {
+            let mut depth = 0;
+            loop {
+                let token = reader.next_token();
+                match token {
+                    Token::BeginVariation if most.is_some_and(|most| depth < most) => depth += 1,
+                    Token::BeginVariation => reader.leave_variation(),
+                    Token::EndVariation => depth -= 1,
+                    _ if depth == 0 => tokens.push((format!("{token:?}"), reader.at)),
+                    _ => {}
+                }
+                if let Token::End(_) = token {
+                    assert_eq!(depth, 0, "the game ends in a variation");
+                    break;
+                }
+            }
+        }
+        tokens
+    }
+
+    #[track_caller]
+    fn check_variations(text: &[u8]) {
+        let skipped = main_lines(text, None);
+        for most in [0, 1, 2, usize::MAX] {
+            let entered = main_lines(text, Some(most));
+            assert_eq!(entered, skipped, "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn a_variation_ends_at_one_offset() {
+        let long = "x".repeat(WINDOW);
+        for variation in [
+            "(1. d4\n[x)",
+            "(1. d4\n[x)\n[y",
+            "(1. d4 [url=)] d5",
+            "(1. d4 [url=(] d5)",
+            "(1. d4 (1. c4 [b]) [url=)] d5",
+            "(1. d4 (\n[x) d5",
+            &format!("({long}<a href=\"(\"> d5)"),
+            &format!("({long}&nbsp;) d5\n"),
+        ] {
+            for rest in [
+                "",
+                " e5 1-0",
+                "\n[Event \"y\"]\n\n1. d4 *",
+                "\n\n[Event \"y\"]\n\n1. d4 *",
+            ] {
+                check_variations(format!("1. e4 {variation}{rest}").as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn tags_after_an_unclosed_variation_begin_a_game() {
+        let text = b"1. e4 (1. d4\n[FEN 8/8]\n[Event \"y\"]\n\n1. d4 *";
+        let mut games = GameReader::new(text);
+        assert!(games.next_game());
+        assert!(matches!(games.skip_moves(), GameEnd::Broken(_)));
+        assert!(games.next_game());
+        assert_eq!(games.tags().get(b"FEN"), Some(&b"8/8"[..]));
+    }
+
+    #[test]
+    fn a_new_game_is_outside_of_variations() {
+        let mut games = GameReader::new(b"1. e4 (1. d4 d5) 1-0").with_variations(true);
+        assert!(games.next_game());
+        while games.next_token() != Token::BeginVariation {}
+        assert!(games.next_game());
+        while !matches!(games.next_token(), Token::End(_)) {}
+        assert_eq!(games.offset(), "1. e4 (1. d4 d5) 1-0".len());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn variations_do_not_change_the_main_line(
+            parts in proptest::collection::vec(
+                prop_oneof![
+                    proptest::sample::select(&[
+                        "(", ")", "(", ")", "(1. d4 ", "1. e4 ", "e5", " ", "\n", "\n\n", "1-0", "*", "N", "e8", "--",
+                    ][..]),
+                    proptest::sample::select(&[
+                        "[", "\n[", "]", "\n[x", "\n[x)", "\n[x(\n", "\n[FEN 8/8", "[url=", "[url=)]", "[url=(]", "[/pgn]",
+                        "[1]", "[%clk 1]", "[A \"\"]", "\n[A \"x\"]\n", "\n[A \"x", "\n[Event \"y\"]\n\n1. d4 ", "[A '(']",
+                        "[i=\"x\"]",
+                    ][..]),
+                    proptest::sample::select(&[
+                        "{", "}", "{(}", "{)}", ";", "\n%", "%", "<a href=\"(\">", "<a href=\")\">", "&nbsp;", "<", "&", "\\",
+                        "(Q)", "(b)", "\u{2655}", "(\u{2655})", "$1", "1 - 0", "0-0", "White wins", "\u{2206}", "=", "\u{a0}",
+                    ][..]),
+                    Just(&LONG_WORD[..]),
+                ],
+                0..24,
+            ),
+        ) {
+            check_variations(format!("1. e4 (1. d4 {}", parts.concat()).as_bytes());
+        }
+    }
+
+    /// A word that is longer than the window of the reader.
+    const LONG_WORD: &str = match str::from_utf8(&[b'='; WINDOW + 1]) {
+        Ok(word) => word,
+        Err(_) => "",
+    };
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]

@@ -221,7 +221,7 @@ pub(super) fn end_of_bad_tag(text: Text<'_>, bracket: usize) -> usize {
     };
     // `[Board [FEN "..."]`
     let inside = bracket + 1;
-    if let Some(tag) = first_tag(text.passed(inside, close)) {
+    if let Some(tag) = first_tag(text.part(inside, close)) {
         return inside + tag;
     }
     let next = after_blanks(text, close + 1);
@@ -296,7 +296,7 @@ pub(super) fn tag_on_next_lines(text: Text<'_>, at: usize) -> NextLines<'_> {
         // Other text may precede a tag in its line.
         if !are_moves
             && !b"{;%".contains(&rest[0])
-            && let Some(at) = first_tag(rest).map(|at| next + at)
+            && let Some(at) = first_tag(Text::new(rest)).map(|at| next + at)
             && let Some((tag, _)) = read_tag(text, at)
         {
             return NextLines::Tag {
@@ -494,9 +494,16 @@ fn first_mark(text: &[u8]) -> Option<usize> {
 
 /// Returns the length in bytes of the longest quotation mark at the end of `text`, if there is one.
 fn last_mark(text: &[u8]) -> Option<usize> {
+    let text = Text::new(text).behind(0, text.len());
+    // The window may begin inside a character.
+    let starts = if text.len() < WINDOW { 0..=0 } else { 0..=3 };
     // The last byte of a letter in UTF-8 may be a quotation mark in Windows-1252.
-    let is_whole =
-        |mark: &&&[u8]| mark[0] < 0x80 || mark.len() > 1 || str::from_utf8(text).is_err();
+    let is_utf8 = || {
+        starts
+            .clone()
+            .any(|start| str::from_utf8(&text[start..]).is_ok())
+    };
+    let is_whole = |mark: &&&[u8]| mark[0] < 0x80 || mark.len() > 1 || !is_utf8();
     let ends = MARKS
         .iter()
         .filter(|mark| text.ends_with(mark))
@@ -642,12 +649,9 @@ fn oddly_quoted<'a>(text: Text<'a>, name: &'a [u8], mark: usize) -> (Tag<'a>, us
 /// after the bracket.
 fn closing_mark(line: &[u8]) -> Option<(usize, usize)> {
     memchr_iter(b']', line).find_map(|bracket| {
-        // All marks are short.
-        let value = &line[bracket.saturating_sub(WINDOW)..bracket];
-        let value = value.trim_ascii_end();
+        let value = line[..bracket].trim_ascii_end();
         let mark = last_mark(value)?;
-        let blanks = line[..bracket].len() - line[..bracket].trim_ascii_end().len();
-        Some((bracket - blanks - mark, bracket + 1))
+        Some((value.len() - mark, bracket + 1))
     })
 }
 
@@ -665,14 +669,17 @@ fn value_over_lines<'a>(
     let mut at = text.next_line(first_end);
     while at < limit {
         let end = text.line_end(at).min(limit);
-        let line = text.passed(at, end);
-        if line.starts_with(b"[") {
+        let line = text.part(at, end);
+        if line.get(0) == Some(&b'[') {
             return None;
         }
         let closed = closing_quote(line);
         let is_value = match closed {
-            Some((quote, _)) => !has_tag(&line[..=quote]),
-            None => !line.trim_ascii().is_empty() && !has_tag(line) && !ends_game(line),
+            Some((quote, _)) => !has_tag(line.part(0, quote + 1)),
+            None => {
+                let last = line.behind(0, line.len());
+                line.trimmed_len() > 0 && !has_tag(line) && !ends_game(last)
+            }
         };
         if !is_value {
             return None;
@@ -689,25 +696,33 @@ fn value_over_lines<'a>(
 /// Finds the quote that closes the value of a tag. It is the first unescaped quote before a closing bracket, or an
 /// escaped one before a bracket at the end of the line. Returns the offset of the quote in `line` and the offset after
 /// the bracket. Returns `None` if there is no such quote.
-pub(super) fn closing_quote(line: &[u8]) -> Option<(usize, usize)> {
-    memchr_iter(b'"', line).find_map(|quote| {
-        let rest = &line[quote + 1..];
-        let blanks = rest.iter().take_while(|byte| b" \t".contains(byte));
-        let bracket = quote + 1 + blanks.count();
-        let is_closed = line.get(bracket) == Some(&b']')
-            && (!is_escaped(&line[..quote]) || line[bracket + 1..].trim_ascii().is_empty());
-        is_closed.then_some((quote, bracket + 1))
-    })
+pub(super) fn closing_quote(line: Text<'_>) -> Option<(usize, usize)> {
+    let end = line.trimmed_len();
+    let mut at = 0;
+    loop {
+        let quote = line.find(b'"', at)?;
+        let after = after_blanks(line, quote + 1) + 1;
+        if line.get(after - 1) == Some(&b']')
+            && (after >= end || !is_escaped(line.passed(at, quote)))
+        {
+            return Some((quote, after));
+        }
+        at = quote + 1;
+    }
 }
 
 /// Returns `true` if a tag begins at any offset in a line.
-pub(super) fn has_tag(line: &[u8]) -> bool {
+pub(super) fn has_tag(line: Text<'_>) -> bool {
     first_tag(line).is_some()
 }
 
 /// Returns the offset at which the first tag in a line begins, or `None` if no tag begins in the line.
-pub(super) fn first_tag(line: &[u8]) -> Option<usize> {
-    memchr_iter(b'[', line).find(|at| is_tag_start(Text::new(line), *at))
+pub(super) fn first_tag(line: Text<'_>) -> Option<usize> {
+    let mut at = line.find(b'[', 0)?;
+    while !is_tag_start(line, at) {
+        at = line.find(b'[', at + 1)?;
+    }
+    Some(at)
 }
 
 /// Returns `true` if the last word of a line is a termination marker, such as `1-0`.

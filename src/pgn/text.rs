@@ -74,10 +74,16 @@ impl<'a> Text<'a> {
         &self.bytes[start..end]
     }
 
-    /// Returns the bytes from `start` to `end`, the end of a line between tags. The reader passes them only up to the next
-    /// tag, and must examine no more of them.
-    pub fn line(self, start: usize, end: usize) -> &'a [u8] {
-        &self.bytes[start..end]
+    /// Returns the text from `start` to `end`, such as a line, without examining it.
+    pub fn part(self, start: usize, end: usize) -> Text<'a> {
+        Text::new(&self.bytes[start..end])
+    }
+
+    /// Returns the length of the text without the ASCII blanks at its end.
+    pub fn trimmed_len(self) -> usize {
+        let trimmed = self.bytes.trim_ascii_end().len();
+        examine(self.len() - trimmed + 1);
+        trimmed
     }
 
     /// Returns the offset of the first `needle` at or after the offset `from`.
@@ -151,7 +157,7 @@ mod tests {
     }
 
     /// All tokens of PGN, and of what people and programs write instead.
-    const TOKENS: [&str; 96] = [
+    const TOKENS: [&str; 100] = [
         " ",
         "\n",
         "\r\n",
@@ -180,6 +186,10 @@ mod tests {
         "\\",
         "'",
         "\"",
+        "\"]",
+        "\\\"]",
+        "\u{e9}]",
+        "' ]",
         "\u{201c}",
         "\u{201d}",
         "`",
@@ -250,10 +260,18 @@ mod tests {
         "remis",
     ];
 
-    /// Reads and skips the games of `start` and `count` repetitions of `part`. Returns the number of bytes that were
-    /// examined.
-    fn examined(start: &str, part: &str, count: usize) -> u64 {
-        let text = start.to_owned() + &part.repeat(count);
+    /// Bytes that are quotation marks or letters in Windows-1252.
+    const BYTES: [&[u8]; 3] = [b"\x94", b"\xfc", b"\x85"];
+
+    fn tokens() -> Vec<&'static [u8]> {
+        let tokens = TOKENS.iter().map(|token| token.as_bytes());
+        tokens.chain(BYTES).collect()
+    }
+
+    /// Reads and skips the games of a text: `start`, then `count` repetitions of each of `parts`. Returns the number
+    /// of bytes that were examined.
+    fn examined(start: &[u8], parts: [&[u8]; 2], count: usize) -> u64 {
+        let text = [start, &parts[0].repeat(count), &parts[1].repeat(count)].concat();
         let reads: [fn(&mut GameReader<'_>); 3] = [
             |reader| {
                 reader.skip_moves();
@@ -267,7 +285,7 @@ mod tests {
         ];
         EXAMINED.set(0);
         for (read, with_variations) in reads.into_iter().zip([false, false, true]) {
-            let mut reader = GameReader::new(text.as_bytes()).with_variations(with_variations);
+            let mut reader = GameReader::new(&text).with_variations(with_variations);
             while reader.next_game() {
                 read(&mut reader);
             }
@@ -276,22 +294,22 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(start: &str, part: &str) {
-        let count = 1500_usize.div_ceil(part.len());
+    fn check(start: &[u8], parts: [&[u8]; 2]) {
+        let length = parts[0].len() + parts[1].len();
+        let count = 1500_usize.div_ceil(length);
         let (short, long) = (
-            examined(start, part, count),
-            examined(start, part, 4 * count),
+            examined(start, parts, count),
+            examined(start, parts, 4 * count),
         );
         // The factor is 16 for quadratic time. Texts of a few kilobytes may end within a window or a limit.
-        let bytes = (start.len() + part.len() * count) as u64;
+        let bytes = (start.len() + length * count) as u64;
+        let text = parts.map(<[u8]>::escape_ascii);
+        let text = format!("{} {} {}", start.escape_ascii(), text[0], text[1]);
         assert!(
             long < 6 * short + 600 * bytes,
-            "{start:?} {part:?}: {short} and {long} bytes of {bytes}"
+            "{text}: {short} and {long} bytes of {bytes}"
         );
-        assert!(
-            long < 24_000 * bytes,
-            "{start:?} {part:?}: {long} of {bytes}"
-        );
+        assert!(long < 24_000 * bytes, "{text}: {long} of {bytes}");
     }
 
     #[test]
@@ -307,9 +325,16 @@ mod tests {
             "( ",
         ] {
             for start in ["", "1. e4 ", "1. e4 ("] {
-                check(start, part);
+                check(start.as_bytes(), [part.as_bytes(), b""]);
             }
         }
+        // Escaped quotes in a value of several lines, and quotation marks after a value.
+        check(b"[White \"x\n", [b"\\\"]", b" "]);
+        check(b"[White \"x\n", [b"\\\"]", b"x"]);
+        check(b"[FEN ", [b"a", b"\x94"]);
+        check(b"[FEN ", [b"\xc3\xbc", b"\x94"]);
+        check(b"[Board 3]\n[FEN ", [b"a", b"' "]);
+        check(b"[White 'x", [b"\x94]", b"\""]);
     }
 
     proptest! {
@@ -318,10 +343,13 @@ mod tests {
         /// The time to read repetitions of any tokens grows like their number.
         #[test]
         fn all_texts_are_read_in_linear_time(
-            start in proptest::sample::select(&["", "1. e4 ", "[A \"\"]\n", "1. e4 (", "{", "1. e4 {x"][..]),
-            parts in proptest::collection::vec(proptest::sample::select(&TOKENS[..]), 1..=4),
+            start in proptest::sample::select(&[
+                "", "1. e4 ", "[A \"\"]\n", "1. e4 (", "{", "1. e4 {x", "[A \"x\n", "[A 'x", "[FEN ", "[A \"\"]\n[FEN ",
+            ][..]),
+            parts in proptest::collection::vec(proptest::sample::select(tokens()), 1..=4),
+            end in proptest::collection::vec(proptest::sample::select(tokens()), 0..=2),
         ) {
-            check(start, &parts.concat());
+            check(start.as_bytes(), [&parts.concat(), &end.concat()]);
         }
     }
 
@@ -343,7 +371,7 @@ mod tests {
                     ".ahead(",
                     ".behind(",
                     ".passed(",
-                    ".line(",
+                    ".part(",
                     ".find(",
                     ".line_end(",
                     ".len()",
