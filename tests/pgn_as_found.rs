@@ -191,6 +191,18 @@ fn games_without_tags() {
         .games(4, 0)
         .line("e4", 2)
         .line("c4", 1);
+    for null_move in [
+        "--",
+        "\u{2013}\u{2013}",
+        "--!?",
+        "Z0",
+        "@@@@",
+        "null",
+        "0000",
+    ] {
+        make(format!("{null_move} e5 1-0\n\n1. e4 e5 1-0")).games(2, 0);
+    }
+    make("-----\n--\nPlayed at home\n-- \n1. e4 e5 1-0").games(1, 0);
 }
 
 #[test]

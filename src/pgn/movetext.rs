@@ -10,8 +10,8 @@ use super::{
     tags::{MoveNumber, Tags, bracketed_number, ends_game, number_of_late_move},
     text::WINDOW,
     word::{
-        blank, cross, dash, figurine, first_word, is_move_byte, is_part_of_words, markup,
-        may_go_on, without_marks,
+        blank, cross, dash, figurine, first_word, is_move_byte, is_null_move, is_part_of_words,
+        markup, may_go_on, null_move, without_marks,
     },
 };
 use crate::position::{Word, looks_like_move};
@@ -356,8 +356,7 @@ impl<'a> GameReader<'a> {
         match text {
             // These are part of a move (`exd6 e.p.`, `Qd3 ch`) or mark a novelty or a diagram.
             b"ep" | b"e.p." | b"e.p" | b"ch" | b"N" | b"TN" | b"D" | b"RR" => None,
-            b"Z0" | b"@@@@" => Some(Token::NullMove { offset }),
-            _ if text.eq_ignore_ascii_case(b"null") => Some(Token::NullMove { offset }),
+            _ if is_null_move(text) => Some(Token::NullMove { offset }),
             _ => self
                 .read_last_words(offset)
                 .unwrap_or(Some(Token::Move { text, offset })),
@@ -919,16 +918,6 @@ fn is_rest_of_move(word: &[u8]) -> bool {
         && word.len() < 16
         && GameResult::from_marker(word).is_none()
         && looks_like_move(&[b"N", word].concat())
-}
-
-/// Returns the length in bytes of the null move at the start of a word. A null move consists of two dashes, and only
-/// marks such as `!` may follow it. Returns `None` if the word is not a null move.
-fn null_move(word: &[u8]) -> Option<usize> {
-    let first = dash(word);
-    let second = dash(&word[first..]);
-    let marks = &word[first + second..];
-    let is_null_move = first > 0 && second > 0 && marks.iter().all(|byte| b"!?,".contains(byte));
-    is_null_move.then_some(first + second)
 }
 
 /// Returns `true` if a word consists only of annotation signs, such as `+-`, `=`, `±`, `□` or `⇆`.

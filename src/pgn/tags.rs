@@ -12,7 +12,7 @@ use memchr::{memchr, memchr_iter, memrchr2};
 use super::{
     result::GameResult,
     text::{Text, WINDOW},
-    word::{blank, first_word, is_control, without_marks},
+    word::{blank, first_word, is_control, is_null_move, null_move, without_marks},
 };
 use crate::position::{LineError, UnknownVariant, Variant, game_start, looks_like_move};
 
@@ -756,8 +756,9 @@ pub(crate) fn tag_text(value: &[u8]) -> Cow<'_, str> {
     text
 }
 
-/// Returns `true` if a text starts like the moves of a game: with a move, with a termination marker such as `1-0`,
-/// or with a move number such as `1.` or `[1]`. Examines at most [`WINDOW`] bytes.
+/// Returns `true` if a text starts like the moves of a game: with a move, with a null move before a move, with a
+/// termination marker such as `1-0`, or with a move number such as `1.` or `[1]`. Examines at most [`WINDOW`] bytes.
+/// A null move alone may be a line of dashes.
 pub(super) fn moves_begin(text: &[u8]) -> bool {
     let text = &text[..text.len().min(WINDOW)];
     let is_between = |at: usize| match text.get(at) {
@@ -787,12 +788,15 @@ pub(super) fn moves_begin(text: &[u8]) -> bool {
         return false;
     }
     let word = first_word(&text[at..]);
+    let follows = || first_word(text[at + word.len()..].trim_ascii_start());
     GameResult::from_marker(word).is_some()
         || GameResult::from_marker_among_signs(word).is_some()
         // `0.5-0.5` begins like a move number.
         || GameResult::from_marker(first_word(text)).is_some()
         || GameResult::spaced_marker(text).is_some_and(|(_, _, is_last)| !is_last)
         || looks_like_move(without_marks(word))
+        || ((null_move(word).is_some() || is_null_move(without_marks(word)))
+            && looks_like_move(without_marks(follows())))
         // `1Nf3`
         || (!is_number && looks_like_move(without_marks(&word[digits.min(word.len())..])))
         || text.get(at) == Some(&b'*')

@@ -193,6 +193,21 @@ pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..end.unwrap_or(text.len())]
 }
 
+/// Returns the length in bytes of the null move of two dashes at the start of a word. Only marks such as `!` may follow
+/// it. Returns `None` if the word is not such a null move.
+pub(super) fn null_move(word: &[u8]) -> Option<usize> {
+    let first = dash(word);
+    let second = dash(&word[first..]);
+    let marks = &word[first + second..];
+    let is_null_move = first > 0 && second > 0 && marks.iter().all(|byte| b"!?,".contains(byte));
+    is_null_move.then_some(first + second)
+}
+
+/// Returns `true` if `word` is a null move in letters: `Z0`, `@@@@` or `null`.
+pub(super) fn is_null_move(word: &[u8]) -> bool {
+    matches!(word, b"Z0" | b"@@@@") || word.eq_ignore_ascii_case(b"null")
+}
+
 /// Returns `word` without the marks `!` and `?` at its end.
 pub(super) fn without_marks(word: &[u8]) -> &[u8] {
     let end = word.iter().rposition(|byte| !b"!?".contains(byte));
