@@ -87,7 +87,7 @@ fn moves_have_mean_times() {
     assert_eq!(answer["clocks"], json!({"games": 6, "read": 6}));
     assert_eq!(
         times(&at("1. e4 e5", "--clocks --player A"))[..1],
-        [("Nf3".to_owned(), json!({"games": 1, "mean": 3.5}))]
+        [("Nf3".to_owned(), json!({"games": 2, "mean": 301.75}))]
     );
     let newest = at("1. e4 e5", "--clocks=3");
     assert_eq!(newest["clocks"], json!({"games": 6, "read": 3}));

@@ -256,7 +256,10 @@ fn damaged_variations_do_not_change_the_main_line() {
         let [with, without] = [true, false].map(|variations| {
             let made = make_with(text.as_bytes(), |run| run.variations(variations)).unwrap();
             let rejected = &made.report.rejected;
-            let rejected: Vec<String> = rejected.iter().map(ToString::to_string).collect();
+            let rejected: Vec<_> = rejected
+                .iter()
+                .map(|it| (it.game, it.reason.clone()))
+                .collect();
             (made.report.totals.games.counted, rejected)
         });
         assert_eq!(with, without, "{text}");
