@@ -393,7 +393,7 @@ def test_openings_are_those_of_the_command(tmp_path):
         assert found == shown and (shown or options.get("result")), options
     with pytest.raises(ValueError, match="result must be"):
         explorer.openings(player="Kasparov, Gary", result=["win", "nonsense"])
-    with pytest.raises(ValueError, match="give a player"):
+    with pytest.raises(ValueError, match="also give the name of a player"):
         explorer.openings(result="win")
     assert explorer.openings(player="Kasparov, Gary", result="win")
     with pytest.raises(TypeError, match="unexpected keyword argument 'view'"):

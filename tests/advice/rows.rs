@@ -1080,7 +1080,7 @@ pub const SERVER: &str = r#"
   ! add the parameter player, or remove color
   > /lichess?color=white&opponent=Bob&player=Ann&source=duel
 /lichess?player=
-  ! is empty: give the name of a player
+  ! give at least one letter of the name
   > /lichess?player=Ann&source=duel
 /lichess?since=x
   ! use a date of the form YYYY-MM or YYYY
@@ -1575,7 +1575,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "test_a_preparation_is_that_of_the_command",
     ),
     (
-        "give a player",
+        "also give the name of a player",
         "python/tests/test_polybook.py",
         "test_openings_are_those_of_the_command",
     ),
@@ -1588,11 +1588,6 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "give only one of them",
         "python/tests/test_polybook.py",
         "test_index_database_and_explorer",
-    ),
-    (
-        "merge fewer indexes",
-        "src/index/merge.rs",
-        "a_merged_index_has_a_limited_number_of_games",
     ),
     (
         "open it with Explorer::open, and use tree::Explored",

@@ -4,7 +4,7 @@ usage: repertoire.py REPERTOIRE GAMES REFERENCE COLOR SAID
 
 REPERTOIRE, GAMES and REFERENCE are PGN files, COLOR is white or black. SAID is a directory with the JSON documents of
 check.json (REPERTOIRE GAMES), new.json and earlier.json (GAMES --reference REFERENCE, without and with --earlier), and
-gaps.json (REPERTOIRE --against REFERENCE).
+gaps.json (REPERTOIRE --against REFERENCE --min-game 1).
 """
 
 import io
@@ -165,7 +165,8 @@ def main(repertoire, games, reference, color, said):
             same(f"{name}, game {number + 1}", told, reference.new(game, only_earlier))
     expected = gaps(known, reference, color, 60)
     found = {}
-    for gap in document("gaps")["gaps"]:
+    answered = document("gaps")
+    for gap in answered["gaps"] + answered["line_ends"]:
         board = chess.Board(gap["fen"])
         line = chess.Board()
         for word in gap["line"].split():

@@ -95,7 +95,7 @@ fn assert_python_agrees(
     );
     json(
         "gaps.json",
-        &format!("repertoire gaps {repertoire} --against {reference} --color {color} --json"),
+        &format!("repertoire gaps {repertoire} --against {reference} --color {color} --min-game 1 --json"),
     );
     let at = |name: &str| dir.join(name);
     let args = [
@@ -360,10 +360,10 @@ fn the_server_says_what_repertoires_have() {
     let version = white("")["version"].clone();
     assert!(version.is_string());
     let start = json!({
-        "name": "mine", "color": "white", "pgn": true, "version": version, "isKnown": true, "oneIn": 1.0, "moves": [e4], "gaps": [],
+        "name": "mine", "color": "white", "pgn": true, "version": version, "isKnown": true, "oneIn": 1.0, "moves": [e4], "gaps": [], "lineEnds": [],
     });
     assert_eq!(white(""), start);
-    let after = white("?play=e2e4");
+    let after = white("?play=e2e4&minGame=1");
     let nf3 = json!({ "uci": "g1f3", "san": "Nf3" });
     let e5 = json!([{ "uci": "e7e5", "san": "e5", "answers": [nf3] }]);
     assert_eq!(after["moves"], e5);
@@ -374,7 +374,7 @@ fn the_server_says_what_repertoires_have() {
         .collect();
     assert_eq!(found, [("c5", 3), ("d5", 1)]);
     assert!((gaps[0]["oneIn"].as_f64().unwrap() - 10.0 / 3.0).abs() < 1e-6);
-    let later = white("?play=e2e4,e7e5,g1f3");
+    let later = white("?play=e2e4,e7e5,g1f3&minGame=1");
     assert_eq!(
         (
             later["gaps"][0]["uci"].as_str(),
@@ -383,7 +383,7 @@ fn the_server_says_what_repertoires_have() {
         (Some("g8f6"), Some(5.0))
     );
     // Filters apply to the gaps: White won no game after another reply.
-    assert_eq!(white("?play=e2e4&result=1-0")["gaps"], json!([]));
+    assert_eq!(white("?play=e2e4&minGame=1&result=1-0")["gaps"], json!([]));
     // Outside of the repertoire there are no gaps.
     let outside = white("?play=d2d4");
     assert_eq!(
@@ -427,7 +427,7 @@ fn positions_with_the_same_legal_moves_are_one() {
     );
     let gaps = ok(
         dir,
-        "repertoire gaps mine.pgn --against b.pgn --color white",
+        "repertoire gaps mine.pgn --against b.pgn --color white --min-game 1",
     );
     assert!(
         gaps.contains("5. d4 g5") && !gaps.contains("4. Nf3 d5 ("),
