@@ -5,7 +5,7 @@ use std::{path::PathBuf, str::FromStr};
 use polybook::{
     make_book::Unfinished,
     pgn::Input,
-    selection::{Selection, Spelling},
+    selection::{Form, Selection, Spelling},
 };
 use pyo3::{
     exceptions::{PyOverflowError, PyTypeError},
@@ -55,29 +55,46 @@ pub fn unexpected(name: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr
     PyTypeError::new_err(format!("{name} must be {expected}, not {kind}"))
 }
 
-/// Returns the values of a condition as texts. The argument is a text, a number, `True` or `False`, or a list of texts
-/// and numbers.
-fn condition_texts(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+/// Returns the values of a condition as texts. `form` is `None` for the other names of conditions.
+fn condition_texts(
+    name: &str,
+    form: Option<Form>,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<Vec<String>> {
+    let (expected, types) = match form {
+        Some(Form::Number(_)) => ("a number", (false, false, true)),
+        Some(Form::Switch) => ("True or False", (true, false, false)),
+        Some(form) if form.is_text() => ("a text or a list of texts", (false, true, false)),
+        _ => ("a text, a number or a list of them", (true, true, true)),
+    };
+    let (takes_switch, takes_text, takes_number) = types;
     let text = |value: &Bound<'_, PyAny>| -> PyResult<String> {
         if let Ok(is_on) = value.cast::<PyBool>() {
-            return Ok(is_on.is_true().to_string());
+            // A switch is a number in Python.
+            return match takes_switch {
+                true => Ok(is_on.is_true().to_string()),
+                false => Err(unexpected(name, expected, value)),
+            };
         }
-        if value.is_instance_of::<PyString>() || value.is_instance_of::<PyInt>() {
-            return Ok(value.str()?.to_string());
+        let fits = takes_text && value.is_instance_of::<PyString>()
+            || takes_number && value.is_instance_of::<PyInt>();
+        match fits {
+            true => Ok(value.str()?.to_string()),
+            false => Err(unexpected(name, expected, value)),
         }
-        Err(unexpected(
-            name,
-            "a text, a number or a list of them",
-            value,
-        ))
     };
     if let Ok(text) = text(value) {
         return Ok(vec![text]);
     }
-    let items = value
-        .try_iter()
-        .map_err(|_| unexpected(name, "a text, a number or a list of them", value))?;
-    items.map(|item| text(&item?)).collect()
+    // The characters of a text are no values.
+    if value.is_instance_of::<PyString>() {
+        return Err(unexpected(name, expected, value));
+    }
+    let items = value.try_iter();
+    let items = items.map_err(|_| unexpected(name, expected, value))?;
+    items
+        .map(|item| text(&item?).map_err(|_| unexpected(name, expected, value)))
+        .collect()
 }
 
 /// The keyword arguments of a call that have not been taken yet. An argument whose value is `None` counts as not given.
@@ -165,15 +182,15 @@ impl<'py> Options<'py> {
             exact,
             ..Selection::default()
         };
-        for name in Selection::condition_names()
-            .into_iter()
-            .chain(Selection::ALIASES)
-        {
+        let mut conditions = Selection::default();
+        let fields = conditions.fields().into_iter();
+        let fields = fields.map(|field| (field.name, Some(field.form)));
+        for (name, form) in fields.chain(Selection::ALIASES.map(|name| (name, None))) {
             let name = Spelling::Keyword.of(name);
             let Some(value) = self.take::<Bound<'py, PyAny>>(&name)? else {
                 continue;
             };
-            for text in condition_texts(&name, &value)? {
+            for text in condition_texts(&name, form, &value)? {
                 let set = selection.set(&name, &text);
                 set.map_err(|err| value_error(format!("{name}: {err}")))?;
             }

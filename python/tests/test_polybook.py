@@ -166,8 +166,12 @@ def test_sources_are_a_text_a_path_or_a_list_of_them(tmp_path):
         (lambda: polybook.make_book([3], bin="x.bin"), "inputs must be a path or a list of paths, not list"),
         (lambda: polybook.positions(None), "pgn must be a path or a list of paths, not NoneType"),
         (lambda: polybook.Explorer(3), "sources must be a path, or a list of paths or of pairs of a name and a path, not int"),
-        (lambda: polybook.positions(FAMOUS, min_elo="high"), "min_elo: 'str' object cannot be interpreted as an integer"),
+        (lambda: polybook.positions(FAMOUS, min_elo="high"), "min_elo must be a number, not str"),
+        (lambda: polybook.positions(FAMOUS, min_elo=True), "min_elo must be a number, not bool"),
+        (lambda: polybook.positions(FAMOUS, exact="yes"), "exact must be True or False, not str"),
+        (lambda: polybook.positions(FAMOUS, rating=2.5), "rating must be a text, a number or a list of them, not float"),
         (lambda: polybook.positions(FAMOUS, player=3), "player must be a text or a list of texts, not int"),
+        (lambda: polybook.positions(FAMOUS, player=["A", 3]), "player must be a text or a list of texts, not list"),
     ]:
         with pytest.raises(TypeError) as error:
             call()
@@ -391,7 +395,7 @@ def test_openings_are_those_of_the_command(tmp_path):
         found = rows(row for family in table["families"] for row in family["variations"])
         shown = rows(row for family in expected["families"] for row in family.get("variations", []))
         assert found == shown and (shown or options.get("result")), options
-    with pytest.raises(ValueError, match="result must be"):
+    with pytest.raises(ValueError, match="^result: use 1-0"):
         explorer.openings(player="Kasparov, Gary", result=["win", "nonsense"])
     with pytest.raises(ValueError, match="also give the name of a player"):
         explorer.openings(result="win")

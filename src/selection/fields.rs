@@ -111,7 +111,8 @@ impl Form {
         matches!(self, Form::Values | Form::Texts | Form::Names)
     }
 
-    fn is_text(self) -> bool {
+    /// Returns `true` if the value is any text, such as a name.
+    pub fn is_text(self) -> bool {
         matches!(self, Form::Text | Form::Texts | Form::Name | Form::Names)
     }
 }

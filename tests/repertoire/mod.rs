@@ -95,7 +95,9 @@ fn assert_python_agrees(
     );
     json(
         "gaps.json",
-        &format!("repertoire gaps {repertoire} --against {reference} --color {color} --min-game 1 --json"),
+        &format!(
+            "repertoire gaps {repertoire} --against {reference} --color {color} --min-game 1 --json"
+        ),
     );
     let at = |name: &str| dir.join(name);
     let args = [
