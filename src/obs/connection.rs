@@ -141,6 +141,8 @@ impl Connections {
 #[derive(Debug)]
 pub(super) struct DatabaseState {
     path: PathBuf,
+    /// The path without symbolic links. SQLite resolves them before it appends to the name.
+    resolved: PathBuf,
     /// The identity of the file. If the path leads to a file with another identity, the database was replaced.
     file: FileId,
     /// The states of the file and of its write-ahead log.
@@ -149,12 +151,14 @@ pub(super) struct DatabaseState {
 
 impl DatabaseState {
     pub(super) fn of(path: &Path) -> Result<DatabaseState> {
+        let resolved = path.canonicalize().at(path, "open")?;
         Ok(DatabaseState {
             path: path.to_owned(),
             file: FileId::of(path)
                 .at(path, "open")?
                 .ok_or_else(|| ObsError::NotSqlite.at(path))?,
-            states: states_of(path)?,
+            states: states_of(&resolved)?,
+            resolved,
         })
     }
 
@@ -173,7 +177,8 @@ impl DatabaseState {
     pub(super) fn refuse_changed(&self) -> Result<()> {
         let path = &self.path;
         // The identity is read last, because another file may replace the database between the two steps.
-        if states_of(path)? == self.states || FileId::of(path).at(path, "read")? != Some(self.file)
+        if states_of(&self.resolved)? == self.states
+            || FileId::of(path).at(path, "read")? != Some(self.file)
         {
             return Ok(());
         }
@@ -183,13 +188,12 @@ impl DatabaseState {
     }
 }
 
-/// Returns the states of the database file `path` and of its write-ahead log, in this order. A state contains, for
-/// example, the size and the modification time. The state of a missing file is `None`.
-fn states_of(path: &Path) -> Result<[Option<FileState>; 2]> {
-    // SQLite resolves symbolic links before it appends to the name.
-    let database = path.canonicalize().at(path, "open")?;
+/// Returns the states of the database file `resolved` and of its write-ahead log, in this order. A state contains, for
+/// example, the size and the modification time. The state of a missing file is `None`. `resolved` must be a path without
+/// symbolic links.
+fn states_of(resolved: &Path) -> Result<[Option<FileState>; 2]> {
     let state = |path: &Path| FileState::of(path).at(path, "read");
-    let states = [state(&database)?, state(&side_file(&database, "-wal"))?];
+    let states = [state(resolved)?, state(&side_file(resolved, "-wal"))?];
     Ok(states.map(|state| state.map(FileState::renamed)))
 }
 
