@@ -47,7 +47,7 @@ use crate::{
     counts::{CountBatch, Counts, Finder, LookUpBuffers, MoveFilter, Tally, Wdl},
     error::{Error, Result},
     evals::MaxLoss,
-    obs::{NOT_LEGAL, Obs, ObsRow, SkippedRows, legal_move},
+    obs::{NOT_LEGAL, Obs, ObsRow, SkippedRows, legal_move, position_of},
     position::{BookMove, Keyed, Variant, en_passant_part, fen_of, has_inner_castling_rook, key},
     progress::Meter,
     storage::{
@@ -497,7 +497,7 @@ fn count_rows(rows: &[ObsRow], variant: Variant, arrivals: bool) -> RowCounts {
     task::fault("count rows");
     let mut found = RowCounts::default();
     for rows in rows.chunk_by(|a, b| a.epd == b.epd) {
-        let pos = match variant.parse_position(&rows[0].epd) {
+        let pos = match position_of(variant, &rows[0].epd) {
             Ok(pos) => pos,
             Err(err) => {
                 for row in rows {

@@ -16,7 +16,7 @@ use crate::{
     book::{Scale, Scaling, Weights},
     counts::{MoveFilter, Wdl},
     error::{At, Result},
-    obs::{ObsRow, SkippedRows, legal_move},
+    obs::{ObsRow, SkippedRows, legal_move, position_of},
     position::{BookMove, Variant, fen_of, key},
     storage::output::{AtomicFile, BufferedFile},
     task,
@@ -222,7 +222,7 @@ impl DatabaseTable<'_> {
         let Some(first) = rows.first() else {
             return Ok(());
         };
-        let pos = match self.variant.parse_position(&first.epd) {
+        let pos = match position_of(self.variant, &first.epd) {
             Ok(pos) => pos,
             Err(err) => {
                 let mut skipped_rows = SkippedRows::default();

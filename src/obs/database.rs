@@ -208,11 +208,8 @@ impl Obs {
             let row = read_row(row).sql(path, doing)?;
             let mut row = row.map_err(|err| err.at(path))?;
             let theirs: Vec<&str> = row.epd.split_ascii_whitespace().take(fields).collect();
-            let is_of_other = || {
-                let adds_pieces = pos.pockets().is_none() && holds_pieces(&row.epd);
-                adds_pieces
-                    || respelled(pos.rules(), &theirs.join(" ")).is_none_or(|epd| epd != wanted)
-            };
+            let is_of_other =
+                || respelled(pos.rules(), &theirs.join(" ")).is_none_or(|epd| epd != wanted);
             if row.epd != wanted && is_of_other() {
                 continue;
             }
@@ -348,12 +345,6 @@ impl Obs {
         };
         Rows::of_query(db, query, self.has_checksum, self.path().to_owned())
     }
-}
-
-/// Returns `true` if the EPD `epd` lists pieces in hand, as in Crazyhouse. Pieces in hand are written in brackets after
-/// the board, for example `[QNp]`.
-fn holds_pieces(epd: &str) -> bool {
-    epd.contains('[') && !epd.contains("[]")
 }
 
 /// Combines rows of the position `pos` that contain the same legal move in different spellings, and adds up their

@@ -34,7 +34,7 @@ mod writer;
 
 use std::path::Path;
 
-pub(crate) use self::rows::NOT_LEGAL;
+pub(crate) use self::rows::{NOT_LEGAL, position_of};
 pub use self::{
     database::{DatabaseFault, Obs, VerifiedDatabase, verify},
     error::ObsError,

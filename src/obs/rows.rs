@@ -23,7 +23,7 @@ use super::{
 use crate::{
     counts::Wdl,
     error::{Result, counted},
-    position::{BookMove, Rules, Variant, epd_of, read_move},
+    position::{BookMove, LineError, Rules, Variant, epd_of, read_move},
     task::{self, Feed, Feeder},
 };
 
@@ -244,7 +244,7 @@ pub(super) fn add_spelling(db: &Connection, variant: Variant) -> rusqlite::Resul
     db.create_scalar_function(MOVE_SPELLING_FUNCTION, 2, flags, move |call| {
         let epd = text(call.get_raw(0), MAX_EPD_LENGTH).ok();
         let mv = text(call.get_raw(1), MAX_MOVE_LENGTH).ok();
-        let pos = epd.and_then(|epd| variant.parse_position(epd).ok());
+        let pos = epd.and_then(|epd| position_of(variant, epd).ok());
         let spelled = pos
             .zip(mv)
             .and_then(|(pos, mv)| Some(legal_move(&pos, mv)?.uci(&pos)));
@@ -277,7 +277,7 @@ impl PositionCheck {
     /// If `epd` cannot be read, returns the reason as a string.
     pub(super) fn position(&mut self, epd: &str) -> Result<&VariantPosition, &str> {
         if self.epd != epd {
-            let read = self.variant.parse_position(epd);
+            let read = position_of(self.variant, epd);
             self.read = read.map_err(|err| err.to_string());
             epd.clone_into(&mut self.epd);
         }
@@ -285,12 +285,22 @@ impl PositionCheck {
     }
 }
 
-/// Converts an EPD of `variant` to the spelling that polybook writes. Returns `None` if the EPD cannot be read.
+/// Parses the EPD of a row in a database of `variant`.
 ///
 /// Other programs may write castling rights in another order, or an en passant square after every double step. Some
-/// programs add counters and operations, or empty brackets if no piece is in hand.
+/// programs add counters and operations, or empty brackets if no piece is in hand, even if the variant has no such pieces.
+pub(crate) fn position_of(variant: Variant, epd: &str) -> Result<VariantPosition, LineError> {
+    match epd.split_once("[]") {
+        Some((board, rest)) if variant != Variant::Crazyhouse => {
+            variant.parse_position(&format!("{board}{rest}"))
+        }
+        _ => variant.parse_position(epd),
+    }
+}
+
+/// Converts an EPD of `variant` to the spelling that polybook writes. Returns `None` if the EPD cannot be read.
 pub(super) fn respelled(variant: Variant, epd: &str) -> Option<String> {
-    let pos = variant.parse_position(epd).ok()?;
+    let pos = position_of(variant, epd).ok()?;
     Some(epd_of(&pos))
 }
 

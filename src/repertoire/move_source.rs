@@ -24,7 +24,7 @@ use crate::{
     index::Index,
     kind::FileKind,
     make_book::{MakeBook, Progress, Report},
-    obs::{NOT_LEGAL, SkippedRows, legal_move},
+    obs::{NOT_LEGAL, SkippedRows, legal_move, position_of},
     pgn::{Games, Input, start_of},
     position::{Keyed, Variant, VariantChoice},
     progress::Meter,
@@ -700,7 +700,7 @@ impl OpenOptions<'_> {
             if !row.is_active() {
                 continue;
             }
-            let pos = match variant.parse_position(&row.epd) {
+            let pos = match position_of(variant, &row.epd) {
                 Ok(pos) => pos,
                 Err(err) => {
                     skipped.row(&row, &err.to_string());
