@@ -610,6 +610,24 @@ fn large_numbers_take_no_memory() {
     assert_eq!(shown["moves"][0]["weight"], 65535);
 }
 
+/// An engine that opens its source in time answers the first `go` in time.
+#[test]
+fn a_damaged_database_is_refused_before_it_is_asked() {
+    let dir = temp();
+    let path = dir.path().join("a.db3");
+    foreign(&path);
+    ok(dir.path(), "show a.db3");
+    // The index has the order of another column.
+    database(
+        &path,
+        "CREATE INDEX i ON Book (Move);
+         PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET sql = 'CREATE INDEX i ON Book (epd)' WHERE name = 'i'",
+    );
+    let error = fails(dir.path(), "engine a.db3", 1);
+    assert!(error.contains("the database is damaged"), "{error}");
+}
+
 #[test]
 fn a_missing_column_is_an_error_to_match_on() {
     let dir = temp();

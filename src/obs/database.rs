@@ -37,8 +37,8 @@ pub struct Obs {
     info: Info,
     queries: Queries,
     has_checksum: bool,
-    /// Whether [`moves`](Obs::moves) has verified the database.
-    is_verified: Mutex<bool>,
+    /// The result of [`verify_once`](Obs::verify_once), or `None` if it has not been called yet.
+    verified: Mutex<Option<Result<(), ObsError>>>,
 }
 
 /// Returns `true` if the file at `path` is an OOBS database.
@@ -63,7 +63,7 @@ pub(super) fn is_database(path: &Path) -> Result<bool> {
 
 impl Obs {
     /// Opens an OOBS database. Does not verify its checksum: [`rows`](Obs::rows) and similar functions verify it while
-    /// they read, and the first look-up verifies the whole database.
+    /// they read, and [`verify_once`](Obs::verify_once) or the first look-up verifies the whole database.
     ///
     /// # Errors
     ///
@@ -95,28 +95,49 @@ impl Obs {
             info,
             queries,
             has_checksum,
-            is_verified: Mutex::new(false),
+            verified: Mutex::default(),
         })
     }
 
-    /// Verifies the database once, before its first look-up. Look-ups use an SQL index, which the checksum does not
-    /// cover. SQLite therefore compares the tables with all their indexes, in both directions. If the database has a
-    /// checksum, all rows are then read without an index, and compared with the checksum.
-    fn verify_once(&self) -> Result<()> {
-        let mut is_verified = task::lock(&self.is_verified);
-        if *is_verified {
-            return Ok(());
+    /// Verifies the database. The first look-up does this too. A program that must answer look-ups quickly should
+    /// therefore call this function in advance. The database is verified only once. Later calls return the same result.
+    ///
+    /// Look-ups use an SQL index, which the checksum does not cover. SQLite therefore compares the tables with all their
+    /// indexes, in both directions. If the database has a checksum, all rows are then read without an index, and compared
+    /// with the checksum.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database cannot be read, or if its checksum or an SQL index does not match the rows.
+    pub fn verify_once(&self) -> Result<()> {
+        let mut verified = task::lock(&self.verified);
+        if verified.is_none() {
+            *verified = Some(self.damage()?.map_or(Ok(()), Err));
         }
+        match &*verified {
+            Some(Err(damage)) => Err(damage.clone().at(self.path())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the whole database. Returns the first damage that it finds, or `None` if the database is intact.
+    fn damage(&self) -> Result<Option<ObsError>> {
         let db = self.connections.lend()?;
         if let Some(problem) = self.integrity_problem(&db)? {
-            return Err(ObsError::Damaged(problem).at(self.path()));
+            return Ok(Some(ObsError::Damaged(problem)));
         }
         drop(db);
-        if self.has_checksum {
-            self.unindexed_rows()?.try_for_each(|row| row.map(drop))?;
+        if !self.has_checksum {
+            return Ok(None);
         }
-        *is_verified = true;
-        Ok(())
+        match self.unindexed_rows()?.find_map(Result::err) {
+            Some(Error::Format { path, source }) => match source.downcast() {
+                Ok(damage) => Ok(Some(*damage)),
+                Err(source) => Err(Error::Format { path, source }),
+            },
+            Some(err) => Err(err),
+            None => Ok(None),
+        }
     }
 
     /// Runs SQLite's integrity check of the tables that polybook reads, and of their indexes. Does not check other
@@ -624,6 +645,44 @@ mod tests {
         );
         let read = obs.rows().unwrap().find_map(Result::err);
         assert!(matches!(read, Some(Error::Interrupted)), "{read:?}");
+    }
+
+    #[test]
+    fn a_database_is_verified_only_once() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, index, is_damaged) in [("good", "EPD", false), ("bad", "Move", true)] {
+            let path = dir.path().join(name);
+            let db = rusqlite::Connection::open(&path).unwrap();
+            db.execute_batch(&format!(
+                "CREATE TABLE Book (EPD TEXT, Move TEXT, Win, Draw, Loss);
+                 INSERT INTO Book VALUES ('8/8/8/8/8/8/8/K1k5 w - -', 'a1b1', 1, 0, 0);
+                 CREATE INDEX i ON Book ({index});
+                 PRAGMA writable_schema = ON;
+                 UPDATE sqlite_schema SET sql = 'CREATE INDEX i ON Book (EPD)' WHERE name = 'i'"
+            ))
+            .unwrap();
+            drop(db);
+            let stop = Arc::<AtomicBool>::default();
+            let obs = Obs::open_until(&path, Arc::clone(&stop)).unwrap();
+            for is_stopped in [true, false, true] {
+                stop.store(is_stopped, std::sync::atomic::Ordering::Relaxed);
+                let verified = obs.verify_once();
+                let damage = verified.as_ref().err().and_then(Error::carried);
+                // What stops before its end is no result. Afterwards, nothing is read, so nothing can stop.
+                match is_stopped && task::lock(&obs.verified).is_none() {
+                    true => assert!(matches!(verified, Err(Error::Interrupted))),
+                    false => {
+                        assert_eq!(verified.is_err(), is_damaged, "{name}: {verified:?}");
+                        assert_eq!(
+                            matches!(damage, Some(ObsError::Damaged(_))),
+                            is_damaged,
+                            "{name}: {verified:?}"
+                        );
+                    }
+                }
+            }
+            assert!(task::lock(&obs.verified).is_some());
+        }
     }
 
     #[test]

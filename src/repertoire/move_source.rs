@@ -237,10 +237,14 @@ impl OpenedSource {
             _ => OpenedSource::stored(path, options),
         };
         if let Some(known) = stored? {
-            return match options.filter {
-                Some(_) => Err(Error::file(path, NO_FILTER)),
-                None => Ok(known),
-            };
+            if is_filtered {
+                return Err(Error::file(path, NO_FILTER));
+            }
+            // Otherwise, the first look-up would verify the whole database. An engine has less time for its first move.
+            if let Kind::Obs(obs) = &known.kind {
+                obs.verify_once()?;
+            }
+            return Ok(known);
         }
         OpenedSource::indexed(
             options.run([options.input(path)]).keep_prefix(keep_prefix),
