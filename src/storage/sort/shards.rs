@@ -6,7 +6,6 @@
 //! long as sorting the records in them.
 
 use std::{
-    cell::RefCell,
     mem,
     ops::Range,
     slice,
@@ -43,26 +42,32 @@ const RECORDS_PER_BUCKET: usize = 2;
 /// exceed the processor's cache.
 const MAX_BUCKET_BITS: u32 = 11;
 
-thread_local! {
-    /// The buffers in which the current thread sorts records.
-    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch::new()) };
-
-    /// The buffer in which the current thread groups a batch of records by shard.
-    static PARTITIONED: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
-}
-
 /// Buffers for the 128-bit representations of records, before and after sorting.
+#[derive(Default, Debug)]
 struct Scratch {
     unsorted: Vec<u128>,
     sorted: Vec<u128>,
 }
 
-impl Scratch {
-    const fn new() -> Scratch {
-        Scratch {
-            unsorted: Vec::new(),
-            sorted: Vec::new(),
-        }
+/// The buffers of a thread that appends records to a store.
+#[derive(Default, Debug)]
+struct Buffers {
+    /// A batch of records, grouped by shard.
+    partitioned: Vec<u128>,
+    scratch: Scratch,
+}
+
+/// The buffers of a store that no thread is using. They are freed with the store, whose memory budget includes them.
+#[derive(Default, Debug)]
+struct IdleBuffers(Mutex<Vec<Buffers>>);
+
+impl IdleBuffers {
+    /// Calls `work` with buffers that no other thread is using.
+    fn lend<T>(&self, work: impl FnOnce(&mut Buffers) -> T) -> T {
+        let mut buffers = task::lock(&self.0).pop().unwrap_or_default();
+        let done = work(&mut buffers);
+        task::lock(&self.0).push(buffers);
+        done
     }
 }
 
@@ -241,6 +246,7 @@ pub(crate) struct Shards<R> {
     /// The maximum number of records that a shard holds in memory.
     quota: usize,
     memory: Memory,
+    buffers: IdleBuffers,
 }
 
 /// Returns the maximum number of records that each shard of a store may hold in memory. A quarter of the budget
@@ -260,6 +266,7 @@ impl<R: Record> Shards<R> {
                 .collect(),
             quota: quota(&memory),
             memory,
+            buffers: IdleBuffers::default(),
         }
     }
 
@@ -269,35 +276,45 @@ impl<R: Record> Shards<R> {
     ///
     /// Returns an error if a temporary file cannot be written.
     pub(crate) fn append(&self, records: &[R]) -> Result<()> {
-        PARTITIONED
-            .with_borrow_mut(|buffer| self.append_partition(&Partition::new(records, buffer)))
+        self.buffers.lend(|buffers| {
+            let partition = Partition::new(records, &mut buffers.partitioned);
+            self.append_partition(&partition, &mut buffers.scratch)
+        })
     }
 
-    fn append_partition(&self, partition: &Partition<'_>) -> Result<()> {
+    fn append_partition(&self, partition: &Partition<'_>, scratch: &mut Scratch) -> Result<()> {
         // Shards that other threads have locked are filled last, to avoid waiting.
         let mut busy = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
             match shard.try_lock() {
-                Ok(mut shard) => self.extend(number, &mut shard, partition.shard(number))?,
+                Ok(mut shard) => {
+                    self.extend(number, &mut shard, partition.shard(number), scratch)?
+                }
                 // `try_lock` also fails if a thread panicked while it held the lock. Then the second loop panics too.
                 Err(_) => busy.push(number),
             }
         }
         for number in busy {
             let mut shard = task::lock(&self.shards[number]);
-            self.extend(number, &mut shard, partition.shard(number))?;
+            self.extend(number, &mut shard, partition.shard(number), scratch)?;
         }
         Ok(())
     }
 
-    fn extend(&self, number: usize, shard: &mut Shard<R>, mut records: &[u128]) -> Result<()> {
+    fn extend(
+        &self,
+        number: usize,
+        shard: &mut Shard<R>,
+        mut records: &[u128],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         task::fault("tally");
         while !records.is_empty() {
             let free = self.quota - shard.len();
             let (now, later) = records.split_at(free.min(records.len()));
             shard.extend(now);
             if shard.len() == self.quota {
-                SCRATCH.with_borrow_mut(|scratch| self.compact(number, shard, scratch))?;
+                self.compact(number, shard, scratch)?;
             }
             records = later;
         }
@@ -339,6 +356,7 @@ impl<R: Record> Shards<R> {
             files,
             memory,
             quota,
+            buffers,
         } = self;
         // Each run holds a reference to its file, so a file is removed when its last run is dropped.
         drop(files);
@@ -348,13 +366,13 @@ impl<R: Record> Shards<R> {
         let sealed = shards.par_chunks_mut(SHARDS_PER_FILE).map(|shards| {
             task::fault("seal");
             let mut writer = SealedWriter::new(&memory);
-            let mut seal = |(number, shard): &mut (usize, Shard<R>)| {
-                let shard = mem::take(shard);
-                SCRATCH.with_borrow_mut(|scratch| {
-                    seal_shard(*number, shard, scratch, &budget, &mut writer)
-                })
-            };
-            shards.iter_mut().map(&mut seal).collect::<Result<_>>()
+            buffers.lend(|buffers| {
+                let mut seal = |(number, shard): &mut (usize, Shard<R>)| {
+                    let scratch = &mut buffers.scratch;
+                    seal_shard(*number, mem::take(shard), scratch, &budget, &mut writer)
+                };
+                shards.iter_mut().map(&mut seal).collect::<Result<_>>()
+            })
         });
         let sealed: Vec<Vec<SealedShard<R>>> = sealed.collect::<Result<_>>()?;
         Ok(Sealed::new(sealed))
@@ -1102,6 +1120,18 @@ mod tests {
     }
 
     #[test]
+    fn buffers_are_used_again() {
+        let shards = Shards::new(Memory::default().with_bytes(0));
+        for _ in 0..3 {
+            let records: Vec<u128> = (0..1000).map(|number| number << 110).collect();
+            shards.append(&records).unwrap();
+        }
+        let idle = task::lock(&shards.buffers.0);
+        assert_eq!(idle.len(), 1);
+        assert!(!idle[0].partitioned.is_empty() && !idle[0].scratch.sorted.is_empty());
+    }
+
+    #[test]
     fn a_shard_that_another_thread_has_locked_is_filled_later() {
         let shards = Shards::new(Memory::default());
         let records = [0, 1, 2].map(|shard| Waiting(shard << 120));
@@ -1216,7 +1246,7 @@ mod tests {
         fn records_of_a_shard_are_sorted_and_folded(
             rounds in proptest::collection::vec(proptest::collection::vec(number(), 0..700), 1..8),
         ) {
-            let (mut shard, mut scratch) = (Shard::<Number>::default(), Scratch::new());
+            let (mut shard, mut scratch) = (Shard::<Number>::default(), Scratch::default());
             let mut expected = std::collections::BTreeSet::new();
             for new in rounds {
                 expected.extend(&new);
