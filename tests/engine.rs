@@ -587,6 +587,33 @@ fn quit_ends_whatever_the_second_engine_does() {
     }
 }
 
+/// The user interface does not read, and sends `stop` and `quit` when the lines of the second engine fill all queues.
+#[cfg(unix)]
+#[test]
+fn a_flood_of_the_second_engine_does_not_delay_quit() {
+    let dir = temp();
+    with_sources(dir.path());
+    // The lines are long, so that few of them wait in a pipe. The engine ends soon after it can write no more.
+    let flood = "line=xxxxxxxxxxxxxxxx; for i in 1 2 3 4 5 6 7 8 9; do line=$line$line; done
+         while read -r word rest; do case $word in uci) echo uciok;; go)
+         i=0; while :; do echo info string $line; i=$((i + 1)); echo $i > written; done;; esac; done";
+    with_engine(dir.path(), flood);
+    let mut session = Session::start(dir.path(), "engine a.bin -- ./engine.sh");
+    session.say("uci\nposition startpos moves a2a3\ngo infinite");
+    // A queue of 1024 lines to the user interface, and one of 1024 lines from the engine.
+    let written = || fs::read_to_string(dir.path().join("written")).unwrap_or_default();
+    until("the queues are full", || {
+        written()
+            .trim()
+            .parse()
+            .is_ok_and(|lines: u32| lines > 2055)
+    });
+    session.say("stop\nquit");
+    until("polybook has ended", || {
+        session.child.try_wait().unwrap().is_some()
+    });
+}
+
 #[cfg(unix)]
 #[test]
 fn the_second_engine_ends_with_polybook_even_if_polybook_is_killed() {
@@ -661,6 +688,22 @@ fn advice_about_variants_names_the_options_of_the_engine() {
         (
             "nrkbbqrn/pppppppp/8/8/8/8/PPPPPPPP/NRKBBQRN w GBgb - 0 1",
             "set the option UCI_Chess960 to true",
+        ),
+        (
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR[Pq] w KQkq - 0 1",
+            "set the option UCI_Variant to crazyhouse",
+        ),
+        (
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR[] w KQkq - 0 1",
+            "set the option UCI_Variant to crazyhouse",
+        ),
+        (
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 3+2 0 1",
+            "set the option UCI_Variant to 3check",
+        ),
+        (
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1 +0+1",
+            "set the option UCI_Variant to 3check",
         ),
         ("8/8/8/8/8/8/8/8 w - - 0 1", "FEN"),
     ] {

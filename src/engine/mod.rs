@@ -52,9 +52,10 @@ use crate::{
     uci::{Line, Lines},
 };
 
-/// The maximum number of lines that wait to be handled: commands of the user interface, and output of the second
-/// engine, which plays in positions outside the book. When the queue is full, the threads that read these lines wait
-/// until there is room.
+/// The maximum number of commands of the user interface that wait to be handled, and of lines of the second engine, which
+/// plays in positions outside the book. The thread that reads the commands or lines then waits until there is room. Waiting
+/// lines of the second engine take no room from commands, so that a second engine that floods its output does not delay
+/// `quit`.
 const MAX_QUEUED_LINES: usize = 1 << 10;
 
 /// After the command `quit`, how long the session waits for the second engine or for a user interface that does not
@@ -91,7 +92,7 @@ impl SourceEngine {
         input: impl Read + Send + 'static,
         output: impl Write + Send + 'static,
     ) -> Result<()> {
-        let (feeder, mut events) = task::channel(MAX_QUEUED_LINES);
+        let (feeder, mut events) = task::channel(2 * MAX_QUEUED_LINES);
         let is_quitting = Arc::new(AtomicBool::new(false));
         let quit = Arc::clone(&is_quitting);
         feeder.start("input", move |feeder| {

@@ -3,13 +3,16 @@
 use std::{
     ffi::OsString,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, sync_channel},
+    },
     time::{Duration, Instant},
 };
 
 use super::QUIT_TIMEOUT;
 use crate::{
-    error::Result,
+    error::{Error, Result},
     task::{self, Feed, Feeder},
     uci::{EngineProcess, option_name},
 };
@@ -23,7 +26,7 @@ pub(super) enum Event {
     TooLongCommand,
     /// The user interface closed the input, so no more commands will arrive.
     End,
-    /// The second engine wrote this line.
+    /// The second engine wrote this line. The receiver must call [`SecondEngine::took_line`].
     EngineLine(String),
     /// The second engine ended or closed its output.
     EngineEnd,
@@ -50,6 +53,8 @@ pub(super) struct SecondEngine {
     pub lines: Vec<String>,
     /// The names of the UCI options that the engine declared.
     pub options: Vec<String>,
+    /// Contains one item for each line in the queue of events, so that at most [`super::MAX_QUEUED_LINES`] lines wait.
+    queued: Receiver<()>,
 }
 
 impl SecondEngine {
@@ -69,6 +74,7 @@ impl SecondEngine {
     ) -> Result<Option<SecondEngine>> {
         let (mut process, mut output) = EngineProcess::start(program, args, MAX_QUEUED_LINES)?;
         let (first_lines, mut answer) = task::channel(MAX_QUEUED_LINES);
+        let (room, queued) = sync_channel(super::MAX_QUEUED_LINES);
         feeder.start("engine", move |feeder| {
             loop {
                 let line = output.next();
@@ -79,6 +85,7 @@ impl SecondEngine {
                 }
             }
             for line in output {
+                room.send(()).map_err(|_| Error::Interrupted)?;
                 feeder.send(Event::EngineLine(line))?;
             }
             feeder.send(Event::EngineEnd)
@@ -114,7 +121,14 @@ impl SecondEngine {
             process,
             lines,
             options,
+            queued,
         }))
+    }
+
+    /// Makes room for one more line in the queue of events. Must be called for each [`Event::EngineLine`].
+    pub(super) fn took_line(&self) {
+        // The item was sent before the line. It is missing only if the line belongs to an engine that has ended.
+        let _ = self.queued.try_recv();
     }
 
     /// Returns `true` if the engine has declared an option named `name`, ignoring case.
@@ -133,6 +147,7 @@ impl SecondEngine {
         while Instant::now() < deadline {
             match events.next_before(deadline) {
                 Ok(Some(Event::EngineEnd)) | Err(_) => return,
+                Ok(Some(Event::EngineLine(_))) => self.took_line(),
                 _ => {}
             }
         }

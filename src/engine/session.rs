@@ -130,6 +130,9 @@ impl Session {
                 Some(line) => Some(Event::Command(line)),
                 None => events.next(&[])?,
             };
+            if let (Some(Event::EngineLine(_)), Some(engine)) = (&event, &self.second_engine) {
+                engine.took_line();
+            }
             match event {
                 Some(Event::Command(line)) => match split_command(&line) {
                     Some(("quit", _)) => return Ok(()),
