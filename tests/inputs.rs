@@ -197,6 +197,53 @@ fn a_zip_archive_is_read_through_a_pipe() {
     assert_eq!(lines("zip.bin"), lines("book.bin"));
 }
 
+/// The record of the number of files in an archive (ZIP64) may end with further fields.
+#[cfg(feature = "compression")]
+#[test]
+fn a_zip_archive_with_large_numbers_is_read() {
+    let dir = files();
+    let mut packer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    packer.start_file("games.pgn", options).unwrap();
+    let games = fs::read(dir.path().join("games.pgn")).unwrap();
+    std::io::Write::write_all(&mut packer, &games).unwrap();
+    let archive = packer.finish().unwrap().into_inner();
+    let end = archive.len() - 22;
+    let number = |at: usize| {
+        let bytes = archive[end + at..].first_chunk().unwrap();
+        u64::from(u32::from_le_bytes(*bytes))
+    };
+    for further in [0, 8, 100] {
+        let mut large = archive[..end].to_vec();
+        large.extend(b"PK\x06\x06");
+        large.extend((44 + further as u64).to_le_bytes());
+        large.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        for number in [1, 1, number(12), number(16)] {
+            large.extend(number.to_le_bytes());
+        }
+        large.extend(vec![0; further]);
+        large.extend(b"PK\x06\x07\0\0\0\0");
+        large.extend((end as u64).to_le_bytes());
+        large.extend([1, 0, 0, 0]);
+        large.extend(b"PK\x05\x06\0\0\0\0");
+        large.extend([0xff; 12]);
+        large.extend([0; 2]);
+        fs::write(dir.path().join("large.zip"), large).unwrap();
+        ok(
+            dir.path(),
+            "make-book -q large.zip --min-game 1 --bin zip.bin --force",
+        );
+        let lines = |book: &str| {
+            let moves = ok(
+                dir.path(),
+                &format!("dump-book {book} --color white --out -"),
+            );
+            moves.lines().skip(1).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(lines("zip.bin"), lines("book.bin"));
+    }
+}
+
 /// If files in a zip archive are not read, a message says how many, names the first one, and advises what to do.
 #[cfg(feature = "compression")]
 #[test]

@@ -415,15 +415,18 @@ struct ArchiveEnd {
 /// returns one element for each possible record at the end of the archive.
 fn ends_of(archive: &mut (impl Read + Seek)) -> io::Result<Vec<ArchiveEnd>> {
     /// The size in bytes of the last record of the table of contents ("end of central directory record"). In archives
-    /// with many files (ZIP64), two more records precede it. Their sizes are `LOCATOR` and `END_64`.
+    /// with many files (ZIP64), two more records precede it: a larger form of this record, and a locator of the size
+    /// `LOCATOR`, which contains the offset of the larger form. The larger form has at least the size `END_64`.
     const END: usize = 22;
     const LOCATOR: usize = 20;
     const END_64: usize = 56;
     let size = archive.seek(SeekFrom::End(0))?;
-    archive.seek(SeekFrom::Start(size.saturating_sub(SEARCHED_BYTES)))?;
+    let start = archive.seek(SeekFrom::Start(size.saturating_sub(SEARCHED_BYTES)))?;
     let mut tail = Vec::new();
-    archive.take(SEARCHED_BYTES).read_to_end(&mut tail)?;
-    archive.rewind()?;
+    archive
+        .by_ref()
+        .take(SEARCHED_BYTES)
+        .read_to_end(&mut tail)?;
     let ends = tail
         .windows(END)
         .enumerate()
@@ -431,20 +434,45 @@ fn ends_of(archive: &mut (impl Read + Seek)) -> io::Result<Vec<ArchiveEnd>> {
     let ends = ends.map(|(at, end)| {
         let short = u16::from_le_bytes([end[10], end[11]]);
         let comment = u16::from_le_bytes([end[20], end[21]]);
-        let long = at.checked_sub(END_64 + LOCATOR).map(|at| &tail[at..]);
-        let members = match long.filter(|long| long.starts_with(b"PK\x06\x06")) {
-            Some(long) => long[32..]
-                .first_chunk()
-                .map_or(0, |n| u64::from_le_bytes(*n)),
-            None => u64::from(short),
-        };
-        let after = tail.len().saturating_sub(at + END + usize::from(comment));
-        ArchiveEnd {
-            members,
-            after: after as u64,
+        let mut members = None;
+        if let Some(at) = at.checked_sub(LOCATOR)
+            && tail[at..].starts_with(b"PK\x06\x07")
+        {
+            // If other bytes precede the archive, its offsets are wrong.
+            let adjacent = (start + at as u64).saturating_sub(END_64 as u64);
+            for offset in [number_at(&tail[at..], 8), adjacent] {
+                members = members.or(members_64(archive, offset)?);
+            }
         }
+        let after = tail.len().saturating_sub(at + END + usize::from(comment));
+        Ok(ArchiveEnd {
+            members: members.unwrap_or(u64::from(short)),
+            after: after as u64,
+        })
     });
-    Ok(ends.collect())
+    let ends = ends.collect::<io::Result<_>>()?;
+    archive.rewind()?;
+    Ok(ends)
+}
+
+/// Reads the number of files in a zip archive from the record for archives with many files (ZIP64) at `offset`. Returns
+/// `None` if there is no such record.
+fn members_64(archive: &mut (impl Read + Seek), offset: u64) -> io::Result<Option<u64>> {
+    /// The size in bytes of the fields up to the number of files, and the offset of this number. Further fields follow.
+    const START: u64 = 40;
+    const MEMBERS: usize = 32;
+    let mut start = Vec::new();
+    archive.seek(SeekFrom::Start(offset))?;
+    archive.take(START).read_to_end(&mut start)?;
+    let is_record = start.len() as u64 == START && start.starts_with(b"PK\x06\x06");
+    Ok(is_record.then(|| number_at(&start, MEMBERS)))
+}
+
+/// Returns the integer of eight bytes at `offset` in `record`, which must be long enough.
+fn number_at(record: &[u8], offset: usize) -> u64 {
+    record[offset..]
+        .first_chunk()
+        .map_or(0, |number| u64::from_le_bytes(*number))
 }
 
 /// Converts an error of the crate `zip` to an error that names the file `path`. An error that does not come from the
