@@ -158,6 +158,45 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
 }
 
 #[test]
+fn numbers_that_are_too_large_are_refused_with_their_range() {
+    let dir = temp();
+    for (command, option, first) in [
+        ("prepare", "lines", 0),
+        ("prepare", "min-game", 0),
+        ("repertoire gaps", "limit", 0),
+        ("repertoire gaps", "min-game", 0),
+        ("repertoire check", "limit", 0),
+        ("repertoire build", "min-game", 0),
+        ("diff", "limit", 0),
+        ("games", "limit", 0),
+        ("games", "skip", 0),
+        ("openings", "limit", 0),
+        ("openings", "min-games", 0),
+        ("tree", "min-game", 0),
+        ("make-book", "max-ply", 0),
+        ("make-book", "min-game", 0),
+        ("make-book", "limit", 1),
+        ("suite-report", "min-pairs", 1),
+        ("engine", "min-games", 0),
+    ] {
+        let last: u64 = 1_000_000_000_000;
+        for number in [u64::MAX, u64::MAX - 1, last + 1] {
+            let error = fails(
+                dir.path(),
+                format!("{command} --{option} {number}").as_str(),
+                2,
+            );
+            let advice = format!("use a number from {first} to {last}");
+            assert!(
+                error.contains(&format!("invalid value '{number}' for '--{option} <N>'")),
+                "{error}"
+            );
+            assert!(error.contains(&advice), "{command}: {error}");
+        }
+    }
+}
+
+#[test]
 fn a_file_where_none_belongs_says_what_takes_it() {
     let dir = made();
     fs::copy(sample("famous.pgn"), dir.path().join("my games.pgn")).unwrap();

@@ -76,7 +76,7 @@ pub struct Args {
 
     /// Call a move a gap, and list a line, only if the opponent played the move or the last move of the line in at
     /// least N games
-    #[arg(long, value_name = "N", default_value_t = MIN_REPLY_GAMES)]
+    #[arg(long, value_name = "N", default_value_t = MIN_REPLY_GAMES, value_parser = count::<u64>(0))]
     min_game: u64,
 
     /// Write the most important lines to this file, as PGN with one game per line
