@@ -916,6 +916,8 @@ fn no_input_of_any_option_is_replaced() {
         "make-book games.pgn --min-game 1 --max-loss 50 --evals s.evals --bin ./s.evals --force",
         "make-book games.pgn --min-game 1 --max-loss 50 --evals book.bin --force",
         "make-book games.pgn --min-game 1 --suite from.epd --from from.epd --plies 2 --force",
+        "make-book games.pgn --min-game 1 --explorer games.pgn --force",
+        "make-book games.pgn --min-game 1 --max-loss 50 --evals s.evals --explorer ./s.evals --force",
         "convert a.obs.db3 s.evals --format bin --max-loss 50 --evals s.evals --force",
         "convert a.obs.db3 from.epd --from from.epd --plies 2 --force",
         "tree a.bin --evals s.evals --out s.evals --force",

@@ -1265,6 +1265,51 @@ fn suites_are_verified() {
     );
 }
 
+/// The opcodes of a perft suite each follow a semicolon, and `%` begins a comment.
+#[test]
+fn perft_suites_are_read() {
+    let dir = made();
+    let dir = dir.path();
+    let start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
+    let after_e4 = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -";
+    fs::write(
+        dir.join("perft.epd"),
+        format!(
+            "% numbers of lines\n  %\n{start} 0 1 ;D1 20 ;D2 400 ;D3 8902\n# more\n; and more\n\n{after_e4} 0 1;D1 20;D2 600\n"
+        ),
+    )
+    .unwrap();
+    fs::write(dir.join("plain.epd"), format!("{start}\n{after_e4}\n")).unwrap();
+    let document = ok_json(dir, "verify perft.epd --json -q");
+    assert_eq!(
+        (&document["entries"], &document["white_to_move"]),
+        (&2.into(), &1.into())
+    );
+    let suite = |from: &str| {
+        let options = format!("--from {from} --plies 2 --min-game 1");
+        lines(dir, &format!("games.obs.db3 s.epd {options}"), "s.epd")
+    };
+    assert_eq!(suite("perft.epd"), suite("plain.epd"));
+    assert!(!suite("perft.epd").is_empty());
+    // An error counts all lines of the file.
+    fs::write(
+        dir.join("bad.epd"),
+        format!("% x\n{start} ;D1 20\n8/8 w - - ;D1 0\n"),
+    )
+    .unwrap();
+    refused(
+        dir,
+        &[
+            ("verify bad.epd", 1, "line 3: "),
+            (
+                "convert games.obs.db3 b.epd --plies 2 --from bad.epd",
+                1,
+                "line 3",
+            ),
+        ],
+    );
+}
+
 /// `verify` says why a position in an EPD is illegal. It also finds defects that do not prevent reading an entry.
 #[test]
 fn damaged_suites_are_recognized() {
