@@ -16,7 +16,7 @@ use super::GameRow;
 use crate::{
     index::layout::{FEN_FIELD, FIELDS, GameHeader, GameOffset, OFFSET_FIELD, put_number},
     leveldb::{put_varint, take_size, take_varint},
-    pgn::Date,
+    pgn::{Date, MAX_GAME_LENGTH},
 };
 
 /// The number of games whose details are stored in one entry of the index. The details are the offset of a game in its
@@ -30,7 +30,7 @@ const LICHESS: &[u8] = b"https://lichess.org/";
 /// in which the game was read.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct GameText {
-    /// The length in bytes.
+    /// The length in bytes, at most [`MAX_GAME_LENGTH`].
     pub length: u64,
     checksum: u32,
 }
@@ -149,6 +149,9 @@ impl<'a> GameDetails<'a> {
             _ => GameOffset::Moves(number >> 1),
         };
         let length = take_varint(rest)?;
+        if length > MAX_GAME_LENGTH as u64 {
+            return None;
+        }
         let (checksum, others) = rest.split_first_chunk()?;
         let text = GameText {
             length,
@@ -253,6 +256,21 @@ mod tests {
         fn any_bytes_are_read(bytes: Vec<u8>) {
             let mut rest = &bytes[..];
             while GameDetails::take(&mut rest).is_some() && !rest.is_empty() {}
+        }
+    }
+
+    /// Readers read as many bytes of the PGN file as the details say.
+    #[test]
+    fn a_text_that_is_longer_than_a_game_is_damaged() {
+        for (length, is_read) in [
+            (MAX_GAME_LENGTH as u64, true),
+            (MAX_GAME_LENGTH as u64 + 1, false),
+            (u64::MAX, false),
+        ] {
+            let mut details = vec![41];
+            put_varint(&mut details, length);
+            details.extend([0; 5]);
+            assert_eq!(GameDetails::take(&mut &details[..]).is_some(), is_read);
         }
     }
 
