@@ -45,8 +45,12 @@ const MAX_CONNECTIONS: usize = 4096;
 /// The maximum number of connections of one visitor.
 const CONNECTIONS_OF_ONE: usize = 256;
 
-/// The maximum number of requests of one visitor that are being received or answered. Further requests wait.
+/// The maximum number of requests of one visitor that are being received or answered. A few more requests wait.
 const REQUESTS_OF_ONE: usize = 32;
+
+/// The maximum number of requests of one visitor that wait because [`REQUESTS_OF_ONE`] others are being received or
+/// answered. A proxy has a connection for each of them.
+const WAITING_OF_ONE: usize = 64;
 
 /// The limits of requests that are being answered. Further requests wait.
 const REQUESTS: QueueLimits = QueueLimits {
@@ -111,14 +115,17 @@ impl Clients {
     /// address and there are no such proxies, all clients run on this machine, so there are no limits for one visitor.
     pub(super) fn new(listening: IpAddr, proxies: &[IpAddr]) -> Clients {
         let connections = most_connections();
+        // If the process may open only few files, a visitor may use at most a quarter of the connections. Behind a
+        // proxy, these are the connections with requests that wait and with others.
+        let quarter = connections / 4;
         let of_one = QueueLimits {
-            // If the process may open only few files, a visitor may use at most a quarter of the connections.
-            held_by_one: CONNECTIONS_OF_ONE.min(connections / 4),
+            held_by_one: CONNECTIONS_OF_ONE.min(quarter),
             waiting: 0,
             ..QueueLimits::NONE
         };
         let arrivals = QueueLimits {
-            held_by_one: REQUESTS_OF_ONE,
+            held_by_one: REQUESTS_OF_ONE.min(quarter / 2),
+            waiting_of_one: WAITING_OF_ONE.min(quarter / 2),
             ..QueueLimits::NONE
         };
         Clients {
@@ -238,7 +245,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns an error response if the permit is not available within ten seconds.
+    /// Returns an error response if the permit is not available within ten seconds. Also returns one, at once, if too many
+    /// requests of the visitor are waiting.
     pub(super) async fn arrival_permit(&self) -> Result<Permit, Refusal> {
         self.queues.arrivals.acquire_soon(self.visitor, 1).await
     }
@@ -399,6 +407,44 @@ mod tests {
                 assert_eq!(client.visitor(), Visitor::Local, "{values:?}");
             });
         }
+    }
+
+    /// A proxy has a connection for each request, so these would keep other visitors from connecting.
+    #[test]
+    fn few_requests_of_a_visitor_wait() {
+        let proxy: IpAddr = [127, 0, 0, 1].into();
+        with_client([127, 0, 0, 1], &[proxy], [127, 0, 0, 1], async |client| {
+            let visitor = |address: &str| {
+                let mut headers = HeaderMap::new();
+                headers.append(FORWARDED_FOR, address.parse().unwrap());
+                client.clone().of_request(&headers)
+            };
+            let (first, second) = (visitor("192.0.2.1"), visitor("192.0.2.2"));
+            let soon = Duration::from_millis(1);
+            let (mut held, mut waiting, mut refused) = (Vec::new(), Vec::new(), 0);
+            for _ in 0..CONNECTIONS_OF_ONE {
+                let mut permit = Box::pin(first.arrival_permit());
+                match timeout(soon, &mut permit).await {
+                    Ok(Ok(permit)) => held.push(permit),
+                    Ok(Err(refusal)) => {
+                        assert_eq!(refusal.status(), 503);
+                        refused += 1;
+                    }
+                    Err(_) => waiting.push(permit),
+                }
+            }
+            assert!(!held.is_empty() && !waiting.is_empty());
+            assert!(held.len() <= REQUESTS_OF_ONE && waiting.len() <= WAITING_OF_ONE);
+            assert!(refused >= CONNECTIONS_OF_ONE - REQUESTS_OF_ONE - WAITING_OF_ONE);
+            assert!(
+                timeout(soon, second.arrival_permit())
+                    .await
+                    .unwrap()
+                    .is_ok()
+            );
+            held.pop();
+            assert!(waiting.remove(0).await.is_ok());
+        });
     }
 
     #[test]
