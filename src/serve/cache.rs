@@ -239,14 +239,23 @@ fn changed(_metadata: &Metadata) -> Option<(i64, i64)> {
 }
 
 /// Returns `true` if `path` is an index of a cache whose PGN file no longer exists. Returns `false` if the index cannot be
-/// opened, for example because another version of polybook made it.
+/// opened, for example because another version of polybook made it. Also returns `false` if the directory of the PGN
+/// file is missing or empty, because it may be on a drive that is not mounted.
 fn is_orphan(path: &Path) -> bool {
     let Ok(index) = Index::open(path) else {
         return false;
     };
-    let mut pgns = index.files().map(|(_, pgn)| pgn);
-    index.kind() == IndexKind::Explorer
-        && pgns.all(|pgn| pgn.metadata().is_err_and(|err| is_absent(&err)))
+    let is_removed = |pgn: &Path| {
+        let mut others = pgn
+            .parent()
+            .and_then(|directory| fs::read_dir(directory).ok());
+        pgn.metadata().is_err_and(|err| is_absent(&err))
+            && others
+                .as_mut()
+                .is_some_and(|others| others.next().is_some())
+    };
+    let mut pgns = index.files().map(|(_, pgn)| pgn).peekable();
+    index.kind() == IndexKind::Explorer && pgns.peek().is_some() && pgns.all(is_removed)
 }
 
 /// Converts the error for a damaged or incomplete index to `Ok(None)`. `opened` is the result of opening an index.
@@ -347,6 +356,33 @@ mod tests {
         fs::remove_file(dir.path().join("a.pgn")).unwrap();
         second.remove_older();
         assert!(!first.path().exists() && second.is_made().unwrap());
+    }
+
+    /// A drive that is not mounted has no directory, or an empty one. An index without games names no files.
+    #[test]
+    fn the_indexes_of_files_that_may_come_back_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(dir.path().join("cache")).unwrap();
+        let made = |path: &str, text: &str| {
+            let pgn = dir.path().join(path);
+            fs::create_dir_all(pgn.parent().unwrap()).unwrap();
+            fs::write(&pgn, text).unwrap();
+            let index = cache.of(&pgn, Variant::Standard).unwrap();
+            index.make().allow_empty(true).run().unwrap();
+            index
+        };
+        let game = "[Event \"a\"]\n\n1. e4 *\n";
+        let kept = [
+            made("gone/a.pgn", game),
+            made("empty/a.pgn", game),
+            made("used/none.pgn", ""),
+        ];
+        let current = made("used/b.pgn", game);
+        fs::remove_dir_all(dir.path().join("gone")).unwrap();
+        fs::remove_file(dir.path().join("empty/a.pgn")).unwrap();
+        fs::remove_file(dir.path().join("used/none.pgn")).unwrap();
+        current.remove_older();
+        assert!(kept.iter().all(|index| index.path().exists()));
     }
 
     #[test]
