@@ -19,7 +19,7 @@ use crate::{
         results::{Class, Period, YearMonths},
     },
     openings::OpeningFilter,
-    pgn::{GameResult, Mode, RatingGroup, RatingRange, Speed, folded, rated_event},
+    pgn::{GameResult, Mode, RatingGroup, RatingRange, Speed, folded},
     selection::{Evaluator, RatedStatus, Selection},
 };
 
@@ -165,6 +165,7 @@ pub(super) struct SourceFilter<'a> {
     player_games: Option<Vec<u64>>,
     players: Option<Players>,
     event: Option<Vec<u32>>,
+    rated: Option<RatedFilter<'a>>,
     dates: Option<DateRange>,
     elo: Option<EloRange>,
     min_plies: u16,
@@ -215,22 +216,13 @@ impl<'a> SourceFilter<'a> {
             all.dedup();
             Ok((!names.is_empty()).then_some(all))
         };
-        let [player, opponent, white, black, mut event] = [
+        let [player, opponent, white, black, event] = [
             numbers(&filters.player)?,
             numbers(&filters.opponent)?,
             numbers(&filters.white)?,
             numbers(&filters.black)?,
             numbers(filters.event.as_slice())?,
         ];
-        if let Some(rated) = events_by_status(source, filters)? {
-            event = Some(match event {
-                None => rated,
-                Some(events) => events
-                    .into_iter()
-                    .filter(|event| has(&rated, *event))
-                    .collect(),
-            });
-        }
         let names = [&player, &opponent, &white, &black, &event];
         if names.into_iter().flatten().any(Vec::is_empty) {
             return Ok(None);
@@ -251,6 +243,7 @@ impl<'a> SourceFilter<'a> {
             player_games: games_of_named_player(source, filters)?,
             players,
             event,
+            rated: RatedFilter::new(source, filters)?,
             dates: (!dates.is_all()).then_some(dates),
             elo: EloRange::new(filters),
             min_plies: u16::try_from(filters.min_plies).unwrap_or(u16::MAX),
@@ -346,6 +339,10 @@ impl<'a> SourceFilter<'a> {
             & self.elo.is_none_or(|elo| elo.contains(games.elo[id]));
         passes
             && event.is_none_or(|events| has(events, games.events[id]))
+            && self
+                .rated
+                .as_ref()
+                .is_none_or(|rated| rated.admits(games.events[id]))
             && players.is_none_or(|players| players.admit(games, id))
     }
 
@@ -393,6 +390,11 @@ impl<'a> SourceFilter<'a> {
                 has(events, *event)
             }),
             None => {}
+        }
+        if let Some(rated) = &self.rated {
+            keep(passes, &games.events[range.clone()], |event| {
+                rated.admits(*event)
+            });
         }
         if let Some(dates) = self.dates {
             keep(passes, &games.dates[range.clone()], |date| {
@@ -568,20 +570,43 @@ fn player_results(filters: &Selection) -> Option<[[bool; 4]; 2]> {
     })
 }
 
-/// Returns the numbers of the events whose names say what the filters require about whether games are rated. Returns
-/// `None` if the mode of a game, rated or casual, decides whether it passes. The mode does not distinguish games that
-/// are certainly rated from games that do not say it.
-fn events_by_status(source: &OpenIndex, filters: &Selection) -> Result<Option<Vec<u32>>> {
-    if filters.admits_rated(RatedStatus::Rated) == filters.admits_rated(RatedStatus::Unknown) {
-        return Ok(None);
-    }
-    let mut events = Vec::new();
-    source.for_each_name(|number, name| {
-        if filters.admits_rated(RatedStatus::of(rated_event(name.as_bytes()))) {
-            events.push(number);
+/// A filter that distinguishes games of rated events from games that do not say whether they are rated. The mode of a
+/// game, rated or casual, does not distinguish them.
+struct RatedFilter<'a> {
+    /// The numbers of names of events, in ascending order.
+    events: &'a [u32],
+    /// Whether the games of `events` pass. If `false`, all other games pass.
+    are_admitted: bool,
+}
+
+impl<'a> RatedFilter<'a> {
+    /// Creates the filter for the games of `source`. Returns `None` if the mode of a game decides whether it passes.
+    fn new(source: &'a OpenIndex, filters: &Selection) -> Result<Option<RatedFilter<'a>>> {
+        let [rated, unknown, casual] = [
+            RatedStatus::Rated,
+            RatedStatus::Unknown,
+            RatedStatus::Casual,
+        ]
+        .map(|status| filters.admits_rated(status));
+        if rated == unknown {
+            return Ok(None);
         }
-    })?;
-    Ok(Some(events))
+        let names = source.rated_names()?;
+        let events = if rated == casual {
+            &names.known
+        } else {
+            &names.rated
+        };
+        Ok(Some(RatedFilter {
+            events,
+            are_admitted: rated,
+        }))
+    }
+
+    #[inline]
+    fn admits(&self, event: u32) -> bool {
+        has(self.events, event) == self.are_admitted
+    }
 }
 
 /// Returns `true` if `numbers`, which must be in ascending order, contains `number`. Also returns `true` if `numbers`

@@ -7,7 +7,7 @@
 //! Bits 0 to 4 of a date number are the day, bits 5 to 8 the month, and the higher bits the year. An unknown part
 //! is 0.
 
-use std::{fs, path::Path, time::SystemTime};
+use std::{fs, path::Path, sync::OnceLock, time::SystemTime};
 
 use shakmaty::Color;
 
@@ -25,7 +25,9 @@ use crate::{
         },
     },
     openings::OpeningNumber,
-    pgn::{Date, GameResult, Mode, NameMatch, RatingGroup, Speed, doubled_mean, folded},
+    pgn::{
+        Date, GameResult, Mode, NameMatch, RatingGroup, Speed, doubled_mean, folded, rated_event,
+    },
     position::Variant,
     selection::Selection,
 };
@@ -44,6 +46,16 @@ pub(super) struct OpenIndex {
     /// The number of the first game, which is the total number of games in the preceding indexes.
     pub first: u64,
     pub rows: GameColumns,
+    rated_names: OnceLock<RatedNames>,
+}
+
+/// The numbers of the names that say, as the name of an event, whether its games are rated, in ascending order.
+#[derive(Debug)]
+pub(super) struct RatedNames {
+    /// Names that say that games are rated.
+    pub rated: Vec<u32>,
+    /// Names that say either that games are rated or that they are not.
+    pub known: Vec<u32>,
 }
 
 impl OpenIndex {
@@ -82,6 +94,7 @@ impl OpenIndex {
             first,
             rows,
             index,
+            rated_names: OnceLock::new(),
         })
     }
 
@@ -169,6 +182,24 @@ impl OpenIndex {
         Ok(numbers)
     }
 
+    /// Returns the names of events that say whether games are rated. The first call reads all names of the index.
+    pub(super) fn rated_names(&self) -> Result<&RatedNames> {
+        if let Some(known) = self.rated_names.get() {
+            return Ok(known);
+        }
+        let (mut rated, mut known) = (Vec::new(), Vec::new());
+        self.for_each_name(|number, name| {
+            if let Some(is_rated) = rated_event(name.as_bytes()) {
+                known.push(number);
+                if is_rated {
+                    rated.push(number);
+                }
+            }
+        })?;
+        // Several threads may read the names at the same time, with the same result.
+        Ok(self.rated_names.get_or_init(|| RatedNames { rated, known }))
+    }
+
     /// Calls `f` with the number and the text of each name of a player or an event, in ascending order of numbers.
     pub(super) fn for_each_name(&self, f: impl FnMut(u32, &str)) -> Result<()> {
         self.index.for_each_name(f)
@@ -252,7 +283,7 @@ pub(super) struct TraitValues {
 pub(super) struct Traits(u16);
 
 impl Traits {
-    /// The number of values that the low 10 bits of traits can have. Selection test only these bits.
+    /// The number of values that the low 10 bits of traits can have. Filters test only these bits.
     pub(super) const COUNT: usize = 1 << 10;
 
     fn new(row: &GameRow) -> Traits {
