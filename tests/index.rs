@@ -1220,4 +1220,12 @@ fn a_server_refuses_pgn_files_elsewhere() {
             "{args}"
         );
     }
+    // Games from standard input have no file, but those of the other inputs do.
+    let mut command = polybook_in(dir);
+    command.args(["make-book", "-q", "mine/games.pgn", "-", "--explorer"]);
+    let input = fs::File::open(dir.join("mine/games.pgn")).unwrap();
+    let made = command.arg("theirs/two").stdin(input).status().unwrap();
+    assert!(made.success());
+    let error = fails(dir, "serve --listen 127.0.0.1:0 theirs/two", 1);
+    assert!(error.contains("--allow-pgn"), "{error}");
 }

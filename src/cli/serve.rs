@@ -272,19 +272,11 @@ fn refuse_other_files(
         directories.push(found.with_context(|| format!("cannot open {}", directory.display()))?);
     }
     for source in sources.iter().filter(|source| source.cached.is_none()) {
-        let of_source = Selection {
-            source: Some(source.name.clone()),
-            ..Selection::default()
-        };
         let home = source.path.canonicalize()?;
         let home = home.parent().unwrap_or(&home);
-        // The list of files is not available if the index contains counts, or games from standard input.
-        for file in explorer.files(&of_source).unwrap_or_default() {
+        for pgn in explorer.pgn_paths(Some(&source.name)) {
             // A missing file has no text. If it appears later, a link in its path may lead elsewhere.
-            let path = file
-                .path
-                .canonicalize()
-                .unwrap_or_else(|_| file.path.clone());
+            let path = pgn.canonicalize().unwrap_or_else(|_| pgn.to_owned());
             let mut parts = path.components();
             let is_plain = !parts.any(|part| part == Component::ParentDir);
             let mut served = directories.iter().map(PathBuf::as_path).chain([home]);
@@ -308,14 +300,9 @@ fn refuse_other_files(
 /// The server can count the games of such a file, but cannot return their texts.
 fn warn_of_missing_files(sources: &[ServedSource<'_>], explorer: &Explorer, context: Context) {
     for source in sources {
-        let of_source = Selection {
-            source: Some(source.name.clone()),
-            ..Selection::default()
-        };
-        // The list of files is not available if the index contains counts, or games from standard input.
-        for file in explorer.files(&of_source).unwrap_or_default() {
-            if !file.path.exists() {
-                let name = file.path.display();
+        for pgn in explorer.pgn_paths(Some(&source.name)) {
+            if !pgn.exists() {
+                let name = pgn.display();
                 context.say(&format!(
                     "warning: {name} is no longer where it was when {} was made, so its games cannot be opened: put \
                      the file back, or make the index again\n",

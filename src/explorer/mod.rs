@@ -176,6 +176,7 @@ impl Explorer {
             return Err(Error::file(source.index.path(), problem));
         }
         self.sources.skip_unfinished = true;
+        self.other_starts = OtherStartGames::default();
         Ok(self)
     }
 
@@ -293,11 +294,16 @@ impl Explorer {
         Ok(files)
     }
 
-    /// Returns an iterator over the paths of the PGN files from which the sources were made.
-    #[cfg(feature = "serve")]
-    pub(crate) fn all_files(&self) -> impl Iterator<Item = &Path> {
-        let sources = self.sources.indexes.iter();
-        sources.flat_map(|source| source.index.files().map(|(_, path)| path))
+    /// Returns an iterator over the paths of the PGN files from which the selected sources (indexes of the explorer) were
+    /// made. Leaves out standard input. `wanted` is the name of the selected source, or `None` for all sources.
+    pub fn pgn_paths(&self, wanted: Option<&str>) -> impl Iterator<Item = &Path> {
+        let files = self
+            .sources
+            .selected(wanted)
+            .flat_map(|source| source.index.files());
+        files
+            .map(|(_, path)| path)
+            .filter(|path| *path != Path::new("-"))
     }
 
     /// Looks for a PGN file that was modified after its index was made. Returns the path of the file and the name of
@@ -515,7 +521,26 @@ impl Explorer {
     /// Returns an error if an index is damaged, if the selected source does not exist, or if a filter needs individual
     /// games and a selected source contains only counts.
     pub fn other_starts(&self, line: &Line, filters: &Selection) -> Result<Option<OtherStarts>> {
-        task::caught(|| self.other_starts.passing(&self.sources, line, filters))
+        self.other_starts_while(line, filters, &|| true)
+    }
+
+    /// Counts games like [`other_starts`](Explorer::other_starts). `should_continue` is called repeatedly while games
+    /// are filtered, and must return `true` to continue.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the same cases as [`other_starts`](Explorer::other_starts). Returns [`Error::Interrupted`]
+    /// if `should_continue` returns `false`.
+    pub fn other_starts_while(
+        &self,
+        line: &Line,
+        filters: &Selection,
+        should_continue: &dyn Fn() -> bool,
+    ) -> Result<Option<OtherStarts>> {
+        task::caught(|| {
+            let games = &self.other_starts;
+            games.passing(&self.sources, line, filters, should_continue)
+        })
     }
 
     /// Prepares a player for an opponent. Returns the moves that were played in the position of `query`, with the

@@ -424,7 +424,7 @@ fn openings(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Co
     let has_games = openings.results.games > 0;
     let answer = WithOtherStarts {
         answer: openings,
-        other_starts: app.other_starts(&query)?,
+        other_starts: app.other_starts(&query, &|| !stop.load(Ordering::Relaxed))?,
     };
     app.answered(key, (&query.filters, has_games), &answer, stop)
 }

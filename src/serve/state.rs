@@ -107,7 +107,7 @@ pub(super) type FileStates = BTreeMap<PathBuf, Option<FileState>>;
 
 /// Returns the current state of each PGN file of all sources. Files that cannot be examined are omitted.
 fn states_of_all(explorer: &Explorer) -> FileStates {
-    let states = explorer.all_files().filter_map(|path| {
+    let states = explorer.pgn_paths(None).filter_map(|path| {
         let state = state_of(path).ok()?;
         Some((path.to_owned(), state))
     });
@@ -448,7 +448,7 @@ impl AppState {
         {
             polybook.set_unknown_name(unknown);
         }
-        polybook.set_other_starts(self.other_starts(&request.query)?);
+        polybook.set_other_starts(self.other_starts(&request.query, should_continue)?);
         if let Some(evals) = &self.evals {
             polybook.evaluate(request.query.line.position(), evals)?;
         }
@@ -486,15 +486,22 @@ impl AppState {
         let has_games = list.total > 0;
         let answer = WithOtherStarts {
             answer: list,
-            other_starts: self.other_starts(&request.query)?,
+            other_starts: self.other_starts(&request.query, &|| !stop.load(Ordering::Relaxed))?,
         };
         self.answered(key, (&request.query.filters, has_games), &answer, stop)
     }
 
     /// Returns the number of games that pass the filters of `query` but begin in another position than the starting
-    /// position, or `None` if there are none.
-    pub(super) fn other_starts(&self, query: &Query) -> Result<Option<u64>, Refusal> {
-        let others = self.explorer.other_starts(&query.line, &query.filters)?;
+    /// position, or `None` if there are none. Counting stops when `should_continue` returns `false`.
+    pub(super) fn other_starts(
+        &self,
+        query: &Query,
+        should_continue: ShouldContinue<'_>,
+    ) -> Result<Option<u64>, Refusal> {
+        let (line, filters) = (&query.line, &query.filters);
+        let others = self
+            .explorer
+            .other_starts_while(line, filters, should_continue)?;
         Ok(others.map(|others| others.games))
     }
 
