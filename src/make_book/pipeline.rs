@@ -249,10 +249,7 @@ impl MakeBook {
     ) -> Result<(Report, Vec<Finished>, SealedCounts)> {
         let weighed = sealed.weighed(self, needs)?;
         let report = &mut games.report;
-        let mut tallied = report.totals.games;
-        tallied.counted -= report.totals.not_tallied;
-        tallied.filtered += report.totals.not_tallied;
-        let provenance = inputs.provenance(self, tallied);
+        let provenance = inputs.provenance(self, report.totals.tallied().games);
         report.has_unknown_games = provenance.games.is_none();
         (report.positions, report.pairs) = match (&weighed, sealed.counts_for_weights()) {
             (Some(weighed), _) => {

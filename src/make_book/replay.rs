@@ -141,6 +141,35 @@ impl<'a> Replayer<'a> {
         }
         let admitted = self.admitted(games.tags(), tag_result);
         self.note_names(games.tags(), admitted.err());
+        if self.may_be_tallied(games.tags(), admitted) {
+            self.play_admitted(games, admitted, tag_result);
+            return;
+        }
+        // The totals of this game are also kept apart from those of the games in the tallies.
+        let number = self.outcome.totals.games.read;
+        let others = std::mem::take(&mut self.outcome.totals);
+        self.outcome.totals.games.read = number;
+        let (candidates, rejected) = (self.outcome.candidates.len(), self.outcome.rejected.len());
+        self.play_admitted(games, admitted, tag_result);
+        let mut own = std::mem::replace(&mut self.outcome.totals, others);
+        own.games.read = 0;
+        self.outcome.totals += &own.into_untallied();
+        if let Some(candidate) = self.outcome.candidates.get_mut(candidates) {
+            candidate.totals = std::mem::take(&mut candidate.totals).into_untallied();
+        }
+        if self.outcome.rejected.len() > rejected {
+            self.outcome.untallied_rejected.push(number);
+        }
+    }
+
+    /// Plays or skips the current game. `admitted` is its variant, or the condition that its tags do not meet.
+    /// `tag_result` is the result in the tags.
+    fn play_admitted(
+        &mut self,
+        games: &mut GameReader<'_>,
+        admitted: Result<Variant, Condition>,
+        tag_result: Option<GameResult>,
+    ) {
         match admitted {
             Ok(variant) => self.play_from_start(games, variant, tag_result),
             Err(condition) => {
@@ -304,6 +333,17 @@ impl<'a> Replayer<'a> {
     /// contain variants without a number.
     fn is_tallied(&self, variant: Variant) -> bool {
         !self.needs.numbered_variants || variant.number().is_some()
+    }
+
+    /// Returns `false` if the tallies cannot contain the current game because of its variant. Such a game is read for
+    /// other outputs. `admitted` is the variant of the game, or the condition that its tags do not meet.
+    fn may_be_tallied(&self, tags: &Tags<'_>, admitted: Result<Variant, Condition>) -> bool {
+        match admitted {
+            _ if self.options.variant.is_standard() => true,
+            Ok(variant) => self.is_tallied(variant),
+            Err(Condition::Variant) => true,
+            Err(_) => tags.variant().map_or(true, |it| self.is_tallied(it)),
+        }
     }
 
     /// Records the starting position of a game, if an output needs it. Must not be called for a game of standard chess
@@ -533,6 +573,8 @@ pub(super) struct Outcome<'a> {
     pub filtered_variants: BTreeMap<VariantRejection, u64>,
     /// The first rejected games. Their numbers count from the first game of the batch.
     pub rejected: Vec<Rejection>,
+    /// The numbers of those rejected games that tallies cannot contain because of their variant.
+    pub untallied_rejected: Vec<u64>,
     /// Whether any text of the batch looked like PGN.
     pub recognised: bool,
     /// Whether the batch contained anything but blanks.

@@ -68,9 +68,52 @@ pub struct Totals {
     /// The number of counted games of each variant, unless the run counts only standard chess.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variants: BTreeMap<Variant, u64>,
+    /// The part of these totals for games that tallies cannot contain, because the Polyglot format has no number for
+    /// their variant. `None` if there are no such games.
+    #[serde(skip)]
+    pub untallied: Option<Box<Totals>>,
 }
 
 impl Totals {
+    /// Declares all games of these totals as games that tallies cannot contain.
+    pub(super) fn into_untallied(self) -> Totals {
+        Totals {
+            untallied: Some(Box::new(self.clone())),
+            ..self
+        }
+    }
+
+    /// Returns the totals for outputs that are made from tallies. Games that tallies cannot contain are filtered by
+    /// their variant, as if the run had no other outputs.
+    pub(super) fn tallied(&self) -> Totals {
+        let mut tallied = self.clone();
+        let Some(untallied) = tallied.untallied.take() else {
+            return tallied;
+        };
+        let games = untallied.games;
+        tallied.games.counted -= games.counted;
+        tallied.games.rejected -= games.rejected;
+        tallied.games.filtered += games.counted + games.rejected;
+        for (condition, games) in &untallied.filtered_by {
+            *tallied.filtered_by.entry(*condition).or_default() -= games;
+        }
+        *tallied.filtered_by.entry(Condition::Variant).or_default() +=
+            games.counted + games.rejected + games.filtered;
+        tallied.filtered_by.retain(|_, games| *games > 0);
+        tallied.null_moves -= untallied.null_moves;
+        tallied.castling_dropped -= untallied.castling_dropped;
+        tallied.contradicted_results -= untallied.contradicted_results;
+        tallied.unreadable_results -= untallied.unreadable_results;
+        tallied.unfinished -= untallied.unfinished;
+        tallied.undated -= untallied.undated;
+        tallied.unrated -= untallied.unrated;
+        tallied.not_tallied = 0;
+        for variant in untallied.variants.keys() {
+            tallied.variants.remove(variant);
+        }
+        tallied
+    }
+
     /// Returns warnings about two kinds of games: games that were counted only in part, and games that passed a
     /// filter although they lack the tag that the filter examines.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
@@ -149,7 +192,11 @@ impl AddAssign<&Totals> for Totals {
             unrated,
             not_tallied,
             variants,
+            untallied,
         } = other;
+        if let Some(untallied) = untallied {
+            **self.untallied.get_or_insert_default() += untallied;
+        }
         self.games += *games;
         self.not_tallied += not_tallied;
         for (condition, games) in filtered_by {
@@ -202,6 +249,9 @@ pub struct Report {
     pub suite: Option<SuiteReport>,
     /// The first [100](Report::MAX_DESCRIBED_GAMES) rejected games, in the order of the inputs.
     pub rejected: Vec<Rejection>,
+    /// The indices in [`rejected`](Report::rejected) of games that tallies cannot contain because of their variant.
+    #[serde(skip)]
+    pub(super) untallied_rejected: Vec<usize>,
     /// Whether some counts among the inputs do not say how many games they contain. The [totals](Report::totals) lack
     /// these games.
     #[serde(skip_serializing_if = "is_false")]

@@ -9,7 +9,7 @@ use super::{
     collected::{Budget, OrderedResults, Starts},
     options::MakeBook,
     replay::Outcome,
-    report::{Rejection, Report, VariantRejection},
+    report::{Rejection, Report, Totals, VariantRejection},
     sink::Sink,
 };
 use crate::{
@@ -117,7 +117,8 @@ impl<'a> Sequencer<'a> {
         let path = self.options.inputs[input].path();
         let mut collectors = outcome.collectors.iter_mut();
         collectors.try_for_each(|collector| collector.process_in_order(path))?;
-        self.reject(input, std::mem::take(&mut outcome.rejected))?;
+        let untallied = std::mem::take(&mut outcome.untallied_rejected);
+        self.reject(input, std::mem::take(&mut outcome.rejected), &untallied)?;
         let state = &mut self.inputs[input];
         state.games += outcome.totals.games.read;
         state.recognised |= outcome.recognised;
@@ -142,10 +143,15 @@ impl<'a> Sequencer<'a> {
 
     /// Adds `rejected`, the rejected games of a batch, to the report of the run until the report contains the maximum
     /// number of rejected games. `input` is the index of the batch's input. Converts the number of each game in the
-    /// batch to its number in the input. If the run is strict, returns the first rejected game as an error.
-    fn reject(&mut self, input: usize, rejected: Vec<Rejection>) -> Result<()> {
+    /// batch to its number in the input. `untallied` contains the numbers of games that tallies cannot contain. If the
+    /// run is strict, returns the first rejected game as an error.
+    fn reject(&mut self, input: usize, rejected: Vec<Rejection>, untallied: &[u64]) -> Result<()> {
         let room = Report::MAX_DESCRIBED_GAMES.saturating_sub(self.report.rejected.len());
         for mut rejection in rejected.into_iter().take(room) {
+            if untallied.contains(&rejection.game) {
+                let index = self.report.rejected.len();
+                self.report.untallied_rejected.push(index);
+            }
             rejection.game += self.inputs[input].games;
             if self.options.strict {
                 return Err(Error::Rejected(Box::new(rejection)));
@@ -272,12 +278,13 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
         // If `keep_prefix` is set, a rejected game may be a candidate. It is already counted as rejected.
         let games = candidate.totals.games.counted;
         if games > 0 {
-            outcome.totals.games.filtered += games;
-            *outcome
-                .totals
-                .filtered_by
-                .entry(Condition::Duplicate)
-                .or_default() += games;
+            let mut duplicates = Totals::default();
+            duplicates.games.filtered = games;
+            duplicates.filtered_by.insert(Condition::Duplicate, games);
+            outcome.totals += &match candidate.totals.untallied {
+                Some(_) => duplicates.into_untallied(),
+                None => duplicates,
+            };
         }
     }
     if !left_out.is_empty() {

@@ -96,7 +96,7 @@ impl BookSink<'_> {
         if !self.options.header {
             return Ok(None);
         }
-        let met = &counted.games.report.totals.variants;
+        let met = counted.games.report.totals.tallied().variants;
         let variants: Vec<&str> = match self.options.variant {
             VariantChoice::Only(variant) => vec![variant.name()],
             VariantChoice::Auto if met.is_empty() => vec![Variant::Standard.name()],

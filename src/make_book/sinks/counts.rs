@@ -192,13 +192,16 @@ impl CountsSink<'_> {
 
     /// Returns the description of the counts directory, which is written to the file `counts.json`.
     fn about(&self, counted: &CollectedData<'_>) -> CountsOrigin {
-        let totals = &counted.games.report.totals;
+        let report = &counted.games.report;
+        let totals = report.totals.tallied();
         // The sidecar names the inputs without their directories.
         let without_directory = |rejection: &Rejection| Rejection {
             file: PathBuf::from(rejection.file.file_name().unwrap_or_default()),
             ..rejection.clone()
         };
-        let rejected = counted.games.report.rejected.iter();
+        let rejected = (report.rejected.iter().enumerate())
+            .filter(|(index, _)| !report.untallied_rejected.contains(index))
+            .map(|(_, rejection)| rejection);
         CountsOrigin {
             inputs: counted.provenance.inputs.clone(),
             games: counted.provenance.games,
