@@ -3,8 +3,8 @@
 //! A condition has one name, which the command line writes as `--min-elo`, HTTP as `minElo`, and Python as `min_elo`.
 //! [`Selection::set`] reads it in any of these spellings, and [`Selection::given`] writes all conditions.
 //!
-//! Several evaluators apply a selection. [`games`] tests games in PGN. The explorer tests the columns of an index of
-//! games, or the classes of an index of counts. Not every evaluator can apply every condition:
+//! Several evaluators apply a selection. [`Selection::unmet`] tests the tags of games in PGN. The explorer tests the
+//! columns of an index of games, or the classes of an index of counts. Not every evaluator can apply every condition:
 //! [`Selection::unanswerable`] names the first condition that an [`Evaluator`] lacks the data for.
 
 mod fields;

@@ -156,7 +156,7 @@ pub(super) fn for_clients(text: &str) -> String {
 }
 
 /// Converts an error to an error response with status 503. The message names files without their directories, and
-/// [names no options](for_clients) of the command line.
+/// names no options of the command line.
 impl From<Error> for Refusal {
     fn from(err: Error) -> Refusal {
         let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
