@@ -562,7 +562,9 @@ impl<'a> GameReader<'a> {
                 self.read_marker(end)
             }
             // `2 - 0`
-            Some(b' ') if matches!(self.text.get(end + 1), Some(b'-' | b':')) => {
+            Some(b' ')
+                if digits != b"0000" && matches!(self.text.get(end + 1), Some(b'-' | b':')) =>
+            {
                 self.read_marker(end)
             }
             _ => {
