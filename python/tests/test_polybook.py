@@ -424,8 +424,8 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
     board = chess.Board()
     for move in moves.split():
         board.push_san(move)
-    continued = explorer.prepare(board, **names)
-    assert continued == prepared("--moves", moves)
+    continued = explorer.prepare(board, **names, min_game=1)
+    assert continued == prepared("--moves", moves, "--min-game", "1")
     assert continued["lines"][0]["opening"]["eco"] == "D59"
     # Both indexes contain the same games.
     polybook.make_book(FAMOUS, explorer=tmp_path / "copy")
@@ -441,7 +441,7 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
     assert answers["e4"]["san"] == "c5" and answers["e4"]["source"] == "repertoire"
     (tmp_path / "bad.pgn").write_text("1. e4 c5 2. Nf3 d6 *\n\n1. e4 e5 2. Ke3 *\n")
     with pytest.warns(UserWarning, match="Ke3"):
-        assert explorer.prepare(**names, repertoire=tmp_path / "bad.pgn")["lines"]
+        assert explorer.prepare(**names, repertoire=tmp_path / "bad.pgn", min_game=1)["lines"]
     (tmp_path / "other.pgn").write_text('[Variant "Atomic"]\n\n1. e4 c5 2. Nf3 d6 *\n')
     with pytest.raises(polybook.Error, match="give a variant of the repertoire with the argument variant"):
         explorer.prepare(**names, repertoire=tmp_path / "other.pgn")
