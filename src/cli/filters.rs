@@ -271,6 +271,7 @@ impl<S> SelectionArgs<S> {
 
 /// Parses the name of a player or event. Returns an error if the text is blank, because a blank name would match
 /// every name.
+#[cfg(feature = "serve")]
 pub fn name(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("give at least one letter of the name".to_owned()),
