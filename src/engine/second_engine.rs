@@ -3,10 +3,7 @@
 use std::{
     ffi::OsString,
     path::Path,
-    sync::{
-        atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, sync_channel},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -54,7 +51,7 @@ pub(super) struct SecondEngine {
     /// The names of the UCI options that the engine declared.
     pub options: Vec<String>,
     /// Contains one item for each line in the queue of events, so that at most [`super::MAX_QUEUED_LINES`] lines wait.
-    queued: Receiver<()>,
+    queued: Feed<()>,
 }
 
 impl SecondEngine {
@@ -74,7 +71,7 @@ impl SecondEngine {
     ) -> Result<Option<SecondEngine>> {
         let (mut process, mut output) = EngineProcess::start(program, args, MAX_QUEUED_LINES)?;
         let (first_lines, mut answer) = task::channel(MAX_QUEUED_LINES);
-        let (room, queued) = sync_channel(super::MAX_QUEUED_LINES);
+        let (room, queued) = task::channel(super::MAX_QUEUED_LINES);
         feeder.start("engine", move |feeder| {
             loop {
                 let line = output.next();
@@ -85,7 +82,7 @@ impl SecondEngine {
                 }
             }
             for line in output {
-                room.send(()).map_err(|_| Error::Interrupted)?;
+                room.send(())?;
                 feeder.send(Event::EngineLine(line))?;
             }
             feeder.send(Event::EngineEnd)
@@ -126,9 +123,9 @@ impl SecondEngine {
     }
 
     /// Makes room for one more line in the queue of events. Must be called for each [`Event::EngineLine`].
-    pub(super) fn took_line(&self) {
+    pub(super) fn took_line(&mut self) {
         // The item was sent before the line. It is missing only if the line belongs to an engine that has ended.
-        let _ = self.queued.try_recv();
+        let _ = self.queued.next_waiting();
     }
 
     /// Returns `true` if the engine has declared an option named `name`, ignoring case.

@@ -130,7 +130,7 @@ impl Session {
                 Some(line) => Some(Event::Command(line)),
                 None => events.next(&[])?,
             };
-            if let (Some(Event::EngineLine(_)), Some(engine)) = (&event, &self.second_engine) {
+            if let (Some(Event::EngineLine(_)), Some(engine)) = (&event, &mut self.second_engine) {
                 engine.took_line();
             }
             match event {

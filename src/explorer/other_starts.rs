@@ -151,7 +151,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let fen = "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3";
         let game = |event: &str, moves: &str| {
-            format!("[Event \"{event}\"]\n[SetUp \"1\"]\n[FEN \"{fen}\"]\n\n{moves} *\n\n")
+            let start = format!("[SetUp \"1\"]\n[FEN \"{fen}\"]");
+            // Games without names are duplicates only if their year is known.
+            format!("[Event \"{event}\"]\n[Date \"2024.01.02\"]\n{start}\n\n{moves} *\n\n")
         };
         let text = [
             "[Event \"Rated\"]\n\n1. e4 *\n\n".to_owned(),

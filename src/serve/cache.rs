@@ -358,29 +358,23 @@ mod tests {
         assert!(!first.path().exists() && second.is_made().unwrap());
     }
 
-    /// A drive that is not mounted has no directory, or an empty one. An index without games names no files.
+    /// A drive that is not mounted has no directory, or an empty one.
     #[test]
     fn the_indexes_of_files_that_may_come_back_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::new(dir.path().join("cache")).unwrap();
-        let made = |path: &str, text: &str| {
+        let made = |path: &str| {
             let pgn = dir.path().join(path);
             fs::create_dir_all(pgn.parent().unwrap()).unwrap();
-            fs::write(&pgn, text).unwrap();
+            fs::write(&pgn, "[Event \"a\"]\n\n1. e4 *\n").unwrap();
             let index = cache.of(&pgn, Variant::Standard).unwrap();
-            index.make().allow_empty(true).run().unwrap();
+            index.make().run().unwrap();
             index
         };
-        let game = "[Event \"a\"]\n\n1. e4 *\n";
-        let kept = [
-            made("gone/a.pgn", game),
-            made("empty/a.pgn", game),
-            made("used/none.pgn", ""),
-        ];
-        let current = made("used/b.pgn", game);
+        let kept = [made("gone/a.pgn"), made("empty/a.pgn")];
+        let current = made("used/b.pgn");
         fs::remove_dir_all(dir.path().join("gone")).unwrap();
         fs::remove_file(dir.path().join("empty/a.pgn")).unwrap();
-        fs::remove_file(dir.path().join("used/none.pgn")).unwrap();
         current.remove_older();
         assert!(kept.iter().all(|index| index.path().exists()));
     }

@@ -1104,7 +1104,7 @@ pub const SERVER: &str = r#"
   ! the parameter side is missing: use white or black
   > /gaps?side=white&repertoire=mine&source=duel
 /gaps?side=white&repertoire=mine&frob=1
-  ! this address accepts only the parameters variant, source,
+  ! this address accepts only the parameters variant, minElo,
   > /gaps?side=white&repertoire=mine&source=duel
 /suggest?field=event&duplicates=once&source=duel
   ! apply only to players: use field=player
