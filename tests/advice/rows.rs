@@ -1115,12 +1115,6 @@ pub const SERVER: &str = r#"
 /lichess?source=x
   ! see the address /about
   > /about
-/book.bin?minGame=1&speeds=&source=duel
-  ! the parameter speeds is empty: give at least one speed
-  > /book.bin?minGame=1&speeds=blitz&source=duel
-/book.bin?minGame=1&modes=rated&source=duel
-  ! a book cannot be made with this filter: remove the parameter
-  > /book.bin?minGame=1&source=duel
 /book.bin?minGame=1&depth=9999&source=duel
   ! use a number from 1 to 600
   > /book.bin?minGame=1&depth=600&source=duel
