@@ -25,7 +25,7 @@ const DOCUMENTS: [(&str, usize); 12] = [
     ("docs/club-player.md", 13),
     ("docs/bot-owner.md", 18),
     ("docs/data-person.md", 10),
-    ("docs/operator.md", 4),
+    ("docs/operator.md", 3),
     ("docs/explorer.md", 3),
     ("docs/api.md", 2),
     ("docs/reference.md", 5),

@@ -9,7 +9,7 @@ use std::{
 
 use super::QUIT_TIMEOUT;
 use crate::{
-    error::{Error, Result},
+    error::Result,
     task::{self, Feed, Feeder},
     uci::{EngineProcess, option_name},
 };

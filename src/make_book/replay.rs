@@ -329,10 +329,13 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Returns `true` if the tallies contain games of this variant. Books and counts are made from tallies, and cannot
-    /// contain variants without a number.
+    /// Returns `true` if the tallies contain games of this variant. Books and counts are made from tallies. If a run
+    /// counts several variants, books and counts cannot contain those without a number.
     fn is_tallied(&self, variant: Variant) -> bool {
-        !self.needs.numbered_variants || variant.number().is_some()
+        match self.options.variant {
+            VariantChoice::Only(_) => true,
+            VariantChoice::Auto => !self.needs.numbered_variants || variant.number().is_some(),
+        }
     }
 
     /// Returns `false` if the tallies cannot contain the current game because of its variant. Such a game is read for
@@ -448,6 +451,7 @@ impl<'a> Replayer<'a> {
         let game = CountedGame {
             number,
             variant,
+            is_tallied,
             result,
             first_turn,
             start: self.start.as_deref(),

@@ -150,6 +150,8 @@ pub(crate) struct CountedGame<'a> {
     /// The number of the game in its batch.
     pub number: u32,
     pub variant: Variant,
+    /// Whether books and counts contain the game.
+    pub is_tallied: bool,
     pub result: GameResult,
     /// The side that moved first.
     pub first_turn: Color,

@@ -368,8 +368,7 @@ impl BatchSink for ClassBatch<'_> {
     }
 
     fn count(&mut self, game: &CountedGame<'_>) {
-        // Counts contain keys, which the positions of such a variant do not have.
-        if game.variant.number().is_none() {
+        if !game.is_tallied {
             return;
         }
         let before = self.records.len();

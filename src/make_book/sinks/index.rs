@@ -302,6 +302,7 @@ mod tests {
             batch.count(&CountedGame {
                 number: 0,
                 variant: Variant::Standard,
+                is_tallied: true,
                 result: GameResult::Unknown,
                 first_turn: shakmaty::Color::White,
                 start: None,
