@@ -1055,7 +1055,7 @@ fn verify_reports_entries_that_contradict_each_other() {
             (names, None, "does not describe the content of the index"),
             (page, Some(shorter(page)), "is malformed"),
             (page, None, "does not describe the content of the index"),
-            (b"xz", Some(b"9|8|1|1|1"), "a name that does not exist"),
+            (b"xz", Some(b"10|8|1|1|1"), "a name that does not exist"),
             (b"xz", None, "another kind of index"),
             (b"pgn_filename", None, "'pgn_filename' is missing"),
         ],

@@ -532,7 +532,7 @@ mod served {
         for options in [
             "--piece-letters de",
             "--min-plies 1",
-            "--drop-duplicates",
+            "--duplicates once",
             "--keep-prefix",
         ] {
             ok(

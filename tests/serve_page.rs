@@ -423,7 +423,7 @@ fn games_with_other_last_positions_or_other_ids_are_not_equal() {
         games += &game("?", &format!("{white} {black}"));
     }
     for id in ["abcdef01", "abcdef02", "abcdef02"] {
-        games += &game(&format!("https://lichess.org/{id}"), "e4 e5");
+        games += &game(&format!("https://lichess.org/{id}"), "e4 e5 2. Nf3");
     }
     fs::write(dir.path().join("games.pgn"), games).unwrap();
     let served = Served::start(dir.path(), "games.pgn");
@@ -654,7 +654,7 @@ fn a_book_is_that_of_its_command() {
     assert_eq!(
         command,
         "polybook make-book --min-game 1 --max-ply 3 --only-white --win-factor 1 --draw-factor 1 --loss-factor 1 \
-         --white 'carlsen, magnus' --exact --drop-duplicates games.pgn --bin book.bin"
+         --player 'carlsen, magnus' --color white --exact --duplicates once games.pgn --bin book.bin"
     );
     let book = served.get(&format!("/book.bin?{question}"));
     assert_eq!(
@@ -769,10 +769,6 @@ fn a_repertoire_is_that_of_its_command() {
         (
             "side=white&by=weight",
             "the parameter by has the unknown value \"weight\": use score or games",
-        ),
-        (
-            "side=white&ratings=2500",
-            "the parameter ratings does not apply: ",
         ),
         (
             "side=white&minGame=2",
