@@ -202,7 +202,7 @@ fn games_without_tags() {
     ] {
         make(format!("{null_move} e5 1-0\n\n1. e4 e5 1-0")).games(2, 0);
     }
-    make("1. 0000 -- 1-0").games(1, 0);
+    make("[Event \"x\"]\n\n1. 0000 -- 1-0\n\n1. e4 e5 1-0").games(2, 0);
     make("-----\n--\nPlayed at home\n-- \n1. e4 e5 1-0").games(1, 0);
 }
 
