@@ -74,7 +74,9 @@ fn a_repertoire_is_shown_edited_and_downloaded() {
     ] {
         fs::write(dir.path().join(name), moves).unwrap();
     }
-    let games = sample("famous.pgn");
+    // Gaps are replies of at least two games.
+    let games = dir.path().join("games.pgn");
+    fs::write(&games, fs::read(sample("famous.pgn")).unwrap().repeat(2)).unwrap();
     let both = args![
         "-q",
         &games,
