@@ -124,7 +124,7 @@ const tests = {
     const shown = await texts(page, "#moves .body [data-uci] .san button");
     assert.ok(shown.length >= 4);
     assert.deepEqual(shown, expected.moves.slice(0, shown.length).map(({ san }) => san));
-    const answers = expected.moves.map(({ answer, gap, yours }) => (answer ? `…${answer.san}${answer.source === "games" ? " usual" : ""}` : gap ? "Gap" : yours.games ? "no usual answer" : "no answer"));
+    const answers = expected.moves.map(({ answer, gap, yours }) => (answer ? `…${answer.san}${answer.source === "games" ? " usual" : ""}${gap ? "Gap" : ""}` : gap ? "Gap" : yours.games ? "no usual answer" : "no answer"));
     assert.deepEqual(await texts(page, "#moves .body .act"), answers.slice(0, shown.length));
     assert.equal(expected.moves.find(({ san }) => san === "e4").answer.source, "repertoire");
     const [first] = expected.moves;

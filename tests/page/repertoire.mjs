@@ -123,7 +123,7 @@ const failed = await run({
     // In the view of the moves, the most frequent gaps are above the games.
     const next = page.locator("#next-gaps button:visible");
     const most = found.gaps.slice(0, 8);
-    assert.deepEqual(await next.allTextContents(), most.map(({ moves, oneIn }) => `${moves}1 game in ${often(oneIn)}`));
+    assert.deepEqual(await next.allTextContents(), most.map(({ moves, oneIn, games }) => `${moves}1 game in ${often(oneIn)} ${games} games`));
     assert.ok((await next.last().boundingBox()).y < (await page.locator("#games").boundingBox()).y);
     await accessible(page, "gaps above the games");
     await next.first().click();
