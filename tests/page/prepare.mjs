@@ -134,12 +134,12 @@ const tests = {
     // The board shows the side of the user below, and the list of games makes room for the lines.
     assert.equal(await page.locator("#strip-bottom b").textContent(), "You");
     assert.equal(await page.locator("#side").isVisible(), false);
-    const lines = page.locator("#moves .look li");
+    const lines = page.locator("#moves .look ul").first().locator("li");
     assert.equal(await lines.count(), expected.lines.length);
     assert.ok(expected.lines.length > 2);
     assert.equal(await lines.locator(".gap").count(), expected.lines.filter(({ gap, answer }) => gap || !answer).length);
     // Each line shows the games of the opponent as evidence.
-    const evidence = expected.lines.map(({ opening, theirs }) => `${opening ? `${opening.name} · ` : ""}${theirs.games} game${theirs.games === 1 ? "" : "s"} of theirs, ${theirs.recent} since ${expected.recentSince}`);
+    const evidence = [...expected.lines, ...expected.lineEnds].map(({ opening, theirs }) => `${opening ? `${opening.name} · ` : ""}${theirs.games} game${theirs.games === 1 ? "" : "s"} of theirs, ${theirs.recent} since ${expected.recentSince}`);
     assert.deepEqual(await texts(page, "#moves .look li button > span:first-child small"), evidence);
     await accessible(page, "a preparation");
     // The lines are downloaded as PGN, with the answers of the repertoire.
