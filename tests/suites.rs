@@ -1353,10 +1353,10 @@ fn damaged_suites_are_recognized() {
     // The last semicolon may be missing, and the first line need not look like a position.
     fs::write(dir.join("good.epd"), format!("{e4}\n{start} c0 \"x\"\n")).unwrap();
     ok(dir, "verify -q good.epd");
-    fs::write(dir.join("x.epd"), format!("; my suite\n{start}\n")).unwrap();
+    fs::write(dir.join("x.epd"), format!("my suite\n{start}\n")).unwrap();
     let error = fails(dir, "verify x.epd", 1);
     assert!(
-        error.contains("faults: line 1: FEN \"; my suite\""),
+        error.contains("faults: line 1: FEN \"my suite\""),
         "{error}"
     );
 

@@ -554,6 +554,9 @@ const tests = {
       await page.keyboard.press("c");
       await page.waitForFunction((text) => document.querySelector("#toast")?.textContent === text, message);
       assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
+      // Requests may still be under way.
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+      await context.unrouteAll({ behavior: "ignoreErrors" });
       await context.close();
     }
   },
