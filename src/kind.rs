@@ -480,7 +480,7 @@ mod tests {
             let start = [&vec![b' '; *offset], *magic].concat();
             assert_eq!(kind_of(&start), format.kind);
             assert_eq!(kind_of(&[&start, &b"more"[..]].concat()), format.kind);
-            // Without its last byte, the byte order mark of UTF-32 is that of UTF-16.
+            // The byte order mark of UTF-32 begins with that of UTF-16, so it is recognized when it is cut.
             if format.name != UTF_32.name {
                 assert_eq!(kind_of(&start[..start.len() - 1]), FileKind::Other);
             }

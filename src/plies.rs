@@ -43,7 +43,7 @@ const BATCH_SIZE: usize = 1 << 18;
 pub struct PlyOptions {
     /// The maximum number of half-moves of each game. Default: all.
     pub max_ply: usize,
-    /// Which games are read. Default: all games.
+    /// The conditions that a game must meet to be read. By default, all games are read.
     pub selection: Selection,
     /// The treatment of games without a result. By default, they are skipped, because nothing can be learned from
     /// them. Otherwise, they get the result 0, like draws.

@@ -1165,7 +1165,7 @@ mod tests {
             &format!("{start} {knights} {knights} g8f6 g1f3 f6g8"),
             "f3g1"
         ));
-        // Without a pawn that can capture, the first position counts.
+        // If no pawn can capture en passant, the first position counts as a repetition.
         let start = "fen 4k1n1/8/8/8/8/8/4P3/4K1N1 w - - 0 1 moves e2e4";
         assert!(repeats(
             &format!("{start} {knights} g8f6 g1f3 f6g8"),

@@ -22,7 +22,7 @@ pub enum Play {
     Uniform,
 }
 
-/// What the engine plays in a position for which no book or other source has a move. It applies only if no second
+/// The engine's move in a position for which no book or other source has a move. It applies only if no second
 /// engine was configured to choose such moves.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Fallback {
@@ -186,7 +186,7 @@ impl Condition<'_> {
         field.expect("a condition has this name").form
     }
 
-    /// Returns the string that means that there is no condition.
+    /// Returns the value of the option that removes the condition.
     fn nothing(&self) -> &'static str {
         match self.form() {
             Form::Switch => "false",

@@ -549,7 +549,7 @@ impl Preparing<'_> {
     }
 
     /// Returns the player's games that reached the position `pos`, which is `plies` half-moves after the position of the
-    /// query. If the indexes contain no half-moves after so many, the games count as cut there.
+    /// query. If the indexes end at this half-move, the games count as cut there.
     fn yours(&self, pos: &VariantPosition, plies: usize) -> Result<PositionGames> {
         let mut games = self.position(self.yours, pos)?;
         let plies = self.query.line.moves().len() + plies + 1;

@@ -1,4 +1,4 @@
-//! What a player has prepared for a move of the opponent. [`Reply::of`] alone decides what is a gap, for
+//! The reply that a player has prepared for a move of the opponent. [`Reply::of`] alone decides what is a gap, for
 //! preparations, for reports on a position and for the gaps of a repertoire.
 
 use shakmaty::{Position, variant::VariantPosition};

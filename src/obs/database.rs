@@ -37,7 +37,7 @@ pub struct Obs {
     info: Info,
     queries: Queries,
     has_checksum: bool,
-    /// The result of [`verify_once`](Obs::verify_once), or `None` if it has not been called yet.
+    /// The outcome of [`verify_once`](Obs::verify_once), or `None` before its first call.
     verified: Mutex<Option<Result<(), ObsError>>>,
 }
 
@@ -359,7 +359,7 @@ impl Obs {
             order,
             ..
         } = &self.queries;
-        // With a checksum, a row that the index does not contain is noticed, and the order of the rows is checked.
+        // If the database has a checksum, the reader notices a row that the index lacks, and checks the order.
         let query = match self.has_checksum {
             true => format!("{indexed} {order}"),
             false => format!("{select} {order}"),
@@ -668,7 +668,7 @@ mod tests {
                 stop.store(is_stopped, std::sync::atomic::Ordering::Relaxed);
                 let verified = obs.verify_once();
                 let damage = verified.as_ref().err().and_then(Error::carried);
-                // What stops before its end is no result. Afterwards, nothing is read, so nothing can stop.
+                // A verification that is stopped stores no result. Once stored, a call reads nothing and cannot stop.
                 match is_stopped && task::lock(&obs.verified).is_none() {
                     true => assert!(matches!(verified, Err(Error::Interrupted))),
                     false => {

@@ -30,7 +30,7 @@ pub struct FindGaps<'a> {
     /// The position in which lines start.
     pub start: &'a VariantPosition,
     /// The maximum length of lines in half-moves, or `None` for no limit. The last half-move of a line is the player's.
-    /// With a maximum length, the result contains no [`line_ends`](Gaps::line_ends), because the user knows where the
+    /// If a maximum length is set, the result contains no [`line_ends`](Gaps::line_ends), because the user knows where the
     /// lines of the repertoire end.
     pub max_ply: Option<usize>,
     /// The minimum number of games of a gap. Gaps with fewer games are left out. `None` means [`MIN_REPLY_GAMES`] or,

@@ -166,7 +166,7 @@ pub struct Field<'a> {
     pub name: &'static str,
     /// The form of the value.
     pub form: Form,
-    /// What the help calls the value, such as `N`.
+    /// The placeholder for the value in the help, such as `N`.
     pub value_name: &'static str,
     /// The help.
     pub help: &'static str,

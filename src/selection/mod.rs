@@ -1,4 +1,4 @@
-//! Which games count: a [`Selection`] of games by their players, dates, ratings, openings and other properties.
+//! The type [`Selection`], which decides which games count by their players, dates, ratings, openings and other properties.
 //!
 //! A condition has one name, which the command line writes as `--min-elo`, HTTP as `minElo`, and Python as `min_elo`.
 //! [`Selection::set`] reads it in any of these spellings, and [`Selection::given`] writes all conditions.

@@ -1,4 +1,4 @@
-//! What conditions on games compare: ratings, dates, codes, names and texts of tags.
+//! The values that conditions on games compare: ratings, dates, codes, names and texts of tags.
 //!
 //! A [`Condition`] names the kind of condition that a game does not meet, so that a report can count the games that
 //! each kind of filter left out.

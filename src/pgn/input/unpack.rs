@@ -402,7 +402,7 @@ const MAX_MEMBERS: u64 = 1 << 16;
 /// The number of bytes at the end of a zip archive in which its last record is searched. Bytes may follow the record.
 const SEARCHED_BYTES: u64 = 1 << 20;
 
-/// What the last record of the table of contents of a zip archive says.
+/// The values in the last record of a zip archive's table of contents.
 struct ArchiveEnd {
     /// The number of files in the archive.
     members: u64,
