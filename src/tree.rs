@@ -593,18 +593,7 @@ impl<S: MoveSource> Tree<'_, S> {
     ///
     /// Returns an error if the source fails, or if the output cannot be written.
     pub fn write_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
-        self.write_commented_pgn(out, path, EVENT, &mut |branch| self.comment(branch), false)
-    }
-
-    /// Writes the tree as PGN, like [`write_pgn`](Tree::write_pgn), but with an additional tag in the first game. The
-    /// tag contains a placeholder for a checksum of the file. The caller must replace the placeholder when the file is
-    /// complete.
-    ///
-    /// # Errors
-    ///
-    /// Fails for the same reasons as [`write_pgn`](Tree::write_pgn).
-    pub fn write_sealed_pgn(&self, out: &mut impl Write, path: &Path) -> Result<u64> {
-        self.write_commented_pgn(out, path, EVENT, &mut |branch| self.comment(branch), true)
+        self.write_commented_pgn(out, path, EVENT, &mut |branch| self.comment(branch))
     }
 
     /// Returns the text of the comment after a move, if the move belongs to the side whose moves are written without
@@ -624,15 +613,13 @@ impl<S: MoveSource> Tree<'_, S> {
     ///
     /// `comment` returns the text of the comment after a move, to which the evaluation of the move is added if known.
     /// If it returns `None`, the comment is that of [`write_pgn`](Tree::write_pgn). `comment` is called with the moves
-    /// in the order in which they are written. If `is_sealed` is `true`, the first game gets a tag with a placeholder
-    /// for a checksum of the file.
+    /// in the order in which they are written.
     pub(crate) fn write_commented_pgn(
         &self,
         out: &mut impl Write,
         path: &Path,
         event: &str,
         comment: &mut dyn FnMut(&Branch<'_>) -> Option<String>,
-        is_sealed: bool,
     ) -> Result<u64> {
         let mut games = GameWriter::new(out);
         let (mut moves, mut rounds) = (0, 0);
@@ -646,15 +633,7 @@ impl<S: MoveSource> Tree<'_, S> {
                     let ended = if rounds > 0 { games.end() } else { Ok(()) };
                     rounds += 1;
                     let begun = ended.and_then(|()| {
-                        let is_sealed = is_sealed && rounds == 1;
-                        games.begin(
-                            event,
-                            rounds,
-                            UNKNOWN_PLAYERS,
-                            self.start(),
-                            None,
-                            is_sealed,
-                        )
+                        games.begin(event, rounds, UNKNOWN_PLAYERS, self.start(), None)
                     });
                     begun.and_then(|()| lead(&mut games, self.start(), line))
                 }

@@ -42,16 +42,16 @@ pub const DIRECTORIES: &[&str] = &[
 ];
 
 pub const TEXTS: &[&str] = &[
-    "convert one.obs.db3 suite.pgn --plies 2 --min-game 1 --threads 1 -q",
+    "convert one.obs.db3 suite.pgn --plies 2 --min-game 1 --threads 1 --force -q",
     "convert one.obs.db3 suite.epd --plies 2 --min-game 1 --threads 1 --force -q",
     "convert one.obs.db3 table.csv --threads 1 --force -q",
     "convert one.obs.db3 table.jsonl --threads 1 --force -q",
     "convert one.obs.db3 table.parquet --threads 1 --force -q",
     "make-book games.pgn --threads 1 --min-game 1 --suite suite.epd --plies 2 --force -q",
-    "tree one.bin --out tree.pgn --format pgn -q",
+    "tree one.bin --out tree.pgn --format pgn --force -q",
     "tree one.bin --out tree.txt --format text --force -q",
     "tree one.bin --out tree.jsonl --format jsonl --force -q",
-    "repertoire build games.pgn --color white --max-ply 8 --threads 1 --out mine.pgn -q",
+    "repertoire build games.pgn --color white --max-ply 8 --threads 1 --out mine.pgn --force -q",
     "dump-book --bin one.bin --color white --out lines.txt --force -q",
     "man --dir . --force -q",
 ];

@@ -8,8 +8,6 @@ use polybook::{
 };
 use shakmaty::{Chess, Position};
 
-#[cfg(target_os = "linux")]
-use crate::common::chattr;
 use crate::common::{fails, fed, ok, ok_json, python, refused, run_python, temp};
 
 /// Returns the EPDs of a random game's positions, some of which are evaluated twice.
@@ -1346,19 +1344,6 @@ fn a_journal_can_always_be_named_and_removed() {
     );
     fs::remove_file(dir.path().join("my.evals.journal")).unwrap();
     ok(dir.path(), &format!("{line} my.evals"));
-
-    let append = dir.path().join("append");
-    fs::create_dir(&append).unwrap();
-    if !chattr("+a", &append) {
-        return;
-    }
-    let error = fails(dir.path(), &format!("{line} append/my.evals"), 1);
-    assert!(chattr("-a", &append));
-    assert!(
-        error.contains("can be neither renamed nor removed"),
-        "{error}"
-    );
-    assert_eq!(journal(&append), None);
 }
 
 /// Whatever has the journal's name at the end of a run is kept if it is not the journal. The error says that the output

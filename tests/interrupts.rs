@@ -771,53 +771,6 @@ fn what_is_finished_is_kept_where_its_directory_cannot_be_opened() {
     assert_eq!(names(dir.path()), ["book.bin.new"]);
 }
 
-/// Another program writes a file into a directory that a run is about to replace.
-#[test]
-fn what_is_put_into_a_target_meanwhile_is_kept() {
-    let dir = temp();
-    let dir = dir.path();
-    let pgn = sample("famous.pgn");
-    let make = "make-book -q --min-game 1 --force";
-    for output in ["--leveldb target", "--counts target"] {
-        for is_empty in [true, false] {
-            if is_empty {
-                fs::create_dir(dir.join("target")).unwrap();
-            } else {
-                ok(
-                    dir,
-                    &format!("{make} {output} {} --max-ply 4", pgn.display()),
-                );
-            }
-            let mut run = Running::start(dir, &format!("{make} {output} -"));
-            until("the output is begun", || part(dir, "target").is_some());
-            fs::write(dir.join("target/thesis.txt"), "mine").unwrap();
-            let before = names(&dir.join("target"));
-            let mut stdin = run.0.stdin.take().unwrap();
-            stdin.write_all(&fs::read(&pgn).unwrap()).unwrap();
-            drop(stdin);
-            let (code, error) = run.end();
-            assert_eq!(code, Some(1), "{error}");
-            let expected = "another program wrote thesis.txt into this output during the run; the finished output is \
-                            kept as";
-            assert!(error.contains(expected), "{error}");
-            assert_eq!(fs::read(dir.join("target/thesis.txt")).unwrap(), b"mine");
-            assert_eq!(names(&dir.join("target")), before);
-            assert_eq!(names(dir), ["target", "target.new"]);
-            // A later run does not remove the file either.
-            let again = format!("{make} {output} {}", pgn.display());
-            assert!(fails(dir, &again, 1).contains(if is_empty {
-                "exists and"
-            } else {
-                "thesis.txt"
-            }));
-            assert_eq!(names(&dir.join("target")), before);
-            for name in names(dir) {
-                fs::remove_dir_all(dir.join(name)).unwrap();
-            }
-        }
-    }
-}
-
 /// While an edit waits for its script, no other run can change the book.
 #[test]
 fn two_edits_of_one_book() {

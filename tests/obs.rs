@@ -456,23 +456,6 @@ fn a_database_is_not_written_where_sqlite_would_add_old_changes_to_it() {
     ok(dir.path(), &format!("{make} gone.db3"));
     ok(dir.path(), "verify gone.db3");
 
-    // A lock that leaves no file next to the database.
-    #[cfg(unix)]
-    {
-        let open = Connection::open(at("gone.db3")).unwrap();
-        open.execute_batch("BEGIN EXCLUSIVE").unwrap();
-        let old = fs::read(at("a.obs.db3")).unwrap();
-        let error = fails(dir.path(), &format!("{make} gone.db3"), 1);
-        assert!(
-            error.contains("close the file in that program, or choose another file"),
-            "{error}"
-        );
-        ok(dir.path(), &format!("{make} other.db3"));
-        drop(open);
-        assert_eq!(fs::read(at("a.obs.db3")).unwrap(), old);
-        ok(dir.path(), &format!("{make} gone.db3"));
-    }
-
     // Another program opens the database while the new one is being made.
     let out = ObsWriter::create(at("late.db3"), true).unwrap();
     fs::write(at("late.db3-wal"), "changes").unwrap();

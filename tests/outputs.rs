@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 #[cfg(unix)]
 use crate::common::polybook_in;
 #[cfg(target_os = "linux")]
-use crate::common::{Mounted, chattr, leave_out};
+use crate::common::{Mounted, leave_out};
 use crate::common::{fails, ok, refused, run, sample, temp};
 #[cfg(feature = "parquet")]
 use polybook::counts::CountsDirectory;
@@ -236,42 +236,7 @@ fn a_directory_of_a_lower_layer_is_refused_before_games_are_read() {
     ok(dir, "verify both/index");
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn a_directory_without_renames_is_refused_before_games_are_read() {
-    let dir = temp();
-    let dir = dir.path();
-    fs::write(dir.join("no.pgn"), "[Event \"?\"]\n\n1. e9 *\n").unwrap();
-    fs::create_dir(dir.join("append")).unwrap();
-    let append = dir.join("append");
-    if !chattr("+a", &append) {
-        leave_out("the file system has no directories that files are only added to");
-        return;
-    }
-    let errors = OUTPUTS.iter().map(|output| {
-        let name = named("out", output);
-        let made = run(dir, &format!("make-book no.pgn {output} append/{name}"));
-        String::from_utf8(made.stderr).unwrap()
-    });
-    let mut errors: Vec<String> = errors.collect();
-    let walked = run(dir, "tree no.pgn --temp-dir append");
-    errors.push(String::from_utf8(walked.stderr).unwrap());
-    assert!(chattr("-a", &append));
-    for error in errors {
-        assert!(
-            error.contains("can be neither renamed nor removed: run `chattr -a` on the directory"),
-            "{error}"
-        );
-    }
-    assert_eq!(fs::read_dir(append).unwrap().count(), 0);
-    fs::write(dir.join("yes.pgn"), "1. e4 *\n").unwrap();
-    ok(
-        dir,
-        "make-book -q yes.pgn --min-game 1 --bin append/out.bin",
-    );
-}
-
-/// A file of 16 bytes may be a record of a book by chance.
+/// A book that polybook did not write may be edited.
 #[test]
 fn a_single_record_is_edited_and_not_replaced() {
     let dir = temp();
@@ -294,14 +259,15 @@ fn a_single_record_is_edited_and_not_replaced() {
         "verify book.bin --fix one.bin",
         "edit book.bin --set e4=1 --out one.bin",
     ] {
-        let expected = "one.bin: this file exists and may not be a Polyglot book: remove the file";
+        let expected = "one.bin: this file exists and may not be a Polyglot book that polybook wrote: remove the file";
         refused(dir, &[(command, 1, expected)]);
         assert_eq!(fs::read(dir.join("one.bin")).unwrap(), entry.to_bytes());
     }
     ok(dir, "edit one.bin --in-place --set e4=1 -q");
     assert_eq!(fs::read(dir.join("one.bin")).unwrap().len(), 32);
-    // Now there is a record of the starting position.
-    ok(dir, "filter book.bin --best 1 --out one.bin -q");
+    // This book has a checksum.
+    ok(dir, "filter book.bin --best 1 --out book2.bin -q");
+    ok(dir, "filter book.bin --best 2 --out book2.bin -q");
 }
 
 /// A directory with the sticky bit, as `/tmp`, lets a user replace only the user's own files.
@@ -363,28 +329,6 @@ fn names(directory: &Path) -> Vec<std::ffi::OsString> {
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     names
-}
-
-/// A file that may only grow can be neither renamed nor removed, even by the administrator.
-#[cfg(target_os = "linux")]
-#[test]
-fn an_output_that_may_only_grow_is_refused_before_games_are_read() {
-    let dir = temp();
-    let dir = dir.path();
-    let pgn = sample("famous.pgn").display().to_string();
-    fs::write(dir.join("no.pgn"), "[Event \"?\"]\n\n1. e9 *\n").unwrap();
-    ok(dir, &format!("make-book -q {pgn} --min-game 1 --bin a.bin"));
-    if !chattr("+a", &dir.join("a.bin")) {
-        leave_out("the file system has no files that may only grow");
-        return;
-    }
-    let made = run(dir, "make-book no.pgn --bin a.bin");
-    assert!(chattr("-a", &dir.join("a.bin")));
-    let error = String::from_utf8_lossy(&made.stderr);
-    let expected = "a.bin: the system does not let you replace this output: the output is append-only (chattr +a)";
-    assert!(error.contains(expected), "{error}");
-    assert_eq!(names(dir), ["a.bin", "no.pgn"]);
-    ok(dir, &format!("make-book -q {pgn} --min-game 1 --bin a.bin"));
 }
 
 #[cfg(unix)]
@@ -743,10 +687,8 @@ fn a_replaced_output_keeps_its_rights_and_a_read_only_one_is_refused() {
     ok(dir.path(), &make.replace("a.bin", "b.bin"));
 }
 
-/// A text that polybook wrote is replaced if it contains a checksum and its bytes are unchanged. Any other text needs
-/// `--force`.
 #[test]
-fn a_text_is_replaced_only_if_polybook_wrote_it_all() {
+fn a_text_is_replaced_only_by_force() {
     let dir = temp();
     let at = |name: &str| dir.path().join(name);
     let pgn = sample("famous.pgn").display().to_string();
@@ -761,28 +703,25 @@ fn a_text_is_replaced_only_if_polybook_wrote_it_all() {
     let gaps = format!("repertoire gaps white.pgn --against {pgn} --color white --add 1 -q --out");
     let new = format!("repertoire new {pgn} --reference white.pgn -q");
     let suite = format!("make-book {pgn} --plies 4 --min-game 1 -q --suite");
-    for (command, has_checksum) in [
-        ("convert a.obs.db3 x.pgn -q --plies 2", true),
-        ("convert a.obs.db3 x.epd -q --plies 2", false),
-        ("convert a.bin x.pgn -q --plies 2", true),
-        ("convert a.obs.db3 x.csv -q", false),
-        ("convert a.obs.db3 x.jsonl -q", false),
-        ("convert a.bin x.csv -q", false),
-        ("tree a.bin --max-ply 4 -q --format pgn --out x.pgn", true),
-        ("tree a.bin --max-ply 4 -q --format text --out x.txt", false),
-        (
-            "tree a.bin --max-ply 4 -q --format jsonl --out x.jsonl",
-            false,
-        ),
-        ("dump-book a.bin --color white -q --out x.txt", false),
-        (&*format!("{check} x.pgn"), true),
-        (&*format!("{build} x.pgn"), true),
-        (&*format!("{gaps} x.pgn"), false),
-        (&*format!("{new} --format pgn --out x.pgn"), true),
-        (&*format!("{new} --format csv --out x.csv"), false),
-        (&*format!("{suite} x.pgn"), true),
-        (&*format!("{suite} x.epd"), false),
-        ("man --dir . -q", true),
+    for command in [
+        "convert a.obs.db3 x.pgn -q --plies 2",
+        "convert a.obs.db3 x.epd -q --plies 2",
+        "convert a.bin x.pgn -q --plies 2",
+        "convert a.obs.db3 x.csv -q",
+        "convert a.obs.db3 x.jsonl -q",
+        "convert a.bin x.csv -q",
+        "tree a.bin --max-ply 4 -q --format pgn --out x.pgn",
+        "tree a.bin --max-ply 4 -q --format text --out x.txt",
+        "tree a.bin --max-ply 4 -q --format jsonl --out x.jsonl",
+        "dump-book a.bin --color white -q --out x.txt",
+        &*format!("{check} x.pgn"),
+        &*format!("{build} x.pgn"),
+        &*format!("{gaps} x.pgn"),
+        &*format!("{new} --format pgn --out x.pgn"),
+        &*format!("{new} --format csv --out x.csv"),
+        &*format!("{suite} x.pgn"),
+        &*format!("{suite} x.epd"),
+        "man --dir . -q",
     ] {
         let name = match command.starts_with("man") {
             true => "polybook-show.1",
@@ -801,11 +740,7 @@ fn a_text_is_replaced_only_if_polybook_wrote_it_all() {
         fs::write(at(name), "").unwrap();
         ok(dir.path(), command);
         let written = fs::read(at(name)).unwrap();
-        match has_checksum {
-            true => drop(ok(dir.path(), command)),
-            false => refused("as it was written"),
-        }
-        // The first line is unchanged.
+        refused("as it was written");
         let mine = [&written[..], b"{my own comment}\n"].concat();
         fs::write(at(name), mine).unwrap();
         refused("with a comment");
@@ -825,9 +760,9 @@ fn a_text_is_replaced_only_if_polybook_wrote_it_all() {
     }
 }
 
-/// Records without a header are a book only if each of them can be a record.
+/// Without `--force`, a book replaces only a book with a checksum in its header.
 #[test]
-fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
+fn a_book_without_a_checksum_is_kept() {
     let dir = temp();
     let pgn = sample("famous.pgn").display().to_string();
     let book = dir.path().join("a.bin");
@@ -836,13 +771,25 @@ fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
         &format!("make-book -q {pgn} --min-game 1 --no-header --bin a.bin"),
     );
     let sound = fs::read(&book).unwrap();
+    ok(
+        dir.path(),
+        &format!("make-book -q {pgn} --min-game 1 --comment mine --bin b.bin"),
+    );
+    let commented = fs::read(dir.path().join("b.bin")).unwrap();
     let mut late = sound.clone();
     // A move that no piece can make, beyond the records that a quick look examines.
     let at = 16 * (sound.len() / 16 / 4);
     late[at + 8..at + 10].copy_from_slice(&[0x07, 0x30]);
     // A sorted record with the move e2e4 in a position other than the starting position.
     let short = [[7; 8], [0x03, 0x1c, 0, 1, 0, 0, 0, 0]].concat();
-    for other in [&b"sixteen letters!"[..], &[11; 16], &short, &late] {
+    for other in [
+        &b"sixteen letters!"[..],
+        &[11; 16],
+        &short,
+        &late,
+        &sound,
+        &commented,
+    ] {
         fs::write(&book, other).unwrap();
         let make = format!("make-book -q {pgn} --min-game 1 --bin a.bin");
         let error = fails(dir.path(), &make, 1);
@@ -855,7 +802,6 @@ fn a_small_file_that_happens_to_have_the_size_of_a_book_is_kept() {
         assert_eq!(fs::read(&book).unwrap(), other);
         ok(dir.path(), &format!("{make} --force"));
     }
-    fs::write(&book, &sound).unwrap();
     ok(
         dir.path(),
         &format!("make-book -q {pgn} --min-game 1 --bin a.bin"),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use crate::common::{
-    book_of, lines, ok, ok_json, program, python, records, run, run_python, sample, temp,
+    book_of, fails, lines, ok, ok_json, program, python, records, run, run_python, sample, temp,
 };
 use polybook::position::Variant;
 use proptest::prelude::*;
@@ -268,14 +268,13 @@ fn chess960_and_variants_keep_their_tags() {
 }
 
 #[test]
-fn a_tree_is_replaced_if_its_format_has_a_checksum() {
+fn a_tree_is_replaced_by_force() {
     let dir = made("--max-ply 4");
     for format in ["pgn", "text", "jsonl"] {
         let line = format!("tree book.bin --format {format} --out tree -q");
         ok(dir.path(), &line);
-        // Only the PGN format has a checksum.
-        let force = if format == "pgn" { "" } else { "--force" };
-        let report = ok_json(dir.path(), &format!("{line} --json {force}"));
+        fails(dir.path(), &line, 1);
+        let report = ok_json(dir.path(), &format!("{line} --json --force"));
         assert_eq!(report["path"], "tree");
         assert!(report["moves"].as_u64() > Some(100));
         fs::remove_file(dir.path().join("tree")).unwrap();

@@ -62,8 +62,8 @@ type Edited = BTreeMap<u64, Vec<Entry>>;
 /// Applies changes to a book and writes the changed book to `out`. Also adds the line `Edited by polybook` to the
 /// comment in the header. If the header has no room for the line, sets [`unmarked`](EditSummary::unmarked).
 ///
-/// `out` may replace the file of `book`. In that case, call [`begin_book_in_place`](super::begin_book_in_place) before
-/// opening the book, so that no other process replaces the file in between.
+/// `out` may replace the file of `book`. In that case, call [`AtomicFile::create`] before opening the book, so that no
+/// other process replaces the file in between.
 ///
 /// If a position is [removed](Change::RemovePosition), the positions that can be reached only through it are removed,
 /// too. A position is kept if it can still be reached from the starting position of `variant`. The moves that count are

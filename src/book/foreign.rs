@@ -6,8 +6,6 @@ use std::{
     path::Path,
 };
 
-use shakmaty::Chess;
-
 use super::{
     header::{self, HeaderError, NullRecords},
     records::{Entry, records_of},
@@ -15,7 +13,7 @@ use super::{
 use crate::{
     error::{At, Error, ForeignFormat, Result},
     kind::{FileKind, Format},
-    position::{key, looks_like_book, looks_like_move},
+    position::{looks_like_book, looks_like_move},
     storage::positioned::read_exact_at,
 };
 
@@ -180,53 +178,35 @@ fn begins_as_pgn(text: &[u8]) -> bool {
         && (text.starts_with(b"[") || moves.starts_with(b"{") || word.is_some_and(looks_like_move))
 }
 
-/// Checks that a new book may replace the file at `path`. An empty file or a book may always be replaced. Any
-/// other file may be replaced only if `force` is `true`.
+/// Checks that a new book may replace the file at `path`. An empty file, or a book that polybook wrote, may always be
+/// replaced. Any other file may be replaced only if `force` is `true`.
 ///
 /// # Errors
 ///
 /// Returns an error if the file may not be replaced or cannot be read.
 pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
-    if force || may_be_replaced(path, MIN_PLAUSIBLE_RECORDS)? {
+    if force || is_own_or_empty(path)? {
         return Ok(());
     }
-    let problem = "this file exists and is not a Polyglot book: choose another file, or replace this file with --force";
+    let problem = "this file exists and is not a Polyglot book that polybook wrote: choose another file, or replace \
+                   this file with --force";
     Err(Error::foreign(path, problem))
 }
 
-/// The minimum number of records that a file without a header must contain to be recognized as a book. About one in two
-/// thousand files with 32 random bytes consists of two sorted records whose moves a chess piece can make.
-pub(super) const MIN_PLAUSIBLE_RECORDS: usize = 2;
-
-/// Returns `true` if the file at `path` is empty or a book, so that a new book may replace it without `--force`.
-///
-/// A file with a valid header is a book. A file without a header counts as a book if its records are sorted by key,
-/// each record has a move that a chess piece can make, and there are at least `min_records` records or a record of the
-/// starting position.
-pub(super) fn may_be_replaced(path: &Path, min_records: usize) -> Result<bool> {
+/// Returns `true` if the file at `path` is empty, or a book that polybook wrote: a book whose header contains a
+/// checksum. polybook writes no checksum if the user requests another comment or no header.
+pub(super) fn is_own_or_empty(path: &Path) -> Result<bool> {
     if !is_book_or_empty(path)? {
         return Ok(false);
     }
     let file = File::open(path).at(path, "open")?;
-    let mut records = records_of(BufReader::with_capacity(1 << 16, file));
-    let start = key(&Chess::default());
-    let (mut last_key, mut count, mut has_start) = (0, 0, false);
-    while let Some(entry) = records.next().transpose().at(path, "read")? {
-        if entry.key == 0 {
-            // Null records contain the header.
-            return Ok(true);
-        }
-        if entry.key < last_key || !entry.mv.is_possible() {
-            return Ok(false);
-        }
-        last_key = entry.key;
-        count += 1;
-        has_start |= entry.key == start;
-    }
-    Ok(count == 0 || count >= min_records || has_start)
+    let is_empty = file.metadata().at(path, "open")?.len() == 0;
+    let null = NullRecords::read(records_of(BufReader::new(file))).at(path, "read")?;
+    let has_checksum = |text| matches!(header::of_records(text), Some(Ok(_)));
+    Ok(is_empty || null.text().is_ok_and(has_checksum))
 }
 
-/// Returns `true` if the file at `path` is empty or a Polyglot book, so that a new book may replace it.
+/// Returns `true` if the file at `path` is empty or a Polyglot book.
 ///
 /// Reads only samples of the records. A file counts as a book if its size is a multiple of 16, its header is valid or
 /// missing, and most of the sampled records contain a move that a piece can make. If there are few, their keys must also
@@ -366,16 +346,36 @@ mod tests {
         ] {
             assert!(!judged(&other), "{:?}", &other[..other.len().min(32)]);
         }
-        // Some books end with a record without a move, or are out of order. They are books, but are not replaced.
+        // Some books end with a record without a move, or are out of order.
         let mut sentinel = records([1, 2, 3]);
         sentinel.extend([0xff; 8]);
         sentinel.extend([0; 8]);
-        assert!(judged(&sentinel) && !may_be_replaced(&path, MIN_PLAUSIBLE_RECORDS).unwrap());
-        assert!(judged(&middle_out_of_order));
-        assert!(!may_be_replaced(&path, MIN_PLAUSIBLE_RECORDS).unwrap());
-        assert!(judged(&records([1, 2])) && may_be_replaced(&path, MIN_PLAUSIBLE_RECORDS).unwrap());
+        assert!(judged(&sentinel) && judged(&middle_out_of_order));
         assert!(!is_book_or_empty(dir.path()).unwrap());
         assert!(is_book_or_empty(dir.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn only_books_that_polybook_wrote_may_be_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let header =
+            |comment: &str| header::create_raw(&header::create(&["normal"], comment).unwrap());
+        let own = header(&header::with_checksum("x"));
+        let long = records((1..3000).map(|i| i << 50));
+        for (bytes, may_be_replaced) in [
+            (Vec::new(), true),
+            ([&own[..], &long].concat(), true),
+            (long.clone(), false),
+            ([&header("x")[..], &long].concat(), false),
+            ([&header("x\nChecksum: 1")[..], &long].concat(), false),
+            ([&own[..], &records([2, 1])].concat(), false),
+            (b"my notes".to_vec(), false),
+        ] {
+            fs::write(&path, &bytes).unwrap();
+            assert_eq!(check_replaceable(&path, false).is_ok(), may_be_replaced);
+            check_replaceable(&path, true).unwrap();
+        }
     }
 
     #[test]

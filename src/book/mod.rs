@@ -49,7 +49,7 @@ cfg_if::cfg_if! {
             merge::{Filter, MergePolicy, MergeSummary, filter_books, merge_books},
             verify::{BookFault, FaultyRecords, VerifiedBook, fix, verify},
             weights::{Factors, MinimaxSummary, Scale, Scaling, Weights},
-            writer::{begin_book, begin_book_in_place, begin_book_over},
+            writer::{begin_book, begin_book_over},
         };
     }
 }

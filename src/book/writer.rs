@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    foreign::{MIN_PLAUSIBLE_RECORDS, check_replaceable, may_be_replaced},
+    foreign::{check_replaceable, is_own_or_empty},
     header::{create_raw, renewed},
     reader::Book,
     records::{BookStorage, Entry, write_entries},
@@ -44,39 +44,19 @@ pub(super) fn temporary_book(
     })
 }
 
-/// Creates the output file for a new book at the path `out`. The new book may replace an empty file or another book.
-///
-/// An existing file without a header counts as a book if its records are sorted by key, each record has a move that a
-/// chess piece can make, and there are at least two records or a record of the starting position.
+/// Creates the output file for a new book at the path `out`. The new book may replace an empty file, or a book that
+/// polybook wrote, which has a checksum in its header.
 ///
 /// # Errors
 ///
 /// Returns an error if `out` is a directory or read-only, if its directory does not exist or cannot be written, or if
-/// another process is writing to `out`. Returns an [`Error::File`] if `out` exists and is not a book.
+/// another process is writing to `out`. Returns an [`Error::File`] if `out` exists and may not be replaced.
 pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
-    begin_over(out.as_ref(), MIN_PLAUSIBLE_RECORDS)
-}
-
-/// Creates the output file for an edited book that replaces the old book at the path `book`. Unlike [`begin_book`],
-/// this function also accepts a book without a header that has only one record.
-///
-/// A command that edits a book must call this function before it opens the old book. No other process can then replace
-/// the old book in between.
-///
-/// # Errors
-///
-/// Fails for the same reasons as [`begin_book`].
-pub fn begin_book_in_place(book: impl AsRef<Path>) -> Result<AtomicFile> {
-    begin_over(book.as_ref(), 1)
-}
-
-/// Creates the output file for a book at the path `out`, which may replace an empty file or another book. A file
-/// without a header counts as a book if it has at least `min_records` records that can belong to a book.
-fn begin_over(out: &Path, min_records: usize) -> Result<AtomicFile> {
-    AtomicFile::create_over(out, |old| match may_be_replaced(old, min_records)? {
+    AtomicFile::create_over(out, |old| match is_own_or_empty(old)? {
         true => Ok(()),
         false => {
-            let problem = "this file exists and may not be a Polyglot book: remove the file, or choose another file";
+            let problem = "this file exists and may not be a Polyglot book that polybook wrote: remove the file, or \
+                           choose another file";
             Err(Error::foreign(old, problem))
         }
     })

@@ -9,9 +9,7 @@ use std::{
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_complete::Shell;
-use polybook::storage::output::{
-    AtomicFile, BufferedFile, Finished, UNSEALED, check_text_replaceable, commit_all,
-};
+use polybook::storage::output::{BufferedFile, Finished, begin_text, commit_all};
 
 use super::{Cli, Context, counted, legacy, terminal};
 
@@ -136,8 +134,7 @@ pub fn man(args: &ManArgs, context: Context) -> anyhow::Result<()> {
 }
 
 /// Writes the manual pages of `command` and its subcommands to the directory `dir`, and adds the finished files to
-/// `written`. Each page begins with a comment that contains a checksum of the page. An existing page is replaced only
-/// if `force` is `true` or if its checksum is correct, which means that nobody has changed the page.
+/// `written`. An existing page is replaced only if it is empty or if `force` is `true`.
 fn write_pages(
     command: Command,
     dir: &Path,
@@ -149,12 +146,10 @@ fn write_pages(
         write_pages(inner.clone(), dir, force, written)?;
     }
     let man = clap_mangen::Man::new(command);
-    let mut page = format!(".\\\" {UNSEALED}\n").into_bytes();
+    let mut page = Vec::new();
     man.render(&mut page)?;
-    let file = AtomicFile::create_over(dir.join(man.get_filename()), |old| {
-        check_text_replaceable(old, force)
-    })?;
-    let mut file = BufferedFile::sealed(file);
+    let file = begin_text(dir.join(man.get_filename()), force)?;
+    let mut file = BufferedFile::new(file);
     file.put(&page)?;
     written.push(file.finish()?);
     Ok(())

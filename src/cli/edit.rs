@@ -7,11 +7,9 @@ use std::{
 
 use polybook::{
     Error,
-    book::{
-        Book, Change, ChangeError, PositionEdit, Script, begin_book, begin_book_in_place, edit_book,
-    },
+    book::{Book, Change, ChangeError, PositionEdit, Script, begin_book, edit_book},
     position::Variant,
-    storage::output::refuse_clashes,
+    storage::output::{AtomicFile, refuse_clashes},
 };
 use serde_json::json;
 
@@ -113,7 +111,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     }
     // Claim the output before opening the book, so that no other run can replace the book in between.
     let edited = match args.in_place {
-        true => begin_book_in_place(out)?,
+        true => AtomicFile::create(out)?,
         false => begin_book(out)?,
     };
     let book = Book::open(file_of(&args.book)?)?;

@@ -134,13 +134,12 @@ pub struct Output(Shown<BufferedFile>);
 
 impl Output {
     /// Creates a text output at `path`. The path `-` means standard output. If `force` is `true`, replaces any existing
-    /// file. Otherwise, replaces only an empty file, or a file that polybook wrote and nobody has changed since. Such a
-    /// file contains a checksum that matches its text.
+    /// file. Otherwise, replaces only an empty file.
     ///
     /// Control characters are escaped. See [`create_pgn`](Output::create_pgn) for games.
     pub fn create(path: &Path, force: bool) -> polybook::Result<Output> {
         let file = begin_text(path, force)?;
-        Ok(Output(Shown::new(BufferedFile::sealed(file), true)))
+        Ok(Output(Shown::new(BufferedFile::new(file), true)))
     }
 
     /// Creates an output for games like [`create`](Output::create), but escapes control characters only on a terminal,
@@ -149,11 +148,6 @@ impl Output {
         let Output(mut shown) = Output::create(path, force)?;
         shown.escapes = path == Path::new("-") && io::stdout().is_terminal();
         Ok(Output(shown))
-    }
-
-    /// Returns `true` if the output is a file that will contain a checksum of its text when it is complete.
-    pub fn is_sealed(&self) -> bool {
-        self.0.out.is_sealed()
     }
 
     /// Returns the path of the output for error messages.

@@ -277,7 +277,6 @@ fn write(args: &Args, opened: Opened, mut out: Output, meter: &Meter) -> anyhow:
     });
     let path = out.target().to_owned();
     let moves = match format {
-        TreeFormat::Pgn if out.is_sealed() => tree.write_sealed_pgn(&mut out, &path)?,
         TreeFormat::Pgn => tree.write_pgn(&mut out, &path)?,
         TreeFormat::Text => tree.write_text(&mut out, &path)?,
         TreeFormat::Jsonl => tree.write_jsonl(&mut out, &path)?,

@@ -16,8 +16,8 @@ use polybook::{
     index, obs,
     pgn::{GameReader, Token},
     position::Variant,
-    storage::output::{is_directory, seal_matches},
-    suite::{SUITE_EVENT, SuiteFile, SuiteFormat},
+    storage::output::is_directory,
+    suite::{SuiteFile, SuiteFormat},
 };
 use serde_json::json;
 
@@ -47,9 +47,9 @@ detect a changed name of the variant, or a PGN file that is missing or was chang
 
 In a repertoire (PGN with variations and without results), verify reads the moves of all games and variations. In a suite (EPD,
 FEN, or PGN without variations), verify finds illegal positions and moves, impossible castling rights and en passant squares,
-unclosed quotation marks, damaged tags, missing results, positions in which the game is over, and entries that occur twice. A
-changed suite in PGN by polybook is found by its checksum. verify prints the lengths of the lines, the number of lines that
-transpose to an earlier one, and the evaluations, if every position has one.
+unclosed quotation marks, damaged tags, missing results, positions in which the game is over, and entries that occur twice.
+verify prints the lengths of the lines, the number of lines that transpose to an earlier one, and the evaluations, if every
+position has one.
 
 Examples:
   polybook verify book.bin
@@ -218,7 +218,6 @@ fn verify_repertoire(
     args: &Args,
     file: &Path,
     shown: (&str, [u64; 2]),
-    checksum_matches: Option<bool>,
     context: Context,
 ) -> anyhow::Result<()> {
     let (name, [games, with_variations]) = shown;
@@ -228,10 +227,7 @@ fn verify_repertoire(
     // The error message contains the faults, so the opener need not print them.
     let faults = Opener::with_defaults(&untagged, Context { quiet: true })?.faults(file)?;
     if args.json {
-        let checksum = in_json(checksum_matches);
-        print_json(
-            &json!({ "path": name, "games": games, "faults": faults, "checksum": checksum }),
-        )?;
+        print_json(&json!({ "path": name, "games": games, "faults": faults }))?;
     }
     refuse_faults(
         name,
@@ -241,20 +237,10 @@ fn verify_repertoire(
     )?;
     context.say(&format!(
         "{name}: a repertoire of {} without faults, {with_variations} with variations; all moves were checked, but not \
-         whether lines are repeated{}\n",
-        counted(games, "game"),
-        suffix_of_checksum(checksum_matches)
+         whether lines are repeated\n",
+        counted(games, "game")
     ));
     Ok(())
-}
-
-/// Returns the end of a report about a PGN file, which says whether the checksum of the file matches.
-fn suffix_of_checksum(checksum_matches: Option<bool>) -> &'static str {
-    match checksum_matches {
-        Some(true) => "; the checksum matches",
-        Some(false) => "; the file was changed after polybook wrote it",
-        None => "",
-    }
 }
 
 /// Returns an error that lists the first faults of an input, or `Ok` if `faults` is empty. `count` is the number of all
@@ -298,27 +284,17 @@ fn verify_suite(
         Err(err) if is_system_error(&err) => return Err(err),
         _ => return Err(refusal.into()),
     };
-    let checksum_matches = seal_matches(file)?;
     if is_pgn && let Some(games) = games_of_repertoire(&text) {
-        return verify_repertoire(args, file, (&name, games), checksum_matches, context);
+        return verify_repertoire(args, file, (&name, games), context);
     }
-    // Users edit other files by polybook, such as those of `prepare`.
-    let is_suite = text.contains(&format!("[Event \"{SUITE_EVENT}\"]"));
-    let is_changed = is_suite && checksum_matches == Some(false);
     let found = SuiteFile::check(name.as_ref(), text, args.variant)?;
-    let mut faults = texts(&found.faults);
-    if is_changed {
-        let problem = "the checksum does not match, so the file is incomplete or was changed after polybook wrote it";
-        faults.insert(0, problem.to_owned());
-    }
-    let fault_count = found.fault_count + usize::from(is_changed);
+    let faults = texts(&found.faults);
     if args.json {
         print_json(&json!({
             "path": name,
             "entries": found.entries,
             "faults": faults,
-            "fault_count": fault_count,
-            "checksum": in_json(checksum_matches),
+            "fault_count": found.fault_count,
             "white_to_move": found.white_to_move,
             "transpositions": found.transpositions,
             "plies": found.plies.as_ref().map(|plies| [*plies.start(), *plies.end()]),
@@ -328,11 +304,8 @@ fn verify_suite(
     refuse_faults(
         &name,
         "suite contains faults",
-        (&faults, fault_count),
-        match is_changed {
-            true => "make the suite again, or correct it and remove the tag Checksum",
-            false => "correct or remove these entries",
-        },
+        (&faults, found.fault_count),
+        "correct or remove these entries",
     )?;
     let lengths = match &found.plies {
         Some(plies) if plies.start() == plies.end() => {
@@ -361,10 +334,9 @@ fn verify_suite(
         SuiteFormat::Epd => "position",
     };
     context.say(&format!(
-        "{name}: a suite of {}{lengths} without faults; White is to move in {}{transpositions}{evaluations}{}\n",
+        "{name}: a suite of {}{lengths} without faults; White is to move in {}{transpositions}{evaluations}\n",
         counted(found.entries, thing),
         found.white_to_move,
-        suffix_of_checksum(checksum_matches),
     ));
     Ok(())
 }

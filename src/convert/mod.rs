@@ -310,7 +310,7 @@ impl Convert {
                 memory: self.memory.share(2),
                 meter: &self.meter,
             };
-            let written = suite.write(BufferedFile::sealed(out), format)?;
+            let written = suite.write(BufferedFile::new(out), format)?;
             Ok(Converted {
                 skipped_rows,
                 ..written.into()
@@ -797,7 +797,7 @@ impl<'a> ConvertBook<'a> {
                 memory: self.memory.clone(),
                 meter: &self.meter,
             };
-            let written = suite.write(BufferedFile::sealed(out), format)?;
+            let written = suite.write(BufferedFile::new(out), format)?;
             Ok(written.into())
         })
     }

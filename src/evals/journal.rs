@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::layout::{EvalRecord, RECORD_SIZE};
 use crate::{
     error::{At, Error, Result, reason},
-    storage::output::{FileId, RemovedAtEnd, parent, refuse_append_only, shortened},
+    storage::output::{FileId, RemovedAtEnd, shortened},
     task,
 };
 
@@ -274,7 +274,6 @@ fn locked(path: &Path) -> Result<File> {
     /// The maximum number of attempts to open and lock a journal. An attempt fails if another process removes the
     /// journal after it was opened and before it is locked.
     const MAX_LOCK_ATTEMPTS: usize = 100;
-    refuse_append_only(parent(path)).at(path, "write")?;
     for _ in 0..MAX_LOCK_ATTEMPTS {
         // A link could lead to a file of another program, and reading a pipe could wait forever.
         match fs::symlink_metadata(path) {

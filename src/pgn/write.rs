@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use shakmaty::{Position, variant::VariantPosition};
 
-use crate::{position::fen_of, storage::output::UNSEALED};
+use crate::position::fen_of;
 
 /// The maximum length in bytes of a line of movetext. A line is longer only if it consists of a single longer word.
 const MAX_LINE_WIDTH: usize = 80;
@@ -34,9 +34,6 @@ impl<W: Write> GameWriter<W> {
     /// Begins a game without result, and writes its tags. The game starts from the position `start`. `round` is the
     /// value of the `Round` tag, and `opening` contains the ECO code and the name of the opening. `players` contains
     /// the names of White and Black, or [`UNKNOWN_PLAYERS`].
-    ///
-    /// If `is_sealed` is `true`, also writes a tag with a placeholder for a checksum of the file. Only the first game
-    /// of a file may have this tag.
     pub(crate) fn begin(
         &mut self,
         event: &str,
@@ -44,7 +41,6 @@ impl<W: Write> GameWriter<W> {
         [white, black]: [&str; 2],
         start: &VariantPosition,
         opening: Option<(&str, &str)>,
-        is_sealed: bool,
     ) -> io::Result<()> {
         write!(
             self.out,
@@ -61,9 +57,6 @@ impl<W: Write> GameWriter<W> {
         if variant == Some(CHESS960) || *start != VariantPosition::new(start.variant()) {
             let fen = fen_of(start);
             writeln!(self.out, "[SetUp \"1\"]\n[FEN \"{fen}\"]")?;
-        }
-        if is_sealed {
-            writeln!(self.out, "[Checksum \"{UNSEALED}\"]")?;
         }
         self.out.write_all(b"\n")
     }

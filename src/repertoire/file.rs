@@ -62,8 +62,7 @@ pub struct RepertoireFile {
 
 impl RepertoireFile {
     /// Creates an output file in the format that `path` implies. With `force`, replaces any existing file. Without
-    /// `force`, replaces an empty file, a book by a new book, and PGN by new PGN if polybook wrote the old file and
-    /// nobody has changed it since. Other files are not replaced.
+    /// `force`, replaces only an empty file and, by a new book, a book that polybook wrote.
     ///
     /// # Errors
     ///
@@ -142,9 +141,8 @@ impl Writing<'_> {
         file: AtomicFile,
         comment: Option<&dyn Fn(&Branch<'_>) -> String>,
     ) -> Result<u64> {
-        let mut out = BufferedFile::sealed(file);
+        let mut out = BufferedFile::new(file);
         let path = out.target().to_owned();
-        let mut is_sealed = out.is_sealed();
         let mut moves = 0;
         for (tree, start) in self.trees().zip(self.starts) {
             let mut reached = ReachedLines::new(self, start);
@@ -162,9 +160,7 @@ impl Writing<'_> {
                     _ => comment,
                 })
             };
-            moves +=
-                tree.write_commented_pgn(&mut out, &path, self.title, &mut with_line, is_sealed)?;
-            is_sealed = false;
+            moves += tree.write_commented_pgn(&mut out, &path, self.title, &mut with_line)?;
         }
         out.commit()?;
         Ok(moves)
@@ -274,8 +270,7 @@ impl<'a> ReachedLines<'a> {
 /// Writes a changed copy of the repertoire `pgn` to `out`. The copy begins with a new game for each line of `added`.
 /// The text of `pgn` follows, without the moves in `removed` and the moves after them.
 ///
-/// The new games come first, because they would become part of an unterminated comment at the end of the old text. The
-/// output contains text that the user wrote. It gets no checksum, so that polybook never replaces it without `force`.
+/// The new games come first, because they would become part of an unterminated comment at the end of the old text.
 ///
 /// `start` is the position in which the lines of `added` begin. `reading` contains the memory budget, and the flag that
 /// cancels the reading.
@@ -298,7 +293,7 @@ pub fn add_to_pgn(
     let mut games = GameWriter::new(&mut out);
     for (number, line) in (1..).zip(&added.lines) {
         games
-            .begin("Added answer", number, UNKNOWN_PLAYERS, start, None, false)
+            .begin("Added answer", number, UNKNOWN_PLAYERS, start, None)
             .and_then(|()| games.words(line))
             .and_then(|()| games.end())
             .at(&path, "write")?;
@@ -446,7 +441,7 @@ pub fn write_prepared(
             text += &format!(" {numbered} {{{}}}", answer.source.word());
         }
         games
-            .begin(&event, round, players, start, opening, false)
+            .begin(&event, round, players, start, opening)
             .and_then(|()| games.words(text.trim_start()))
             .and_then(|()| games.end())
             .at(path, "write")?;

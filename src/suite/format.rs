@@ -70,17 +70,13 @@ fn is_board(word: &str) -> bool {
             .all(|c| c.is_ascii_digit() || "/~".contains(c) || Role::from_char(c).is_some())
 }
 
-/// Creates the output file of a suite. An existing file may be replaced if it is empty. A suite of lines may also be
-/// replaced if it has not been changed since polybook wrote it. With `force`, any file may be replaced.
-///
-/// A suite of positions contains no checksum, so changes to it cannot be detected, and it is replaced only with
-/// `force`. A checksum would get lost, because users sort and combine such files with other programs, such as `sort`.
+/// Creates the output file of a suite. An existing file is replaced only if it is empty or if `force` is `true`.
 ///
 /// # Errors
 ///
 /// Returns an error if the file cannot be created, or if it exists and may not be replaced.
 pub fn begin_suite(path: &Path, force: bool) -> Result<BufferedFile> {
-    Ok(BufferedFile::sealed(begin_text(path, force)?))
+    Ok(BufferedFile::new(begin_text(path, force)?))
 }
 
 /// Writes the entries of `ranking` to `file`, in the order of their ranks. Returns the file, which the caller must
@@ -94,7 +90,6 @@ pub(super) fn write_ranked(
     start_of: impl Fn(&[u8]) -> VariantPosition,
 ) -> Result<(BufferedFile, u64)> {
     let path = file.target().to_owned();
-    let is_sealed = file.is_sealed();
     let mut games = GameWriter::new(file);
     let mut count = 0;
     for entry in ranking.ranked()? {
@@ -106,7 +101,6 @@ pub(super) fn write_ranked(
         } = entry?;
         let opening = suite.tags.then(|| opening.split_once(' ')).flatten();
         count += 1;
-        let is_sealed = is_sealed && count == 1;
         let written = match format {
             SuiteFormat::Pgn => games
                 .begin(
@@ -115,7 +109,6 @@ pub(super) fn write_ranked(
                     UNKNOWN_PLAYERS,
                     &start_of(&start),
                     opening,
-                    is_sealed,
                 )
                 .and_then(|()| games.words(&text))
                 .and_then(|()| match &*note {

@@ -36,15 +36,6 @@ pub fn sample(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Changes an attribute of a file or directory with `chattr`. Returns `false` if the file system does not support
-/// the attribute.
-#[cfg(target_os = "linux")]
-pub fn chattr(change: &str, path: &Path) -> bool {
-    let mut command = Command::new("chattr");
-    let status = command.arg(change).arg(path).status();
-    status.is_ok_and(|status| status.success())
-}
-
 /// Creates a directory that is removed after the test.
 pub fn temp() -> TempDir {
     tempfile::tempdir().unwrap()

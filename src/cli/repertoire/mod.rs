@@ -20,7 +20,7 @@ use polybook::{
     position::{LineError, Variant},
     repertoire::{OpenOptions, OpenedSource, OwnMoveRule, RepertoireFormat},
     selection::Selection,
-    storage::output::{TemporaryDir, UNSEALED, is_directory, is_standard_output},
+    storage::output::{TemporaryDir, is_directory, is_standard_output},
     tree::Limits,
 };
 use shakmaty::{Color, variant::VariantPosition};
@@ -294,18 +294,13 @@ fn json_game(game: &impl serde::Serialize, comma: &mut &str) -> String {
     std::mem::replace(comma, ",").to_owned() + &game
 }
 
-/// Creates an output for PGN games with comments. Returns an error if `path` ends in `.bin`, the extension of books. If
-/// the output is a file, it begins with a line that contains a checksum of the file. PGN readers skip this line.
+/// Creates an output for PGN games with comments. Returns an error if `path` ends in `.bin`, the extension of books.
 pub fn pgn_output(path: &Path, force: bool) -> polybook::Result<Output> {
     if RepertoireFormat::of(path) == RepertoireFormat::Book {
         let problem = "the output is PGN, not a book: choose a name that ends in .pgn";
         return Err(Error::file(path, problem));
     }
-    let mut out = Output::create_pgn(path, force)?;
-    if out.is_sealed() {
-        out.put(format!("% {UNSEALED}\n"))?;
-    }
-    Ok(out)
+    Output::create_pgn(path, force)
 }
 
 /// Returns the text of a game followed by a blank line. White space at the end of `text` is removed. The result is

@@ -2,15 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::{self, Display, Formatter},
-    fs::{self, File},
+    fmt::Display,
+    fs::File,
     io::{self, ErrorKind},
-    iter::once_with,
     path::{Path, PathBuf},
 };
 
 use super::{
-    identity::FileState,
     rename,
     target::{Target, parent},
     temporary::{Temporary, begin_commit, claim_replaced, remove_directory},
@@ -29,40 +27,21 @@ pub struct Finished {
     pub(super) temporary: Option<Temporary>,
 }
 
-/// An old output that was replaced. It has a temporary name until it is removed.
+/// An old directory that was replaced. It has a temporary name until it is removed.
 struct Replaced {
     target: Target,
     path: PathBuf,
-    /// The claim that prevents other processes from removing the old output.
+    /// The claim that prevents other processes from removing or restoring the old directory.
     _claim: Option<File>,
 }
 
-/// The failure to rename an output to its target. Contains the target, the reason, and the path at which the output is
-/// kept.
+/// The failure to rename an output to its target.
 struct CommitFailure {
     target: PathBuf,
+    /// The reason for the failure.
     reason: io::Error,
     /// The path at which the finished output is kept, or `None` if it could not be kept.
-    kept: Option<Kept>,
-}
-
-/// The path at which an output is kept instead of being removed. The output is a new one that could not be renamed to
-/// its target, or an old one that another program has changed.
-struct Kept {
-    path: PathBuf,
-    /// Whether the output has a permanent name. If not, it still has a temporary name, and the next process that
-    /// writes the target would remove it.
-    is_renamed: bool,
-}
-
-impl Display for Kept {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
-        match self.is_renamed {
-            true => Ok(()),
-            false => f.write_str(" (rename it, because the next run with this output removes it)"),
-        }
-    }
+    kept: Option<PathBuf>,
 }
 
 impl Finished {
@@ -80,7 +59,7 @@ impl Finished {
         commit_all(vec![self])
     }
 
-    /// Prepares the rename to the target: checks that no other program has changed the target, and opens the target's
+    /// Prepares the rename to the target: checks that no other program uses an old database, and opens the target's
     /// parent directory. Returns the path and the handle of this directory. The caller must flush the directory after
     /// the rename. The handle is `None` if the system cannot open directories. Returns `None` for a device or pipe,
     /// which is not renamed.
@@ -88,69 +67,35 @@ impl Finished {
         if self.temporary.is_none() {
             return Ok(None);
         }
-        self.target.check()?;
+        self.target.refuse_database_in_use()?;
         let path = parent(&self.target.path);
         Ok(Some((path.to_owned(), open_directory(path)?)))
     }
 
-    /// Renames the output to its target. Returns the old output, which then has a temporary name, or `None` if there is
-    /// no old output to remove.
+    /// Renames the output to its target. Returns the old directory, which then has a temporary name, or `None` if there
+    /// is no old directory to remove.
     fn rename_to_target(self) -> Result<Option<Replaced>, CommitFailure> {
         let target = self.target;
         let Some(temporary) = self.temporary else {
             return Ok(None);
         };
-        let claim = target.exists().then(|| claim_replaced(&target.path));
-        let (temporary_path, own) = temporary.keep();
+        let claim = target
+            .is_directory()
+            .then(|| claim_replaced(&target.path))
+            .flatten();
+        let (temporary_path, _own) = temporary.keep();
         match rename::to_target(&temporary_path, &target) {
             Ok(replaced) => Ok(replaced.map(|path| Replaced {
                 target,
                 path,
-                _claim: claim.flatten(),
+                _claim: claim,
             })),
             Err(reason) => Err(CommitFailure {
-                kept: keep_new(&temporary_path, own.as_ref(), &target.path),
+                kept: keep(&temporary_path, &target.path),
                 target: target.name,
                 reason: with_advice(reason),
             }),
         }
-    }
-
-    /// Renames the output to an unused name next to its target, so that it is not removed, and returns this name.
-    /// Returns `None` if the output is a device or pipe, or no longer exists.
-    fn keep(self) -> Option<Kept> {
-        let (temporary_path, own) = self.temporary?.keep();
-        keep_new(&temporary_path, own.as_ref(), &self.target.path)
-    }
-}
-
-impl Replaced {
-    /// Removes the old output, which has a temporary name next to the target, and returns `None`. If the old output
-    /// cannot be removed now, the next process that writes the target removes it.
-    ///
-    /// If another program may have changed the old output, keeps the old output instead: renames it to an unused name
-    /// that ends with `.old`, and returns a message for the user with this name.
-    fn remove(self) -> Option<String> {
-        let target = &self.target;
-        let is_changed = if target.is_directory() {
-            let files = target.files();
-            let unchanged =
-                files.filter(|name| target.contains_unchanged(&self.path, name).unwrap_or(false));
-            let removed = remove_directory(&self.path, unchanged);
-            removed.is_err_and(|err| err.kind() == ErrorKind::DirectoryNotEmpty)
-        } else {
-            let is_unchanged = target.is_unchanged_file(&self.path).unwrap_or(false);
-            if is_unchanged {
-                // A file that cannot be removed now is left for the next run.
-                let _ = fs::remove_file(&self.path);
-            }
-            !is_unchanged
-        };
-        let kept = is_changed.then(|| keep(&self.path, &target.path, ".old"))??;
-        Some(format!(
-            "the new output is complete, but the old output was changed by another program or cannot be examined: the \
-             old output is kept as {kept}"
-        ))
     }
 }
 
@@ -158,10 +103,9 @@ impl Replaced {
 ///
 /// # Errors
 ///
-/// Returns an error if another program has written a target since the output was created, or if a rename fails. Outputs
-/// that have not been renamed are then kept under other names, which the error message lists. Also returns an error if
-/// a directory cannot be flushed to disk, or if an old output is kept because another program has changed it. Returns
-/// [`Error::Interrupted`] if [`discard_all`](super::discard_all) has been called.
+/// Returns an error if a rename fails. Outputs that have not been renamed are then kept under other names, which the
+/// error message lists. Also returns an error if a directory cannot be flushed to disk. Returns [`Error::Interrupted`]
+/// if [`discard_all`](super::discard_all) has been called.
 pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
     task::fault("put in place");
     let _commit = begin_commit()?;
@@ -196,31 +140,14 @@ pub fn commit_all(outputs: Vec<Finished>) -> Result<()> {
             }
         }
     }
-    // The old outputs are removed only after the new ones are safely on disk. If several steps fail, the first error
-    // is returned, because it is the most informative.
+    // The old directories are removed only after the new ones are safely on disk. If several steps fail, the first
+    // error is returned, because it is the most informative.
     result = result.and(sync(&directories, &placed));
-    let mut kept = Vec::new();
     for old in replaced {
-        let target = old.target.name.clone();
-        kept.extend(old.remove().map(|problem| (target, problem)));
+        // A directory that cannot be removed now is left for the next run.
+        let _ = remove_directory(&old.path, old.target.files());
     }
-    with_kept(result, kept)
-}
-
-/// Adds messages about old outputs that were kept to `result`, the result of a commit. Each element of `kept` contains
-/// the target of an old output, and a message that states where this output is kept. If `kept` is empty, returns
-/// `result` unchanged. Otherwise, returns an error that contains the messages.
-fn with_kept(result: Result<()>, kept: Vec<(PathBuf, String)>) -> Result<()> {
-    kept.into_iter().fold(result, |result, (target, message)| {
-        let mut err = match result {
-            Ok(()) => return Err(Error::changed(target, message)),
-            Err(err) => err,
-        };
-        if let Error::File { problem, .. } = &mut err {
-            problem.push_str(&format!("; {}: {message}", target.display()));
-        }
-        Err(err)
-    })
+    result
 }
 
 /// Flushes directories to disk, so that renames in these directories are durable. `directories` maps the path of each
@@ -276,8 +203,11 @@ fn not_placed(
     rest: impl IntoIterator<Item = Finished>,
     placed: &[PathBuf],
 ) -> Error {
-    let mut kept: Vec<Kept> = failure.kept.into_iter().collect();
-    kept.extend(rest.into_iter().filter_map(Finished::keep));
+    let mut kept: Vec<PathBuf> = failure.kept.into_iter().collect();
+    kept.extend(rest.into_iter().filter_map(|output| {
+        let (temporary_path, _own) = output.temporary?.keep();
+        keep(&temporary_path, &output.target.path)
+    }));
     let mut problem = format!(
         "the finished output cannot be renamed: {}",
         error::reason(&failure.reason)
@@ -285,7 +215,7 @@ fn not_placed(
     if !kept.is_empty() {
         problem.push_str(&format!(
             "; the finished output is kept as {}",
-            list(kept.iter())
+            list(kept.iter().map(|path| path.display()))
         ));
     }
     if !placed.is_empty() {
@@ -316,193 +246,40 @@ fn with_advice(err: io::Error) -> io::Error {
     err
 }
 
-/// Renames the finished output at `temporary_path` to an unused name next to `target`. Returns this name, or `None` if
-/// the output no longer exists.
-///
-/// `own` is an open handle to the output. If nothing exists at `temporary_path`, the parent directory may have been
-/// renamed. In that case, the handle is used to find the current path of the output, and the output is kept in the
-/// renamed directory.
-fn keep_new(temporary_path: &Path, own: Option<&File>, target: &Path) -> Option<Kept> {
-    let moved = match FileState::of(temporary_path) {
-        Ok(None) => own.and_then(|own| path_of_open(own).ok()),
-        _ => None,
-    };
-    match moved {
-        Some(temporary_path) => keep(
-            &temporary_path,
-            &temporary_path.with_file_name(target.file_name().unwrap_or_default()),
-            ".new",
-        ),
-        None => keep(temporary_path, target, ".new"),
-    }
-}
-
-/// Returns the current path of an open file or directory.
-///
-/// # Errors
-///
-/// Returns an error if the system does not know the path.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn path_of_open(file: &File) -> io::Result<PathBuf> {
-    use std::os::fd::AsRawFd;
-
-    use super::FileId;
-
-    let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    // Linux appends a word to the path of a file that has been removed.
-    match FileId::of(&path)? == Some(FileId::of_open(file)?) {
-        true => Ok(path),
-        false => Err(ErrorKind::NotFound.into()),
-    }
-}
-
-/// Returns the current path of an open file or directory.
-///
-/// # Errors
-///
-/// Returns an error if the system does not know the path.
-#[cfg(target_vendor = "apple")]
-fn path_of_open(file: &File) -> io::Result<PathBuf> {
-    use std::{ffi::OsString, os::unix::ffi::OsStringExt};
-    let path = rustix::fs::getpath(file)?;
-    Ok(OsString::from_vec(path.into_bytes()).into())
-}
-
-/// Always returns an error. Systems other than Linux and those of Apple either cannot report the path of an open file,
-/// or do not allow its directory to be renamed.
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
-fn path_of_open(_file: &File) -> io::Result<PathBuf> {
-    Err(ErrorKind::Unsupported.into())
-}
-
-/// Renames an output from `temporary_path` to an unused name next to `target`, and returns this name. Returns `None` if
-/// nothing exists at `temporary_path`. For the target `book.bin` and the ending `.old`, tries the names `book.bin.old`,
-/// `book.bin.1.old` and so on up to `book.bin.99.old`. If all of them exist, tries the temporary name without its
-/// extension, which would mark the output for removal. If this fails too, the output keeps its temporary name.
-fn keep(temporary_path: &Path, target: &Path, ending: &str) -> Option<Kept> {
-    let numbered = (0..100).map(|number| {
-        let mut name = target.file_name().unwrap_or_default().to_owned();
-        name.push(match number {
-            0 => ending.to_owned(),
-            _ => format!(".{number}{ending}"),
-        });
-        target.with_file_name(name)
-    });
-    let mut names = numbered.chain(once_with(|| temporary_path.with_extension("")));
-    match names.find(|name| rename::to_new(temporary_path, name).is_ok()) {
-        Some(path) => Some(Kept {
-            path,
-            is_renamed: true,
-        }),
-        None if matches!(FileState::of(temporary_path), Ok(None)) => None,
-        None => Some(Kept {
-            path: temporary_path.to_owned(),
-            is_renamed: false,
-        }),
-    }
+/// Renames the finished output at `temporary_path`, whose target is `target`, so that the next run does not remove it.
+/// The output `book.bin` becomes `book.bin.new` or, if this name is taken, gets its temporary name without the extension.
+/// Returns the new path, or `None` if the output cannot be renamed.
+fn keep(temporary_path: &Path, target: &Path) -> Option<PathBuf> {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let names = [
+        target.with_file_name(name),
+        temporary_path.with_extension(""),
+    ];
+    names
+        .into_iter()
+        .find(|name| rename::to_new(temporary_path, name).is_ok())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
-    fn an_old_file_that_is_written_into_is_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let target = dir.path().join("book.bin");
-        fs::write(&target, "old").unwrap();
-        let of_target = Target::resolve(&target).unwrap();
-        let path = dir.path().join(".book.bin.AbCd1234.part");
-        fs::rename(&target, &path).unwrap();
-        fs::write(&path, "longer").unwrap();
-        let replaced = Replaced {
-            target: of_target,
-            path,
-            _claim: None,
-        };
-        let err = replaced.remove().unwrap();
-        assert!(
-            err.contains("the new output is complete") && err.contains("book.bin.old"),
-            "{err}"
-        );
-        let kept = dir.path().join("book.bin.old");
-        assert_eq!(fs::read(kept).unwrap(), b"longer");
-    }
-
-    #[test]
-    fn an_old_directory_that_is_written_into_is_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let target = dir.path().join("index");
-        fs::create_dir(&target).unwrap();
-        for name in ["CURRENT", "000003.ldb"] {
-            fs::write(target.join(name), "old").unwrap();
-        }
-        let mut of_target = Target::resolve(&target).unwrap();
-        of_target
-            .enter_files(vec!["CURRENT".into(), "000003.ldb".into()])
-            .unwrap();
-        let path = dir.path().join(".index.AbCd1234.part");
-        fs::rename(&target, &path).unwrap();
-        fs::write(path.join("thesis.txt"), "mine").unwrap();
-        let replaced = Replaced {
-            target: of_target,
-            path,
-            _claim: None,
-        };
-        let problem = replaced.remove().unwrap();
-        assert!(problem.contains("index.old"), "{problem}");
-        let kept = dir.path().join("index.old/thesis.txt");
-        assert_eq!(fs::read(kept).unwrap(), b"mine");
-    }
-
-    #[test]
-    fn an_output_that_cannot_be_renamed_is_kept_where_it_is() {
+    fn an_output_that_cannot_be_renamed_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        let (temporary_path, target) = (at(".book.bin.part"), at("missing/book.bin"));
-        assert!(keep(&temporary_path, &target, ".new").is_none());
+        let (temporary_path, target) = (at(".book.bin.part"), at("book.bin"));
+        assert_eq!(keep(&temporary_path, &target), None);
+        for expected in [at("book.bin.new"), at(".book.bin")] {
+            fs::write(&temporary_path, "new").unwrap();
+            assert_eq!(keep(&temporary_path, &target), Some(expected));
+        }
         fs::write(&temporary_path, "new").unwrap();
-        fs::write(at(".book.bin"), "another's").unwrap();
-        let kept = keep(&temporary_path, &target, ".new").unwrap();
-        assert_eq!(kept.path, temporary_path);
-        assert!(kept.to_string().contains("rename it"), "{kept}");
-        fs::remove_file(at(".book.bin")).unwrap();
-        let kept = keep(&temporary_path, &target, ".new").unwrap();
-        assert_eq!(kept.to_string(), at(".book.bin").display().to_string());
-        assert_eq!(fs::read(kept.path).unwrap(), b"new");
-    }
-
-    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-    #[test]
-    fn an_output_is_kept_where_its_directory_was_renamed_to() {
-        use super::super::{AtomicDir, AtomicFile};
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        for is_replaced in [false, true] {
-            let _ = fs::remove_dir_all(at("new"));
-            fs::create_dir(at("old")).unwrap();
-            let file = AtomicFile::create(at("old/book.bin")).unwrap();
-            file.write_at(b"book", 0).unwrap();
-            let index = AtomicDir::create_over(at("old/index"), |_, _| true, |_| Ok(Vec::new()));
-            let index = index.unwrap();
-            fs::write(index.path().join("CURRENT"), "index").unwrap();
-            let outputs = vec![file.finish().unwrap(), index.finish().unwrap()];
-            fs::rename(at("old"), at("new")).unwrap();
-            if is_replaced {
-                fs::create_dir(at("old")).unwrap();
-            }
-            let err = commit_all(outputs).unwrap_err().to_string();
-            let new = at("new").canonicalize().unwrap();
-            for (name, bytes) in [("book.bin.new", "book"), ("index.new/CURRENT", "index")] {
-                assert_eq!(fs::read_to_string(new.join(name)).unwrap(), bytes, "{err}");
-            }
-            for name in ["book.bin.new", "index.new"] {
-                assert!(err.contains(&new.join(name).display().to_string()), "{err}");
-            }
-            if is_replaced {
-                fs::remove_dir(at("old")).unwrap();
-            }
-        }
+        assert_eq!(keep(&temporary_path, &target), None);
+        assert!(temporary_path.exists());
     }
 
     #[cfg(unix)]

@@ -1,42 +1,37 @@
-//! The target of an output: checks of the file or directory that the output will replace, and the attributes that the
-//! output inherits, which are access rights, owner and extended attributes.
+//! The target of an output: checks of the file or directory that the output will replace.
 
 use std::{
-    collections::BTreeMap,
     ffi::{OsStr, OsString},
-    fs::{self, File},
+    fs::{self, File, Metadata, Permissions},
     io::{self, Read},
     iter::once,
     path::{Path, PathBuf},
 };
 
-use super::identity::{FileId, FileState, metadata_if_any};
+use super::{
+    identity::{FileId, metadata_if_any},
+    in_use::check_unused,
+};
 use crate::error::{At, Error, Result};
 
 #[cfg(windows)]
 use crate::kind::is_windows_device;
 
-/// The path to which an output will be renamed, and the state that the old output at this path had when the new output
-/// was created.
+/// The path to which an output will be renamed, and the old output at this path.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     /// The path as the caller wrote it, for messages.
     pub(super) name: PathBuf,
     /// The path to which the output is renamed: `name` with symbolic links resolved.
     pub(super) path: PathBuf,
-    /// The state of the old output, or `None` if nothing existed at the path.
-    before: Option<FileState>,
-    /// The files that belong to the old output, if it is a directory, with their states. Only these files may be
+    /// The metadata of the old output, or `None` if nothing existed at the path.
+    old: Option<Metadata>,
+    /// The sorted names of the files that belong to the old output, if it is a directory. Only these files may be
     /// removed.
-    files: BTreeMap<OsString, FileState>,
-    /// A check of the old output, which is called immediately before and after the new output is renamed.
-    guard: Option<OldOutputCheck>,
+    files: Vec<OsString>,
+    /// Whether the old output is an SQLite database, which must not be replaced while another program uses it.
+    pub(super) is_database: bool,
 }
-
-/// A function that returns an error if another program uses the old file that an output will replace. `target` is the
-/// path of the output, with symbolic links resolved. `old` is the current path of the old file, which differs from
-/// `target` if the old file has been renamed.
-pub(super) type OldOutputCheck = fn(target: &Path, old: &Path) -> io::Result<()>;
 
 impl Target {
     /// Creates the target for the path `name`. Resolves symbolic links. If the target is a directory, the caller must
@@ -45,119 +40,63 @@ impl Target {
     pub(super) fn resolve(name: &Path) -> Result<Target> {
         let path = followed(name).at(name, "open")?;
         Ok(Target {
-            before: FileState::of(&path).at(name, "open")?,
-            files: BTreeMap::new(),
-            guard: None,
-            name: name.to_owned(),
+            old: metadata_if_any(&path).at(name, "open")?,
             path,
+            ..Target::special(name.to_owned())
         })
     }
 
     /// Creates the target for a device, a pipe or standard output. Data is written to it directly, without a rename.
     pub(super) fn special(path: PathBuf) -> Target {
         Target {
-            before: None,
-            files: BTreeMap::new(),
-            guard: None,
+            old: None,
+            files: Vec::new(),
+            is_database: false,
             name: path.clone(),
             path,
         }
     }
 
-    /// Sets a function that checks whether the old output may be replaced. The function is called immediately before
-    /// and after the new output is renamed to the target. If it returns an error, the old output keeps its name, and a
-    /// completed rename is undone.
-    pub(super) fn set_guard(&mut self, guard: OldOutputCheck) {
-        self.guard = Some(guard);
-    }
-
-    /// Updates the recorded change time of the old output, unless the old output has changed in another way.
-    ///
-    /// A killed process can leave a hard link to the old output. When polybook removes this link, the change time
-    /// changes, and the commit would wrongly treat the old output as changed. Call this function after leftover files
-    /// have been removed.
-    pub(super) fn refresh_change_time(&mut self) -> Result<()> {
-        let now = FileState::of(&self.path).at(&self.name, "open")?;
-        if now.map(FileState::renamed) == self.before.map(FileState::renamed) {
-            self.before = now;
-        }
-        Ok(())
-    }
-
     /// Returns `true` if a file or directory existed at the target when the output was created.
     pub(super) fn exists(&self) -> bool {
-        self.before.is_some()
+        self.old.is_some()
     }
 
     pub(super) fn is_directory(&self) -> bool {
-        self.before.is_some_and(|before| before.is_directory)
+        self.old.as_ref().is_some_and(Metadata::is_dir)
+    }
+
+    /// Returns the access rights of the old output, which the new output gets too.
+    pub(super) fn permissions(&self) -> Option<Permissions> {
+        self.old.as_ref().map(Metadata::permissions)
     }
 
     /// Returns the names of the files in the target directory that belong to the old output. Returns an empty iterator
     /// if the target is not a directory.
     pub(super) fn files(&self) -> impl DoubleEndedIterator<Item = &OsStr> {
-        self.files.keys().map(OsString::as_os_str)
+        self.files.iter().map(OsString::as_os_str)
     }
 
-    /// Records the states of the files with the given names. These files belong to the old output directory. A later
-    /// check compares the states to detect changes by other programs. Names of missing files are ignored.
+    /// Records the names of the files that belong to the old output directory. Names of missing files are ignored.
     pub(super) fn enter_files(&mut self, names: Vec<OsString>) -> Result<()> {
         for name in names {
-            let state = FileState::of(&self.path.join(&name)).at(&self.name, "read")?;
-            self.files.extend(state.map(|state| (name, state)));
-        }
-        Ok(())
-    }
-
-    /// Checks that no other program has changed the target since the output was created.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the file or directory at the target was changed or replaced, or if a file in the directory
-    /// was changed or added. Returns the error of the function that [`set_guard`](Target::set_guard) set. It is not an
-    /// error if the target no longer exists.
-    pub(super) fn check(&self) -> io::Result<()> {
-        self.check_as(&self.path, |state| state)
-    }
-
-    /// Checks, after the old output has been renamed to `path`, that no other program has changed it. Unlike
-    /// [`check`](Target::check), ignores the time of the last status change, because a rename changes this time.
-    pub(super) fn check_renamed(&self, path: &Path) -> io::Result<()> {
-        self.check_as(path, FileState::renamed)
-    }
-
-    fn check_as(&self, path: &Path, aspect: impl Fn(FileState) -> FileState) -> io::Result<()> {
-        if let Some(guard) = self.guard {
-            guard(&self.path, path)?;
-        }
-        let Some(now) = FileState::of(path)? else {
-            return Ok(());
-        };
-        if self.before.map(&aspect) != Some(aspect(now)) {
-            return Err(io::Error::other(
-                "another program wrote this output during the run",
-            ));
-        }
-        if !now.is_directory {
-            return Ok(());
-        }
-        for entry in fs::read_dir(path)? {
-            let name = entry?.file_name();
-            if !self.contains_unchanged(path, &name)? {
-                return Err(io::Error::other(format!(
-                    "another program wrote {} into this output during the run",
-                    name.display()
-                )));
+            if metadata_if_any(&self.path.join(&name))
+                .at(&self.name, "read")?
+                .is_some()
+            {
+                self.files.push(name);
             }
         }
+        self.files.sort();
         Ok(())
     }
 
-    /// Returns `true` if the file `name` belongs to the old output directory and has not changed since the new output
-    /// was created. `path` is the current path of the old directory.
-    pub(super) fn contains_unchanged(&self, path: &Path, name: &OsStr) -> io::Result<bool> {
-        let now = FileState::of(&path.join(name))?;
-        Ok(now.is_some() && now.as_ref() == self.files.get(name))
+    /// Checks that no other program uses the old output, if it is a database.
+    pub(super) fn refuse_database_in_use(&self) -> io::Result<()> {
+        match self.is_database {
+            true => check_unused(&self.path),
+            false => Ok(()),
+        }
     }
 
     /// Returns an error if the parent directory of the target does not exist or is not a directory. If several
@@ -202,8 +141,8 @@ impl Target {
         Err(Error::file(&self.name, problem))
     }
 
-    /// Returns an error if this user may not rename or replace the target file. Examples are a file of another user in
-    /// a shared directory such as `/tmp`, and an append-only file.
+    /// Returns an error if this user may not rename or replace the target file, such as a file of another user in a
+    /// shared directory such as `/tmp`.
     ///
     /// The function tries to remove the target with the system call that removes empty directories. Linux first checks
     /// whether the user may remove the file, and then refuses because the file is not a directory. Other systems may
@@ -238,13 +177,6 @@ impl Target {
             Ok(()) => return fs::rename(trial, &self.path).at(&self.name, "restore"),
         };
         Err(Error::file(&self.name, problem))
-    }
-
-    /// Returns `true` if the old output file has not changed since the new output was created. `path` is the current
-    /// path of the old file, which may have been renamed.
-    pub(super) fn is_unchanged_file(&self, path: &Path) -> io::Result<bool> {
-        let now = FileState::of(path)?.map(FileState::renamed);
-        Ok(now == self.before.map(FileState::renamed))
     }
 
     /// Returns an error if the old output, or a file that belongs to it, is read-only.
@@ -295,8 +227,8 @@ impl Target {
 }
 
 /// The error message for a file or directory that this user may not rename.
-const FIXED: &str = "the system does not let you replace this output: the output is append-only (chattr +a), or it \
-                     belongs to another user in a shared directory such as /tmp; choose another output";
+const FIXED: &str = "the system does not let you replace this output, because it belongs to another user in a shared \
+                     directory such as /tmp: choose another output";
 
 /// Returns `path` with all symbolic links resolved, even if nothing exists at the resolved path.
 fn followed(path: &Path) -> io::Result<PathBuf> {
@@ -493,55 +425,21 @@ pub(super) fn is_device(path: &Path) -> io::Result<bool> {
 /// Returns `true` if `path` is a mount point.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_mount_point(path: &Path) -> io::Result<bool> {
-    use rustix::fs::{AtFlags, StatxAttributes};
-    has_attribute(path, AtFlags::SYMLINK_NOFOLLOW, StatxAttributes::MOUNT_ROOT)
+    use rustix::{
+        fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx},
+        io::Errno,
+    };
+    match statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty()) {
+        // Linux before 4.11 cannot answer.
+        Err(Errno::NOSYS) => Ok(false),
+        found => Ok(found?.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)),
+    }
 }
 
 /// Always returns `false`, because only Linux can mount single files.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn is_mount_point(_path: &Path) -> io::Result<bool> {
     Ok(false)
-}
-
-/// Returns an error if `directory` is append-only. Files in such a directory can be neither renamed nor removed, so
-/// every temporary file would remain in it.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn refuse_append_only(directory: &Path) -> io::Result<()> {
-    use rustix::fs::{AtFlags, StatxAttributes};
-    match has_attribute(directory, AtFlags::empty(), StatxAttributes::APPEND) {
-        Ok(true) => Err(io::Error::other(format!(
-            "files in {} can be neither renamed nor removed: run `chattr -a` on the directory",
-            directory.display()
-        ))),
-        // Creating the file will report an error.
-        _ => Ok(()),
-    }
-}
-
-/// Always returns `Ok(())`, because systems other than Linux either have no append-only directories or do not report
-/// them.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn refuse_append_only(_directory: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-/// Returns `true` if the file or directory at `path` has `attribute`, according to the system call `statx`. `flags`
-/// determines whether a symbolic link at `path` is followed.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn has_attribute(
-    path: &Path,
-    flags: rustix::fs::AtFlags,
-    attribute: rustix::fs::StatxAttributes,
-) -> io::Result<bool> {
-    use rustix::{
-        fs::{CWD, StatxFlags, statx},
-        io::Errno,
-    };
-    match statx(CWD, path, flags, StatxFlags::empty()) {
-        // Linux before 4.11 cannot answer.
-        Err(Errno::NOSYS) => Ok(false),
-        found => Ok(found?.stx_attributes.contains(attribute)),
-    }
 }
 
 /// Returns `true` if a path is the name of a device or a pipe.
@@ -574,98 +472,6 @@ fn in_one_case(path: PathBuf) -> PathBuf {
     }
 }
 
-/// The access rights, the owner, the group and the extended attributes of a file or directory. On systems other than
-/// Unix, the type has no fields, because a file on these systems inherits its access rights from its directory.
-#[derive(Debug)]
-pub(super) struct Attributes {
-    #[cfg(unix)]
-    mode: u32,
-    #[cfg(unix)]
-    user: u32,
-    #[cfg(unix)]
-    group: u32,
-    #[cfg(unix)]
-    extended: Vec<(OsString, Vec<u8>)>,
-}
-
-#[cfg(unix)]
-impl Attributes {
-    pub(super) fn of(path: &Path) -> io::Result<Attributes> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = fs::metadata(path)?;
-        Ok(Attributes {
-            mode: metadata.mode() & 0o7777,
-            user: metadata.uid(),
-            group: metadata.gid(),
-            extended: extended_of(path)?,
-        })
-    }
-
-    /// Sets the attributes on the directory at `path`. Attributes that the user is not allowed to set are skipped.
-    pub(super) fn set_on_directory(&self, path: &Path) -> io::Result<()> {
-        self.set_on(&File::open(path)?)
-    }
-
-    /// Sets the attributes on an open file or directory. Attributes that the user is not allowed to set are skipped.
-    /// Nobody ever gets more access than the attributes permit.
-    pub(super) fn set_on(&self, file: &File) -> io::Result<()> {
-        use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-        let is_own = |now: &fs::Metadata| now.uid() == self.user && now.gid() == self.group;
-        if !is_own(&file.metadata()?) {
-            if_allowed(fchown(file, None, Some(self.group)))?;
-            if_allowed(fchown(file, Some(self.user), None))?;
-        }
-        let now = file.metadata()?;
-        let mode = self.mode_for(is_own(&now), now.gid() == self.group);
-        let has = now.mode() & 0o7777;
-        if has != mode {
-            let set = file.set_permissions(fs::Permissions::from_mode(mode));
-            // It is safe to keep the current rights if they grant nothing beyond the wanted ones.
-            if has & !mode == 0 {
-                if_allowed(set)?;
-            } else {
-                set?;
-            }
-        }
-        for (name, value) in &self.extended {
-            if_allowed(xattr::FileExt::set_xattr(file, name, value))?;
-        }
-        Ok(())
-    }
-
-    /// Returns the access rights (mode) for a new file that replaces the old file with these attributes. `is_own` is
-    /// `true` if both files have the same user and group, and `has_group` is `true` if they have the same group. If the
-    /// user or the group differs, reduces the rights, so that nobody gets additional access.
-    fn mode_for(&self, is_own: bool, has_group: bool) -> u32 {
-        let mut mode = self.mode;
-        if !is_own {
-            // The set-user-ID and set-group-ID bits are not taken over if the owner or the group differs.
-            mode &= 0o777;
-        }
-        if !has_group {
-            // If the group differs, the group gets only the rights that all other users have.
-            mode = mode & !0o70 | (mode & 0o7) << 3;
-        }
-        mode
-    }
-}
-
-#[cfg(not(unix))]
-impl Attributes {
-    pub(super) fn of(_path: &Path) -> io::Result<Attributes> {
-        Ok(Attributes {})
-    }
-
-    pub(super) fn set_on(&self, _file: &File) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Does nothing, because the standard library cannot open a directory as a file on Windows.
-    pub(super) fn set_on_directory(&self, _path: &Path) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Returns `true` if the current user may not write to a file or directory. Also returns `true` if no user has write
 /// permission, even though the administrator (root) could write to the file.
 #[cfg(unix)]
@@ -691,40 +497,6 @@ fn is_read_only(path: &Path) -> io::Result<bool> {
 fn is_read_only(path: &Path) -> io::Result<bool> {
     let metadata = fs::metadata(path)?;
     Ok(metadata.is_file() && metadata.permissions().readonly())
-}
-
-/// Returns `Ok(())` instead of an error if the error means that the user may not perform the operation, or that the
-/// file system does not support it. Returns all other results unchanged.
-#[cfg(unix)]
-fn if_allowed(result: io::Result<()>) -> io::Result<()> {
-    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
-    match result {
-        Err(err) if matches!(err.kind(), PermissionDenied | Unsupported | InvalidInput) => Ok(()),
-        result => result,
-    }
-}
-
-/// Returns the names and values of the extended attributes that the replacement of a file inherits. On Linux, these
-/// are user attributes and access control lists. Attributes that describe the content, such as signatures, and
-/// attributes that only the system may set are omitted.
-#[cfg(unix)]
-fn extended_of(path: &Path) -> io::Result<Vec<(OsString, Vec<u8>)>> {
-    let names = match xattr::list_deref(path) {
-        Err(err) if err.kind() == io::ErrorKind::Unsupported => return Ok(Vec::new()),
-        names => names?,
-    };
-    let is_kept = |name: &OsString| {
-        let name = name.as_encoded_bytes();
-        cfg!(target_vendor = "apple")
-            || name.starts_with(b"user.")
-            || name.starts_with(b"system.posix_acl_")
-    };
-    let mut found = Vec::new();
-    for name in names.filter(is_kept) {
-        let value = xattr::get_deref(path, &name)?;
-        found.extend(value.map(|value| (name, value)));
-    }
-    Ok(found)
 }
 
 #[cfg(test)]
@@ -826,38 +598,5 @@ mod tests {
             let err = check(foreign).unwrap_err().to_string();
             assert!(err.contains("exists and may be yours"), "{err}");
         }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_file_of_another_owner_gives_nobody_more_rights() {
-        let attributes = |mode| Attributes {
-            mode,
-            user: 1,
-            group: 1,
-            extended: Vec::new(),
-        };
-        for (mode, own, other_user, other_group) in [
-            (0o644, 0o644, 0o644, 0o644),
-            (0o660, 0o660, 0o660, 0o600),
-            (0o6754, 0o6754, 0o754, 0o744),
-            (0o2607, 0o2607, 0o607, 0o677),
-        ] {
-            let attributes = attributes(mode);
-            assert_eq!(attributes.mode_for(true, true), own);
-            assert_eq!(attributes.mode_for(false, true), other_user);
-            assert_eq!(attributes.mode_for(false, false), other_group);
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn only_what_is_not_allowed_is_ignored() {
-        use io::ErrorKind::{InvalidInput, PermissionDenied, StorageFull, Unsupported};
-        for kind in [InvalidInput, PermissionDenied, Unsupported] {
-            if_allowed(Err(kind.into())).unwrap();
-        }
-        let err = if_allowed(Err(StorageFull.into())).unwrap_err();
-        assert_eq!(err.kind(), StorageFull);
     }
 }

@@ -26,7 +26,7 @@ use tempfile::Builder;
 use super::{
     identity::{FileId, is_absent},
     rename,
-    target::{Target, parent, refuse_append_only},
+    target::{Target, parent},
 };
 use crate::error::{At, Error, Result};
 
@@ -156,8 +156,7 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a temporary file next to `target`, or a temporary directory if `is_own` is `Some`. Tests as far as
-    /// possible whether the file or directory can later be renamed to the target. Also removes the temporary files and
+    /// Creates a temporary file next to `target`, or a temporary directory if `is_own` is `Some`. Also removes the temporary files and
     /// directories that killed processes with the same target have left. `is_own` decides which files of such a
     /// directory may be removed.
     ///
@@ -182,38 +181,17 @@ impl Temporary {
             false => "create a temporary file next to",
         };
         let parent = parent(&target.path);
-        let mut made = loop {
+        let made = loop {
             remove_abandoned(target, is_own)?;
             let made = Temporary::create(&builder, parent, is_directory, (&target.name, doing))?;
             if made.is_in_place() {
                 break made;
             }
         };
-        // Windows does not rename a directory that is open.
-        if cfg!(unix) {
-            made.try_rename(&builder, target)?;
-        }
         if cfg!(unix) && is_directory && target.exists() {
             made.test_renaming_target(target)?;
         }
         Ok(made)
-    }
-
-    /// Tests whether files in the parent directory of `target` can be renamed, because some directories only allow
-    /// creating files. The test renames this temporary file or directory to another temporary name, which `builder`
-    /// generates. If this fails, returns an error that names `target`.
-    fn try_rename(&mut self, builder: &Builder<'_, '_>, target: &Target) -> Result<()> {
-        let mut live = live();
-        if live.is_closed {
-            return Err(Error::Interrupted);
-        }
-        let renamed = builder.make_in(parent(&target.path), |to| rename::to_new(&self.path, to));
-        let renamed = renamed.and_then(|renamed| Ok(renamed.keep()?));
-        let ((), path) = renamed.at(&target.name, "rename a temporary file next to")?;
-        live.paths.remove(&self.path);
-        live.paths.insert(path.clone());
-        self.path = path;
-        Ok(())
     }
 
     /// Tests whether the old output directory at `target` can be renamed.
@@ -245,7 +223,6 @@ impl Temporary {
         is_directory: bool,
         (name, doing): (&Path, &'static str),
     ) -> Result<Temporary> {
-        refuse_append_only(parent).at(name, doing)?;
         let mut live = live();
         if live.is_closed {
             return Err(Error::Interrupted);
