@@ -184,7 +184,7 @@ fn an_edit_says_if_the_header_cannot_mention_it() {
     let dir = dir.path();
     for (length, unmarked) in [(1900, false), (2000, true)] {
         let line = format!(
-            "make-book -q {} --comment {} --bin full.bin",
+            "make-book -q {} --comment {} --bin full.bin --force",
             sample("famous.pgn").display(),
             "x".repeat(length)
         );
@@ -192,6 +192,7 @@ fn an_edit_says_if_the_header_cannot_mention_it() {
         let edit = "edit full.bin --out new.bin --set e4=7";
         let report = ok_json(dir, &format!("{edit} --json -q"));
         assert_eq!(report["unmarked"], unmarked);
+        fs::remove_file(dir.join("new.bin")).unwrap();
         let message = "new.bin: the header has no room for the line \"Edited by polybook\": shorten its comment with \
                        pgheader -c\n";
         let said = String::from_utf8(run(dir, edit).stderr).unwrap();
@@ -199,6 +200,7 @@ fn an_edit_says_if_the_header_cannot_mention_it() {
         let header = polybook::book::header::read(dir.join("new.bin")).unwrap();
         assert_eq!(header.contains("\nEdited by polybook"), !unmarked);
         assert!(header.contains(&"x".repeat(length)), "{header}");
+        fs::remove_file(dir.join("new.bin")).unwrap();
     }
     ok(dir, "pgheader full.bin -c short");
     let report = ok_json(dir, "edit full.bin --out new.bin --set e4=7 --json -q");

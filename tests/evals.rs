@@ -412,7 +412,7 @@ fn commands_show_evaluations() {
     for _ in 0..2 {
         ok(
             dir,
-            "tree -q a.bin --max-ply 3 --evals my.evals --format pgn --out tree.pgn",
+            "tree -q a.bin --max-ply 3 --evals my.evals --format pgn --out tree.pgn --force",
         );
         ok(
             dir,

@@ -110,7 +110,15 @@ fn nothing_but_input_and_options_decides_the_bytes() {
     // Standard input has no name for the header; everything else is equal.
     let plain = book("--comment x games.pgn");
     let mut child = polybook_in(dir.path())
-        .args(["make-book", "--comment", "x", "--bin", "out.bin", "-"])
+        .args([
+            "make-book",
+            "--comment",
+            "x",
+            "--bin",
+            "out.bin",
+            "--force",
+            "-",
+        ])
         .stdin(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -453,7 +461,10 @@ fn the_header_tells_where_the_book_comes_from() {
     ok(dir.path(), &format!("make-book -q --comment mine {pgn}"));
     let header = polybook::book::header::read(dir.path().join("book.bin")).unwrap();
     assert_eq!(header, "@PG@\n1.0\n2\n1\nnormal\nmine");
-    ok(dir.path(), &format!("make-book -q --no-header {pgn}"));
+    ok(
+        dir.path(),
+        &format!("make-book -q --no-header --force {pgn}"),
+    );
     assert!(polybook::book::header::read(dir.path().join("book.bin")).is_err());
 }
 

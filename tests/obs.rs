@@ -507,10 +507,13 @@ fn the_converted_book_is_the_direct_one_to_the_byte() {
             &format!("{counted} --min-game 1 --obs all.obs.db3 --force"),
         );
         for options in OPTIONS {
-            make(dir.path(), &format!("{counted} {options} --bin direct.bin"));
+            make(
+                dir.path(),
+                &format!("{counted} {options} --bin direct.bin --force"),
+            );
             ok(
                 dir.path(),
-                &format!("convert -q all.obs.db3 converted.bin {options}"),
+                &format!("convert -q all.obs.db3 converted.bin {options} --force"),
             );
             let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
             assert!(
@@ -696,11 +699,11 @@ fn databases_of_the_corpus_of_masters_have_right_sums_and_merge() {
     for options in OPTIONS {
         ok(
             dir.path(),
-            &format!("make-book -q {pgn} {options} --bin direct.bin"),
+            &format!("make-book -q {pgn} {options} --bin direct.bin --force"),
         );
         ok(
             dir.path(),
-            &format!("convert -q all.obs.db3 converted.bin {options}"),
+            &format!("convert -q all.obs.db3 converted.bin {options} --force"),
         );
         let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
         assert!(bytes("direct.bin") == bytes("converted.bin"), "{options}");

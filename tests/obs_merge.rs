@@ -320,7 +320,10 @@ fn a_sum_of_differently_filtered_databases_loses_no_row() {
     }
     let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
     assert!(bytes("sides.bin") == bytes("all.bin"));
-    ok(dir.path(), "convert -q sides.db3 sides.bin --min-game 1");
+    ok(
+        dir.path(),
+        "convert -q sides.db3 sides.bin --min-game 1 --force",
+    );
     let header = ok(dir.path(), "pgheader -s sides.bin");
     assert!(!header.contains("--only"), "{header}");
 
