@@ -591,7 +591,7 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
     );
     let error = fails(
         dir.path(),
-        "convert a.obs.db3 s.pgn --plies 9 --min-game 1",
+        "convert a.obs.db3 s.pgn --plies 9 --min-game 1 --force",
         1,
     );
     assert!(

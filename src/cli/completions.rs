@@ -37,8 +37,7 @@ pub struct ManArgs {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Replace existing files of any kind. Without this option, only manual pages that nobody changed after polybook
-    /// wrote them are replaced
+    /// Replace existing files of any kind. Without this option, man replaces only empty files
     #[arg(long, requires = "dir")]
     force: bool,
 }

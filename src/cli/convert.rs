@@ -63,8 +63,8 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<TargetFormat>,
 
-    /// Replace an existing file of any kind. Without this option, a new book replaces only another book, and a new
-    /// suite in PGN only a suite that nobody changed after polybook wrote it
+    /// Replace an existing file of any kind. Without this option, convert replaces only a book that polybook wrote, by
+    /// another book
     #[arg(long)]
     force: bool,
 

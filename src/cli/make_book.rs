@@ -117,8 +117,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = OUTPUTS)]
     suite: Option<PathBuf>,
 
-    /// Replace existing files and directories. Without this option, make-book replaces only a book, or a suite in PGN
-    /// that nobody changed after polybook wrote it
+    /// Replace existing files and directories. Without this option, make-book replaces only a book that polybook wrote
     #[arg(long, help_heading = OUTPUTS)]
     force: bool,
 

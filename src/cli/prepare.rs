@@ -83,8 +83,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Replace an existing file of any kind. Without this option, only a file that nobody changed after polybook wrote
-    /// it is replaced
+    /// Replace an existing file of any kind. Without this option, only an empty file is replaced
     #[arg(long, requires = "out")]
     force: bool,
 

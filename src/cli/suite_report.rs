@@ -70,8 +70,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "drop_one_sided")]
     out: Option<PathBuf>,
 
-    /// Replace an existing file of any kind. Without this option, suite-report replaces only a suite in PGN that nobody
-    /// changed after polybook wrote it
+    /// Replace an existing file of any kind. Without this option, suite-report replaces only an empty file
     #[arg(long, requires = "out")]
     force: bool,
 

@@ -73,8 +73,7 @@ pub struct Args {
     )]
     out: PathBuf,
 
-    /// Replace an existing file of any kind. Without this option, tree replaces only PGN that nobody changed after
-    /// polybook wrote it
+    /// Replace an existing file of any kind. Without this option, tree replaces only an empty file
     #[arg(long, requires = "out")]
     force: bool,
 

@@ -216,8 +216,7 @@ impl MakeBook {
 
     /// Sets whether the run may replace an existing index, OOBS database or counts directory, and whether the book or
     /// the suite may replace a file of any kind. Default: no. In this case, the run fails if such an output exists.
-    /// There are two exceptions: a book may replace another book, and a suite of lines may replace one that polybook
-    /// wrote and nobody has changed.
+    /// The exception is that a book may replace a book that polybook wrote.
     pub fn force(mut self, force: bool) -> MakeBook {
         self.force = force;
         self

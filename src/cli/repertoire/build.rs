@@ -63,8 +63,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Replace an existing file of any kind. Without this option, only a file that nobody changed after polybook wrote
-    /// it is replaced
+    /// Replace an existing file of any kind. Without this option, build replaces only a book that polybook wrote, by
+    /// another book
     #[arg(long)]
     force: bool,
 

@@ -87,7 +87,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "add")]
     out: Option<PathBuf>,
 
-    /// Replace an existing file of any kind. Without this option, gaps replaces only a book by a book
+    /// Replace an existing file of any kind. Without this option, gaps replaces only a book that polybook wrote, by
+    /// another book
     #[arg(long, requires = "out")]
     force: bool,
 
