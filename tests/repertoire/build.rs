@@ -67,7 +67,7 @@ fn a_built_repertoire_has_no_gap_above_the_likelihood_that_was_asked_for() {
                 ok(
                     dir,
                     &format!(
-                        "repertoire build {source} --color {color} --reach {one_in} --by {by} --out {out}"
+                        "repertoire build {source} --color {color} --reach {one_in} --by {by} --out {out} --force"
                     ),
                 );
             }
@@ -161,10 +161,10 @@ fn the_best_moves_are_chosen_and_kept_moves_stay() {
     let first = |options: &str| {
         ok(
             dir,
-            &format!("repertoire build games.pgn --color white --out built.pgn {options}"),
+            &format!("repertoire build games.pgn --color white --out built.pgn --force {options}"),
         );
         let text = fs::read_to_string(dir.join("built.pgn")).unwrap();
-        text.lines().nth(9).unwrap().to_owned()
+        text.lines().nth(8).unwrap().to_owned()
     };
     let line = first("");
     assert!(
@@ -182,7 +182,7 @@ fn the_best_moves_are_chosen_and_kept_moves_stay() {
         text.starts_with("1. d4 {2 games, 100.0%} 1... d5 {2 games, 0.0%, 1 in 1.0} 2. Bf4"),
         "{text}"
     );
-    let line = "repertoire build games.pgn --color white --out built.pgn --keep keep.pgn";
+    let line = "repertoire build games.pgn --color white --out built.pgn --force --keep keep.pgn";
     let said = String::from_utf8(run(dir, line).stderr).unwrap();
     let answers = " in positions that the games reach, and all lines of keep.pgn";
     assert!(said.contains(answers), "{said}");
@@ -231,7 +231,8 @@ fn lines_end_where_few_games_go_on() {
     ends("d4", "--min-game 2");
     assert!(built("--min-game 2").contains("Bb5"));
     let said = |options: &str| {
-        let line = format!("repertoire build games.pgn --color white --out r.pgn {options}");
+        let line =
+            format!("repertoire build games.pgn --color white --out r.pgn --force {options}");
         let output = run(dir, &line);
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     };

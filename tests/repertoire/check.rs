@@ -348,14 +348,8 @@ fn games_are_written_with_a_comment_where_they_left() {
     let expected = "[White \"a\"]\n\n1. e4 {best} e5 2. f4?! {The repertoire has Bc4, Nf3}  $6 (2. Nf3) exf4 1-0\n\n\
         1. e4 e5 2. Nf3 *\n\n1. d4 {The repertoire has e4}  *\n\n";
     let checked = fs::read_to_string(dir.join("checked.pgn")).unwrap();
-    let (first, games) = checked.split_once('\n').unwrap();
-    assert!(first.starts_with("% polybook checksum "), "{first}");
-    assert_eq!(games, expected);
-    // The file can be written again, and it can be read.
-    ok(
-        dir,
-        "repertoire check mine.pgn games.pgn --color white --out checked.pgn",
-    );
+    assert_eq!(checked, expected);
+    // The file can be read.
     assert_eq!(
         ok_json(dir, "make-book checked.pgn --min-game 1 --json")["games"]["counted"],
         3
