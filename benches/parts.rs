@@ -361,7 +361,7 @@ fn obs(c: &mut Criterion) {
         let bin = dir.path().join("bench.bin");
         b.iter(|| {
             let convert = Convert::new(Obs::open(&path).unwrap());
-            convert.to_bin(begin_book(&bin).unwrap()).unwrap()
+            convert.to_bin(begin_book(&bin, false).unwrap()).unwrap()
         });
     });
 }

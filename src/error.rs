@@ -370,14 +370,14 @@ mod tests {
         let (memory, meter) = (Memory::default(), Meter::default());
         let filtered = filter_books(
             &[Book::open(book).unwrap()],
-            begin_book(&out).unwrap(),
+            begin_book(&out, false).unwrap(),
             &nothing,
             None,
             &memory,
             &meter,
         );
         assert_eq!(filtered.unwrap_err().kind(), ErrorKind::Empty);
-        let begun = begin_book(&text).unwrap_err();
-        assert_eq!(begun.kind(), ErrorKind::Foreign(ForeignFormat::Other));
+        let begun = begin_book(&text, false).unwrap_err();
+        assert_eq!(begun.kind(), ErrorKind::Exists);
     }
 }

@@ -1556,7 +1556,7 @@ fn an_output_is_refused_before_positions_are_read() {
         .unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(
-        error.contains("mine.evals: this file exists and may be yours"),
+        error.contains("mine.evals exists: remove it, or replace it with --force"),
         "{error}"
     );
     assert_eq!(positions.stream_position().unwrap(), 0);

@@ -259,9 +259,12 @@ fn a_single_record_is_edited_and_not_replaced() {
         "verify book.bin --fix one.bin",
         "edit book.bin --set e4=1 --out one.bin",
     ] {
-        let expected = "one.bin: this file exists and may not be a Polyglot book that polybook wrote: remove the file";
+        let expected = "one.bin exists: remove it, or replace it with --force";
         refused(dir, &[(command, 1, expected)]);
         assert_eq!(fs::read(dir.join("one.bin")).unwrap(), entry.to_bytes());
+        ok(dir, &format!("{command} --force -q"));
+        assert!(fs::read(dir.join("one.bin")).unwrap().len() > 32);
+        fs::write(dir.join("one.bin"), entry.to_bytes()).unwrap();
     }
     ok(dir, "edit one.bin --in-place --set e4=1 -q");
     assert_eq!(fs::read(dir.join("one.bin")).unwrap().len(), 32);

@@ -109,9 +109,9 @@ fn mended(room: &Room, path: &Path, bytes: &[u8]) {
         return;
     };
     let (once, twice) = (room.path("once.bin"), room.path("twice.bin"));
-    fix(path, begin_book(&once).unwrap(), &memory).unwrap();
+    fix(path, begin_book(&once, false).unwrap(), &memory).unwrap();
     assert_eq!(verify(&once, &memory).unwrap().faults, [], "{found:?}");
-    fix(&once, begin_book(&twice).unwrap(), &memory).unwrap();
+    fix(&once, begin_book(&twice, false).unwrap(), &memory).unwrap();
     let once = std::fs::read(once).unwrap();
     assert!(once == std::fs::read(twice).unwrap());
     assert!(
@@ -210,7 +210,7 @@ fn edited(room: &Room, path: &Path) {
             Book::open(path).unwrap(),
             edits,
             Variant::Standard,
-            begin_book(&out).unwrap(),
+            begin_book(&out, false).unwrap(),
             &Memory::default(),
             &Meter::default(),
         )
@@ -259,7 +259,7 @@ fn filtered(room: &Room, path: &Path, options: u8) {
     let keep = |from: &Path, to: &Path| {
         filter_books(
             &[Book::open(from)?],
-            begin_book(to)?,
+            begin_book(to, false)?,
             &filter,
             None,
             &Memory::default(),

@@ -147,7 +147,7 @@ fn check_database(path: &Path, variant: Variant, plies: u64, bin: Option<&Path>)
         threads: 1,
         ..Convert::new(obs)
     };
-    let out = polybook::book::begin_book(&converted).unwrap();
+    let out = polybook::book::begin_book(&converted, false).unwrap();
     match convert.to_bin(out) {
         Ok(_) => assert!(std::fs::read(bin).unwrap() == std::fs::read(converted).unwrap()),
         // A database may have no move with a weight above 0.

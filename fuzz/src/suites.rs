@@ -131,7 +131,7 @@ fn scripted(room: &Room, path: &Path, text: &str) {
     let edits: Vec<_> = edits.into_iter().flatten().collect();
     let out = room.path("edited.bin");
     let (memory, meter) = (Memory::default(), Meter::default());
-    let file = begin_book(&out).unwrap();
+    let file = begin_book(&out, false).unwrap();
     match edit_book(
         Book::open(path).unwrap(),
         &edits,

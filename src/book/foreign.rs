@@ -178,21 +178,6 @@ fn begins_as_pgn(text: &[u8]) -> bool {
         && (text.starts_with(b"[") || moves.starts_with(b"{") || word.is_some_and(looks_like_move))
 }
 
-/// Checks that a new book may replace the file at `path`. An empty file, or a book that polybook wrote, may always be
-/// replaced. Any other file may be replaced only if `force` is `true`.
-///
-/// # Errors
-///
-/// Returns an error if the file may not be replaced or cannot be read.
-pub(crate) fn check_replaceable(path: &Path, force: bool) -> Result<()> {
-    if force || is_own_or_empty(path)? {
-        return Ok(());
-    }
-    let problem = "this file exists and is not a Polyglot book that polybook wrote: choose another file, or replace \
-                   this file with --force";
-    Err(Error::foreign(path, problem))
-}
-
 /// Returns `true` if the file at `path` is empty, or a book that polybook wrote: a book whose header contains a
 /// checksum. polybook writes no checksum if the user requests another comment or no header.
 pub(super) fn is_own_or_empty(path: &Path) -> Result<bool> {
@@ -373,8 +358,7 @@ mod tests {
             (b"my notes".to_vec(), false),
         ] {
             fs::write(&path, &bytes).unwrap();
-            assert_eq!(check_replaceable(&path, false).is_ok(), may_be_replaced);
-            check_replaceable(&path, true).unwrap();
+            assert_eq!(is_own_or_empty(&path).unwrap(), may_be_replaced);
         }
     }
 

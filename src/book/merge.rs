@@ -636,7 +636,7 @@ mod tests {
         let out = dir.path().join("out.bin");
         let summary = merge_books(
             &opened,
-            begin_book(&out).unwrap(),
+            begin_book(&out, false).unwrap(),
             policy,
             &Meter::default(),
         )
@@ -735,7 +735,7 @@ mod tests {
             let err = Book::open(&path).and_then(|book| {
                 merge_books(
                     &[book],
-                    begin_book(&out).unwrap(),
+                    begin_book(&out, false).unwrap(),
                     MergePolicy::Sum,
                     &Meter::default(),
                 )
@@ -789,7 +789,7 @@ mod tests {
         ] {
             let done = filter_books(
                 &[Book::open(&path).unwrap()],
-                begin_book(&out).unwrap(),
+                begin_book(&out, false).unwrap(),
                 &filter,
                 None,
                 &Memory::default(),

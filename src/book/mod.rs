@@ -39,7 +39,6 @@ cfg_if::cfg_if! {
         mod verify;
         mod weights;
 
-        pub(crate) use self::foreign::check_replaceable;
         pub use self::{
             difference::{LargestFirst, MoveDifference, MoveRecords, PositionDifference, differences},
             edit::{
@@ -49,7 +48,7 @@ cfg_if::cfg_if! {
             merge::{Filter, MergePolicy, MergeSummary, filter_books, merge_books},
             verify::{BookFault, FaultyRecords, VerifiedBook, fix, verify},
             weights::{Factors, MinimaxSummary, Scale, Scaling, Weights},
-            writer::{begin_book, begin_book_over},
+            writer::begin_book,
         };
     }
 }

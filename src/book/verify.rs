@@ -404,7 +404,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, out) = (dir.path().join("book.bin"), dir.path().join("fixed.bin"));
         fs::write(&path, bytes).unwrap();
-        fix(&path, begin_book(&out).unwrap(), memory).unwrap();
+        fix(&path, begin_book(&out, false).unwrap(), memory).unwrap();
         fs::read(out).unwrap()
     }
 
@@ -505,7 +505,7 @@ mod tests {
                 let entries: Vec<(u64, u16)> = (1..).zip(moves.repeat(times)).collect();
                 fs::write(&path, bytes(&entries)).unwrap();
                 let verified = verify(&path, &Memory::default());
-                let fixed = fix(&path, begin_book(&out).unwrap(), &Memory::default());
+                let fixed = fix(&path, begin_book(&out, false).unwrap(), &Memory::default());
                 let opened = [Book::open(&path), Book::open_within(&path, u64::MAX)];
                 assert_eq!((verified.is_ok(), fixed.is_ok()), (is_book, is_book));
                 assert!(opened.iter().all(|opened| opened.is_ok() == is_book));
@@ -565,7 +565,7 @@ mod tests {
         fs::write(&path, "[Event \"x\"]\n\n1. e4 e5 *\n").unwrap();
         let err = verify(&path, &none()).unwrap_err().to_string();
         assert!(err.contains("this is PGN, not a Polyglot book"), "{err}");
-        assert!(fix(&path, begin_book(&out).unwrap(), &none()).is_err());
+        assert!(fix(&path, begin_book(&out, false).unwrap(), &none()).is_err());
         assert!(!out.exists());
     }
 

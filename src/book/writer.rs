@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    foreign::{check_replaceable, is_own_or_empty},
+    foreign::is_own_or_empty,
     header::{create_raw, renewed},
     reader::Book,
     records::{BookStorage, Entry, write_entries},
@@ -45,31 +45,20 @@ pub(super) fn temporary_book(
 }
 
 /// Creates the output file for a new book at the path `out`. The new book may replace an empty file, or a book that
-/// polybook wrote, which has a checksum in its header.
+/// polybook wrote, which has a checksum in its header. If `force` is `true`, the book may replace any file.
 ///
 /// # Errors
 ///
-/// Returns an error if `out` is a directory or read-only, if its directory does not exist or cannot be written, or if
-/// another process is writing to `out`. Returns an [`Error::File`] if `out` exists and may not be replaced.
-pub fn begin_book(out: impl AsRef<Path>) -> Result<AtomicFile> {
-    AtomicFile::create_over(out, |old| match is_own_or_empty(old)? {
-        true => Ok(()),
-        false => {
-            let problem = "this file exists and may not be a Polyglot book that polybook wrote: remove the file, or \
-                           choose another file";
-            Err(Error::foreign(old, problem))
+/// Returns [`Error::Exists`] if `out` exists and may not be replaced. Otherwise, fails for the same reasons as
+/// [`AtomicFile::create_over`].
+pub fn begin_book(out: impl AsRef<Path>, force: bool) -> Result<AtomicFile> {
+    AtomicFile::create_over(out, |old| {
+        if force || is_own_or_empty(old)? {
+            Ok(())
+        } else {
+            Err(Error::exists(old))
         }
     })
-}
-
-/// Creates the output file for a new book at the path `out`, like [`begin_book`]. If `force` is `true`, the book may
-/// replace any file.
-///
-/// # Errors
-///
-/// Fails for the same reasons as [`begin_book`].
-pub fn begin_book_over(out: &Path, force: bool) -> Result<AtomicFile> {
-    AtomicFile::create_over(out, |old| check_replaceable(old, force))
 }
 
 /// A writer that writes a book from its header to its last record. If the header has a line for the checksum, the

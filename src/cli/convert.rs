@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum as _;
 use polybook::{
     Error, FileKind,
-    book::{Book, begin_book_over},
+    book::{Book, begin_book},
     convert::{Convert, ConvertBook, Converted, SuiteFormat, TableFormat},
     counts::MoveFilter,
     obs::{Info, Obs},
@@ -127,7 +127,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     inputs.push(&args.input);
     check_output(&args.out, &inputs, args.json)?;
     let out = match format {
-        TargetFormat::Bin => begin_book_over(&args.out, args.force)?,
+        TargetFormat::Bin => begin_book(&args.out, args.force)?,
         _ => begin_text(&args.out, args.force)?,
     };
     if matches!(FileKind::of(&args.input), Ok(FileKind::Counts)) {

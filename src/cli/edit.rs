@@ -9,7 +9,7 @@ use polybook::{
     Error,
     book::{Book, Change, ChangeError, PositionEdit, Script, begin_book, edit_book},
     position::Variant,
-    storage::output::{AtomicFile, refuse_clashes},
+    storage::output::refuse_clashes,
 };
 use serde_json::json;
 
@@ -52,6 +52,10 @@ pub struct Args {
     /// The book to write; - is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+
+    /// Replace an existing file of any kind. Without this option, edit replaces only a book that polybook wrote
+    #[arg(long, conflicts_with = "in_place")]
+    force: bool,
 
     /// Write the changed book to the file that was read
     #[arg(long, conflicts_with = "out")]
@@ -110,10 +114,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
         refuse_foreign_name("--out", out)?;
     }
     // Claim the output before opening the book, so that no other run can replace the book in between.
-    let edited = match args.in_place {
-        true => AtomicFile::create(out)?,
-        false => begin_book(out)?,
-    };
+    let edited = begin_book(out, args.force || args.in_place)?;
     let book = Book::open(file_of(&args.book)?)?;
     let variant = of_book(&args.book, &book, args.position.variant)?;
     let edits = edits(&args, variant, book.variant()?)?;

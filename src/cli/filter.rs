@@ -72,6 +72,10 @@ pub struct Args {
     #[command(flatten)]
     losses: MaxLossArgs,
 
+    /// Replace an existing file of any kind. Without this option, filter replaces only a book that polybook wrote
+    #[arg(long)]
+    force: bool,
+
     /// Print the answer as a JSON document
     #[arg(long)]
     json: bool,
@@ -83,7 +87,7 @@ pub struct Args {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     check_output(&args.out, &args.books, args.json)?;
     refuse_foreign_name("--out", &args.out)?;
-    let out = begin_book(&args.out)?;
+    let out = begin_book(&args.out, args.force)?;
     let books = files_of(&args.books)?;
     let books = books.iter().map(Book::open);
     let books = books.collect::<polybook::Result<Vec<_>>>()?;

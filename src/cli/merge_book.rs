@@ -60,7 +60,8 @@ pub struct Args {
     )]
     policy: MergePolicy,
 
-    /// Replace an existing OOBS database. A book that polybook wrote is replaced even without this option
+    /// Replace an existing file of any kind by a book, or an OOBS database by a database. Without this option, only a
+    /// book that polybook wrote is replaced, by another book
     #[arg(long)]
     force: bool,
 
@@ -90,11 +91,6 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let usage = "--policy first applies only to Polyglot books: the results in databases are always added";
         return Err(Usage(usage.to_owned()).into());
     }
-    if args.force && !are_databases {
-        let usage = "--force applies only to OOBS databases: leave --force out, because a merged book always replaces an old \
-             book, but never a file of another kind";
-        return Err(Usage(usage.to_owned()).into());
-    }
     let default = if are_databases {
         "out.obs.db3"
     } else {
@@ -118,7 +114,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         merge_databases(args, &of_inputs()?, writer, context)
     } else {
         refuse_foreign_name("--out", out)?;
-        let file = begin_book(out)?;
+        let file = begin_book(out, args.force)?;
         merge_books(args, &of_inputs()?, file, context)
     }
 }

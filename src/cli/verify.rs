@@ -68,6 +68,11 @@ pub struct Args {
     #[arg(long, value_name = "OUT")]
     fix: Option<PathBuf>,
 
+    /// Replace an existing file of any kind by --fix. Without this option, --fix replaces only a book that polybook
+    /// wrote
+    #[arg(long, requires = "fix")]
+    force: bool,
+
     /// Use the rules of this variant for the positions of a suite in EPD or FEN. A suite in PGN names its variant in
     /// the tag Variant
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = position::variant())]
@@ -371,7 +376,7 @@ fn verify(args: &Args, book: &Path, context: Context) -> anyhow::Result<()> {
             "{name}: this is a directory, but --fix applies only to Polyglot books"
         );
         check_output(out, &[book], args.json)?;
-        Ok(begin_book(out)?)
+        Ok(begin_book(out, args.force)?)
     };
     let fixed = args.fix.as_ref().map(begin).transpose()?;
     let file = file_or_index(book)?;

@@ -12,7 +12,7 @@
 //! # let (db, direct, converted) = (dir.path().join("a.obs.db3"), dir.path().join("a.bin"), dir.path().join("b.bin"));
 //! MakeBook::new([Input::file("data/famous.pgn")]).min_game(1).obs(&db).run()?;
 //! MakeBook::new([Input::file("data/famous.pgn")]).bin(&direct).run()?;
-//! Convert::new(Obs::open(&db)?).to_bin(begin_book(&converted)?)?;
+//! Convert::new(Obs::open(&db)?).to_bin(begin_book(&converted, false)?)?;
 //! assert_eq!(std::fs::read(direct)?, std::fs::read(converted)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

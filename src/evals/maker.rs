@@ -26,7 +26,7 @@ use crate::{
     kind::FileKind,
     pgn::{Input, SkippedParts, StreamOptions, UnknownVariants},
     progress::Meter,
-    storage::output::{AtomicFile, BufferedFile, Finished, check_first_line},
+    storage::output::{AtomicFile, BufferedFile, Finished, check_replaceable},
     storage::sort::{Memory, TextSorter},
     task,
 };
@@ -62,25 +62,8 @@ pub(super) fn begin_output(
 ) -> Result<(Box<dyn EvalsWriter>, bool)> {
     let mut has_store = false;
     let file = AtomicFile::create_over(path, |old| {
-        if force {
-            return Ok(());
-        }
-        let is_own = match format {
-            EvalsFormat::Store => {
-                has_store = FileKind::of(old)? == FileKind::Evals;
-                has_store
-            }
-            // A changed EPD file cannot be recognized, because it has no checksum. A Parquet file could contain more
-            // evaluations than the new one.
-            EvalsFormat::Epd => false,
-            #[cfg(feature = "parquet")]
-            EvalsFormat::Parquet => false,
-        };
-        // An empty file is replaced.
-        match is_own {
-            true => Ok(()),
-            false => check_first_line(old, |_| false),
-        }
+        has_store = !force && format == EvalsFormat::Store && FileKind::of(old)? == FileKind::Evals;
+        check_replaceable(old, force || has_store)
     })?;
     let out = BufferedFile::new(file);
     let writer: Box<dyn EvalsWriter> = match format {

@@ -13,7 +13,7 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 use super::{OpenOptions, OpenedSource, RemovedMoves, RepertoirePgn, gaps::Additions};
 use crate::{
     book::{
-        BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book_over,
+        BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book,
         edit_book, header::with_checksum,
     },
     counts::{MoveFilter, Tally, Wdl},
@@ -71,7 +71,7 @@ impl RepertoireFile {
         let format = RepertoireFormat::of(path);
         let file = match format {
             RepertoireFormat::Pgn => begin_text(path, force),
-            RepertoireFormat::Book => begin_book_over(path, force),
+            RepertoireFormat::Book => begin_book(path, force),
         };
         Ok(RepertoireFile {
             file: file?,

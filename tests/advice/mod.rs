@@ -171,6 +171,7 @@ fn damaged_and_packed_files(dir: &Path) {
     let records = fs::read(dir.join("duel.bin")).unwrap();
     let records: Vec<&[u8]> = records.chunks(16).rev().collect();
     write("unsorted.bin", &records.concat());
+    write("old.bin", records[0]);
     write(
         "blobs.pgn",
         &[&(1..255).collect::<Vec<u8>>()[..], &[0; 600]].concat(),

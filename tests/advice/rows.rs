@@ -485,9 +485,9 @@ pub const BOOKS: &str = r#"
 make-book en.pgn --min-game 1 --bin months/y.bin
   ! the directory months does not exist: create the directory first
   > cp papers months && make-book en.pgn --min-game 1 --bin months/y.bin
-merge-book s.bin two.bin --out y.bin --force
-  ! --force applies only to OOBS databases: leave --force out, because a merged book always replaces an old book
-  > merge-book s.bin two.bin --out y.bin && merge-book s.bin two.bin --out y.bin
+filter s.bin --out old.bin
+  ! old.bin exists: remove it, or replace it with --force
+  > filter s.bin --out old.bin --force
 prepare --index duel.idx --player Ann --opponent Bob --color white --result win
   ! leave --result out
   > prepare --index duel.idx --player Ann --opponent Bob --color white

@@ -3,7 +3,7 @@
 use std::{iter::once, path::Path};
 
 use crate::{
-    book::{self, BookMaker},
+    book::{BookMaker, begin_book},
     error::{Error, Result},
     make_book::{
         collected::{Budget, CollectedData, Needs},
@@ -36,11 +36,10 @@ pub(super) fn plan<'a>(
     needs.numbered_variants = true;
     Some(Plan::of_counts(path, move || {
         refuse_unnumbered(options, path)?;
-        let may_replace = |old: &Path| book::check_replaceable(old, options.force);
         Ok(BookSink {
             options,
             path,
-            file: AtomicFile::create_over(path, may_replace)?,
+            file: begin_book(path, options.force)?,
         })
     }))
 }

@@ -50,7 +50,7 @@ pub(crate) use self::{
 pub use self::{
     identity::{is_directory, is_regular_file, repeated},
     place::{Finished, commit_all},
-    target::{check_first_line, is_standard_output, refuse_clashes},
+    target::{is_standard_output, refuse_clashes},
     temporary::{IsOwnFile, TemporaryDir, discard_all},
 };
 use self::{
@@ -325,12 +325,16 @@ const COPYING_RIGHTS: &str = "keep the rights of";
 /// Returns [`Error::Exists`] if the file must not be replaced. Otherwise, fails for the same reasons as
 /// [`AtomicFile::create_over`].
 pub fn begin_text(path: impl AsRef<Path>, force: bool) -> Result<AtomicFile> {
-    AtomicFile::create_over(path, |old| {
-        match force || old.metadata().at(old, "open")?.len() == 0 {
-            true => Ok(()),
-            false => Err(Error::exists(old)),
-        }
-    })
+    AtomicFile::create_over(path, |old| check_replaceable(old, force))
+}
+
+/// Checks that the file at `old` may be replaced: it must be empty, or `force` must be `true`.
+pub(crate) fn check_replaceable(old: &Path, force: bool) -> Result<()> {
+    if force || old.metadata().at(old, "open")?.len() == 0 {
+        Ok(())
+    } else {
+        Err(Error::exists(old))
+    }
 }
 
 /// An output directory that is written under a temporary name and replaces its target when it is committed. If it is

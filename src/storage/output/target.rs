@@ -3,7 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::{self, File, Metadata, Permissions},
-    io::{self, Read},
+    io,
     iter::once,
     path::{Path, PathBuf},
 };
@@ -274,28 +274,6 @@ pub(crate) fn parent(path: &Path) -> &Path {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     }
-}
-
-/// The maximum number of bytes of an existing file that are read to find its first line.
-const FIRST_LINE_BYTES: u64 = 256;
-
-/// Checks that a file may be replaced. The file must be empty, or `is_own` must return `true` for its first line. The
-/// line is passed without trailing whitespace. Only the first 256 bytes of the file are read.
-///
-/// # Errors
-///
-/// Returns [`Error::File`] if the file must not be replaced. Returns another error if the file cannot be read.
-pub fn check_first_line(path: &Path, is_own: impl Fn(&[u8]) -> bool) -> Result<()> {
-    let mut start = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(FIRST_LINE_BYTES).read_to_end(&mut start))
-        .at(path, "read")?;
-    let line = start.split(|byte| *byte == b'\n').next();
-    if start.is_empty() || line.is_some_and(|line| is_own(line.trim_ascii_end())) {
-        return Ok(());
-    }
-    let problem = "this file exists and may be yours: remove the file, or choose another one";
-    Err(Error::foreign(path, problem))
 }
 
 /// Checks that the input and output paths of an operation do not conflict. Two outputs must not be equal, and none may
@@ -580,23 +558,6 @@ mod tests {
             let err = refusal(&at(name)).unwrap_err();
             let reason = std::error::Error::source(&err).unwrap().to_string();
             assert!(reason.contains(&said), "{reason}");
-        }
-    }
-
-    #[test]
-    fn the_first_line_decides_whether_a_file_is_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("book.txt");
-        let check = |text: &str| {
-            fs::write(&path, text).unwrap();
-            check_first_line(&path, |line| line == b"polybook")
-        };
-        for own in ["", "polybook", "polybook \r\nmore"] {
-            check(own).unwrap();
-        }
-        for foreign in ["\n", "polybooks\n", "mine\npolybook\n"] {
-            let err = check(foreign).unwrap_err().to_string();
-            assert!(err.contains("exists and may be yours"), "{err}");
         }
     }
 }
