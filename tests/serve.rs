@@ -314,6 +314,44 @@ fn a_media_type_of_quality_0_is_not_sent() {
 }
 
 #[test]
+fn errors_are_json_for_clients_that_accept_json() {
+    let (_dir, served) = famous();
+    let host = "evil.example";
+    for (path, accept, is_json) in [
+        ("/lichess?play=e9", "application/json", true),
+        ("/lichess?play=e9", "application/vnd.lichess.v3+json", true),
+        ("/player?player=", "application/x-ndjson, */*;q=0.1", true),
+        ("/nowhere", "text/html;q=0.5, Application/JSON;q=0.9", true),
+        ("/lichess?play=e9", "", false),
+        ("/lichess?play=e9", "*/*", false),
+        ("/lichess?play=e9", "application/json;q=0", false),
+        ("/nowhere", "application/json;q=0.1, text/plain", false),
+    ] {
+        for headers in ["", "Accept-Encoding: gzip\r\n"] {
+            let text = served.get(path).text().trim_end().to_owned();
+            let reply = served.ask("GET", path, &format!("Accept: {accept}\r\n{headers}"));
+            assert_eq!(reply.status, served.get(path).status);
+            assert!(reply.header("vary").unwrap().contains("accept"));
+            if is_json {
+                assert_eq!(reply.header("content-type"), Some("application/json"));
+                let document: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
+                assert_eq!(document, serde_json::json!({"error": text}), "{path} {accept}");
+            } else {
+                assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
+            }
+        }
+    }
+    // Requests that the guard refuses do not reach the routes.
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\nConnection: close\r\n\r\n");
+    let reply = served.send(request.as_bytes()).unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
+    assert!(document["error"].as_str().unwrap().contains(host), "{document}");
+    // The length of the body that GET would send.
+    let reply = served.ask("HEAD", "/nowhere", "Accept: application/json\r\n");
+    assert_eq!((reply.status, reply.body.len()), (404, 0));
+}
+
+#[test]
 fn a_request_that_accepts_no_coding_is_refused_in_one_line() {
     let (_dir, served) = famous();
     for coding in ["identity;q=0", "*;q=0", "identity;q=0, br;q=0"] {

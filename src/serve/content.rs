@@ -226,6 +226,18 @@ impl CacheKey {
         quality > 0.0 && quality >= self.quality(other)
     }
 
+    /// Returns `true` if the client's `Accept` header names a media type of JSON and does not prefer plain text to it.
+    /// Such types are `application/json`, `application/x-ndjson` and Lichess's `application/vnd.lichess.v3+json`.
+    pub(super) fn accepts_json(&self) -> bool {
+        let names = self.accept.split(',').filter_map(|range| range.split(';').next());
+        names.map(str::trim).any(|name| {
+            let is_json = name.rsplit(['/', '+', '-']).next().is_some_and(|end| {
+                end.eq_ignore_ascii_case("json") || end.eq_ignore_ascii_case("ndjson")
+            });
+            is_json && self.prefers(name, "text/plain")
+        })
+    }
+
     /// Returns the quality value of a media type in the client's `Accept` header. The value is between 0, which means
     /// "not acceptable", and 1. Returns 0 if the header does not name the media type.
     fn quality(&self, media_type: &str) -> f32 {

@@ -3,10 +3,14 @@
 use std::path::Path;
 
 use axum::{
-    http::StatusCode,
+    Extension,
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use serde_json::json;
 
+use super::content::JSON;
 use crate::{
     error::{self, Error},
     text::is_unsafe,
@@ -19,7 +23,7 @@ const TOO_SLOW: &str =
 const PANICKED: &str = "the server has a bug: please report this address";
 
 /// The response to a request that the server refuses or cannot fulfill. It consists of an HTTP status and an error
-/// message of one line.
+/// message of one line. The message is plain text or, for a client that accepts JSON, the document `{"error": "..."}`.
 ///
 /// ```
 /// use polybook::serve::Refusal;
@@ -190,10 +194,27 @@ impl From<Error> for Refusal {
     }
 }
 
+/// Creates a response in plain text. The response also contains the refusal, so that [`as_json`] can replace the text.
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        (self.status, format!("{}\n", self.text)).into_response()
+        let vary = [(header::VARY, "accept")];
+        let text = format!("{}\n", self.text);
+        (self.status, vary, Extension(self), text).into_response()
     }
+}
+
+/// Replaces the plain text of an error response by the JSON document `{"error": "..."}`. Returns other responses
+/// unchanged.
+pub(super) fn as_json(mut response: Response) -> Response {
+    if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
+        let headers = response.headers_mut();
+        headers.remove(header::CONTENT_LENGTH);
+        // The text may be compressed.
+        headers.remove(header::CONTENT_ENCODING);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+        *response.body_mut() = Body::from(json!({"error": refusal.text}).to_string());
+    }
+    response
 }
 
 #[cfg(test)]

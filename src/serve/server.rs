@@ -49,8 +49,10 @@ use tokio_io_timeout::TimeoutStream;
 use super::{
     BookFile, Refusal, ServedRepertoire,
     client::{Client, Clients},
+    content::CacheKey,
     guard::{Guard, Hosts, Origin},
     queue::{FairQueue, Visitor},
+    refusal::as_json,
     routes::{is_form_refused, receive_form, routes, with_page},
     state::AppState,
 };
@@ -467,7 +469,11 @@ impl Site {
         let origin = request.headers().get(header::ORIGIN).cloned();
         let guard = self.guard.clone();
         let client = client.of_request(request.headers());
+        let accepts_json = CacheKey::of(&request).accepts_json();
         let mut response = self.checked(request, client).await.into_response();
+        if accepts_json {
+            response = as_json(response);
+        }
         guard.protect(origin.as_ref(), &mut response);
         if let Some((log, method, path)) = logged {
             log.note(Served {

@@ -243,7 +243,8 @@ async function asked(path, parameters, signal, accept, read) {
   try {
     const answer = await fetch(address, { ...(isForm && { method: "POST", body: parameters }), signal, headers: { accept, "x-polybook": "1" } });
     if (answer.ok) return await read(answer);
-    const text = (await answer.text()).trim();
+    const isJson = answer.headers.get("content-type") === "application/json";
+    const text = isJson ? (await answer.json()).error : (await answer.text()).trim();
     // A reverse proxy sends these statuses if the server behind it is not running.
     if (answer.status === 502 || answer.status === 504) throw new Unreachable();
     throw new Refused(text || `the server answers ${answer.status}`, answer.status);
