@@ -522,7 +522,7 @@ fn damage_in_a_book_is_noticed_and_polybook_renews_the_checksum() {
     assert!(said.contains("still contains any changed"), "{said}");
     // Each command that changes a book, writing to a file and to a pipe.
     for line in [
-        "edit book.bin --set e4=7 --out new.bin",
+        "edit book.bin --set e4=7 --out new.bin --force",
         "merge-book book.bin book.bin --out new.bin",
         "filter book.bin --best 1 --out new.bin",
         "filter book.bin --reachable --out new.bin",

@@ -86,7 +86,7 @@ make-book en.pgn --min-game 1 --obs s.obs.db3
   ! replace it with --force
   > make-book en.pgn --min-game 1 --obs s.obs.db3 --force
 make-book en.pgn --min-game 1 --bin notes.txt
-  ! choose another file, or replace this file with --force
+  ! notes.txt exists: remove it, or replace it with --force
   > make-book en.pgn --min-game 1 --bin notes.txt --force
 make-book en.pgn --counts month.counts --by month
   ! replace it with --force
