@@ -9,12 +9,13 @@ use polybook::{
     MakeBook,
     book::{Book, BookMaker, Weights, begin_book},
     convert::Convert,
-    counts::{CountRecord, Memory, MoveFilter, Tally, Wdl},
+    counts::{CountRecord, Memory, MoveFilter, Tally},
     evals::{Evals, EvalsFormat, MakeEvals, eval_key},
     index::Index,
     obs::Obs,
     pgn::{Cutter, GameReader, GameResult, Input, StreamOptions, Token},
     position::{BookMove, Keyed, read_move, read_word, write_epd},
+    results::Wdl,
     storage::output::AtomicFile,
 };
 use shakmaty::{Chess, Position};

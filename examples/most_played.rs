@@ -9,9 +9,10 @@
 use std::{collections::HashMap, env, error::Error};
 
 use polybook::{
-    counts::{CountBatch, Memory, Tally, Wdl},
+    counts::{CountBatch, Memory, Tally},
     pgn::{Cutter, GameEnd, GameReader, Input, StreamOptions, Token},
     position::{BookMove, Keyed, key, read_move},
+    results::Wdl,
 };
 use shakmaty::{Chess, Position, san::San};
 

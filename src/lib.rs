@@ -85,6 +85,7 @@ cfg_if::cfg_if! {
         pub mod pgn;
         pub mod plies;
         pub mod provenance;
+        pub mod results;
         #[cfg(all(feature = "obs", feature = "parquet"))]
         pub mod repertoire;
         pub mod selection;

@@ -39,7 +39,6 @@ pub use crate::walk::{
 };
 use crate::{
     book::{Book, each_move_once},
-    counts::Wdl,
     error::{At, Error, Result},
     evals::{Eval, check_memory},
     explorer::{Explorer, Line, Query, Selection, View},
@@ -48,6 +47,7 @@ use crate::{
     pgn::{GameWriter, UNKNOWN_PLAYERS},
     position::{Keyed, Variant, move_number, restored, san, stored, uci},
     progress::Meter,
+    results::Wdl,
     storage::sort::{Memory, SpillingSet, TextSorter},
     walk::each_position,
 };
@@ -129,12 +129,7 @@ impl MoveSource for crate::index::Index {
             let mut after = pos.clone();
             after.play(mv);
             let there = stats_of(self, &after)?.unwrap_or_default();
-            let stats = for_mover(
-                pos.position(),
-                there.white_wins(),
-                there.draws,
-                there.black_wins(),
-            );
+            let stats = there.results().for_side(pos.position().turn());
             moves.push(TreeMove::without_evaluation(mv, there.games, Some(stats)));
         }
         // The sort is stable, so moves with equal games stay sorted by their numbers.
@@ -196,25 +191,14 @@ pub(crate) fn played(
     let moves = explorer.answer(&query)?.moves.into_iter();
     let moves = moves.filter_map(|played| {
         let uci: UciMove = played.uci.parse().ok()?;
-        let stats = for_mover(pos, played.white, played.drawn(), played.black);
+        let stats = played.results.for_side(pos.turn());
         let mv = uci.to_move(pos).ok()?;
         Some(TreeMove {
-            unfinished: played.unfinished,
-            ..TreeMove::without_evaluation(mv, played.games(), Some(stats))
+            unfinished: played.results.unfinished,
+            ..TreeMove::without_evaluation(mv, played.results.games(), Some(stats))
         })
     });
     Ok(moves.collect())
-}
-
-/// Converts results from the point of view of White to the point of view of the side to move in `pos`. `wins` and
-/// `losses` are the numbers of games that White won and lost.
-fn for_mover(pos: &VariantPosition, wins: u64, draws: u64, losses: u64) -> Wdl {
-    let white = Wdl {
-        wins,
-        draws,
-        losses,
-    };
-    white.turned(pos.turn())
 }
 
 /// A search for the positions that belong to given Polyglot hash keys. It walks through the moves of books, databases

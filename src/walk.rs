@@ -16,11 +16,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use crate::{
-    counts::Wdl,
     error::Result,
     evals::{Eval, Evals},
     position::{BookMove, Keyed, restored, stored},
     progress::{FractionalProgress, Meter},
+    results::Wdl,
     storage::sort::{ByteRun, Memory, SpillingSet},
     task,
 };

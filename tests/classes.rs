@@ -14,6 +14,7 @@ use polybook::{
     explorer::{Explorer, Line, Query, RatingGroup, Selection, Speed, Variant, View, WantedRating},
     pgn::{Date, Input},
     position::{BookMove, key},
+    results::Results,
 };
 use shakmaty::{
     CastlingMode, Color, EnPassantMode, Move, Position, fen::Fen, variant::VariantPosition,
@@ -291,7 +292,13 @@ fn classes_add_up_to_what_the_explorer_answers() {
                 .unwrap();
             let theirs = answer.moves.into_iter().map(|mv| {
                 let rating = mv.average_rating.unwrap();
-                (mv.uci, (mv.white, mv.draws, mv.black, rating))
+                let Results {
+                    white,
+                    draws,
+                    black,
+                    unfinished,
+                } = mv.results;
+                (mv.uci, (white, draws + unfinished, black, rating))
             });
             let theirs: Answer = theirs.collect();
             let ours = answer_of_rows(own, pos, &filters);

@@ -15,6 +15,7 @@ use polybook::{
     index::Index,
     pgn::{Date, GameReader, Token},
     position::{Keyed, read_move},
+    results::Results,
 };
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -112,12 +113,16 @@ fn positions(explorer: &Explorer, step: usize) -> Vec<Line> {
 
 /// Removes from an answer the games without a result, which counts include in the draws.
 fn forget_unfinished(answer: &mut Answer) {
-    answer.unfinished = 0;
-    answer.moves.iter_mut().for_each(|mv| mv.unfinished = 0);
+    let drawn = |results: &mut Results| results.draws += std::mem::take(&mut results.unfinished);
+    drawn(&mut answer.results);
+    answer
+        .moves
+        .iter_mut()
+        .for_each(|mv| drawn(&mut mv.results));
     let months = answer.history.iter_mut().flatten();
-    months.for_each(|month| month.unfinished = 0);
+    months.for_each(|month| drawn(&mut month.results));
     let years = answer.years.iter_mut().flatten();
-    years.for_each(|year| year.unfinished = 0);
+    years.for_each(|year| drawn(&mut year.results));
 }
 
 /// Compares both indexes for the positions of every `step`th game: every `all`th game with all combinations of
@@ -147,11 +152,12 @@ fn compare([games, counts]: &[Explorer; 2], step: usize, all: usize) {
             assert_eq!(facets(counts), facets(games), "{query:?}");
             let mut scores = games.scores(line, filters).unwrap();
             for score in &mut scores {
-                score.draws += std::mem::take(&mut score.unfinished);
+                let results = &mut score.results;
+                results.draws += std::mem::take(&mut results.unfinished);
             }
             assert_eq!(counts.scores(line, filters).unwrap(), scores);
         }
-        wanted.games()
+        wanted.results.games()
     };
     let lines = positions(games, step);
     let asked = lines.par_iter().enumerate().flat_map_iter(|(at, line)| {
@@ -191,7 +197,7 @@ fn a_wrong_year_does_not_fill_the_history() {
     for explorer in both(dir.path(), &pgn, "") {
         let history = explorer.answer(&query).unwrap().history.unwrap();
         assert_eq!(history.len(), 1 + 242 + 1 + 1);
-        let played = history.iter().filter(|month| month.white == 1);
+        let played = history.iter().filter(|month| month.results.white == 1);
         let played: Vec<String> = played.map(|of| of.month.replace('-', ".")).collect();
         assert_eq!(played, months);
     }
@@ -408,7 +414,7 @@ fn counts_know_the_games_that_end_in_a_position() {
         ok(dir, "make-book -q foreign --explorer foreign.idx");
         let foreign = Explorer::open([("foreign".to_owned(), dir.join("foreign.idx"))]).unwrap();
         let answer = asked(&foreign, "e2e4,e7e5,g1f3");
-        assert_eq!((answer.games(), answer.moves[0].reached), (2, None));
+        assert_eq!((answer.results.games(), answer.moves[0].reached), (2, None));
     }
 }
 

@@ -821,7 +821,7 @@ fn a_performance_is_over_rated_opponents_and_known_results() {
     let scores: Vec<_> = answer
         .moves
         .iter()
-        .map(|mv| (mv.games(), mv.player.clone().unwrap()))
+        .map(|mv| (mv.results.games(), mv.player.clone().unwrap()))
         .collect();
     // A player who only loses to players rated 2500 performs 800 points lower.
     assert_eq!(scores[0].0, 20);
@@ -906,7 +906,10 @@ fn dates_of_other_forms_are_read_in_the_same_way_everywhere() {
     let mut query = Query::new(Line::start(Variant::Standard), View::Lichess);
     query.history = true;
     let history = explorer.answer(&query).unwrap().history.unwrap();
-    assert_eq!(history.iter().map(|month| month.white).sum::<u64>(), 3);
+    assert_eq!(
+        history.iter().map(|month| month.results.white).sum::<u64>(),
+        3
+    );
     assert_eq!(history.len(), 51);
     // All commands must agree on which games were played in a period.
     for (since, expected) in [

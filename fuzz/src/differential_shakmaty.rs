@@ -8,10 +8,10 @@ use std::{collections::BTreeMap, fmt::Write as _, ops::ControlFlow};
 use pgn_reader::{RawComment, RawTag, Reader, SanPlus, Skip, Visitor};
 use polybook::{
     MakeBook,
-    counts::Wdl,
     obs::Obs,
     pgn::Input,
     position::{uci, write_epd},
+    results::Wdl,
 };
 use shakmaty::{Chess, Color, Position};
 

@@ -74,8 +74,8 @@ pub fn run(data: &[u8]) {
     let explorer = &EXPLORER.1;
     match explorer.answer(&request.query) {
         Ok(answer) => {
-            let listed: u64 = answer.moves.iter().map(|mv| mv.games()).sum();
-            assert!(listed <= answer.games() && answer.games() <= 3);
+            let listed: u64 = answer.moves.iter().map(|mv| mv.results.games()).sum();
+            assert!(listed <= answer.results.games() && answer.results.games() <= 3);
         }
         // The server accepts only existing sources, so an unknown source may be an error here.
         Err(err) => assert!(request.query.filters.source.is_some(), "{err}"),

@@ -9,11 +9,12 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::records::key_and_move;
 use crate::{
-    counts::{Counts, Finder, LookUpBuffers, MoveCount, MoveFilter, Wdl},
+    counts::{Counts, Finder, LookUpBuffers, MoveCount, MoveFilter},
     error::{Error, Result},
     position::{BookMove, Keyed},
     progress::Meter,
     provenance::{option_text, switch, valued},
+    results::Wdl,
     storage::sort::Memory,
     walk::{MoveSource, TreeMove, each_position},
 };
@@ -67,7 +68,7 @@ pub enum Scale {
 /// Settings for computing the weights of moves from their results. The default is Polyglot's formula.
 ///
 /// ```
-/// use polybook::{book::Weights, counts::Wdl};
+/// use polybook::{book::Weights, results::Wdl};
 ///
 /// let weights = Weights::default();
 /// assert_eq!(weights.weight(Wdl { wins: 2, draws: 1, losses: 4 }), 5);

@@ -6,11 +6,11 @@ use std::{
 };
 
 use polybook::{
-    counts::Wdl,
     evals::{Eval, Evals},
     explorer::{Answer, Line, PlayedMove, Query, Times, View},
     index::Index,
     position::{self, Keyed, read_move, uci},
+    results::Wdl,
     tree::{MoveSource as _, TreeMove},
 };
 use serde_json::{Value, json};
@@ -266,17 +266,9 @@ fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
 /// Returns the numbers of wins, draws and losses in the finished games with the move `played`. If the query names a
 /// player, the results are those of this player. Otherwise, they are those of the side to move, `turn`.
 fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
-    let [wins, losses] = match &played.player {
-        Some(player) => [player.wins, player.losses],
-        None => [
-            turn.fold_wb(played.white, played.black),
-            turn.fold_wb(played.black, played.white),
-        ],
-    };
-    Wdl {
-        wins,
-        draws: played.drawn(),
-        losses,
+    match &played.player {
+        Some(player) => player.stats,
+        None => played.results.for_side(turn),
     }
 }
 
@@ -290,11 +282,7 @@ fn player_score(results: Wdl) -> Option<f64> {
 /// the position. Returns `None` if the query names no player or if no game is finished.
 fn total_score(answer: &Answer) -> Option<f64> {
     let player = answer.player.as_ref()?;
-    player_score(Wdl {
-        wins: player.wins,
-        draws: answer.drawn(),
-        losses: player.losses,
-    })
+    player_score(player.stats)
 }
 
 /// Returns a move in standard UCI notation, in which the king castles by moving two squares, as in `e1g1`. `played`
@@ -308,7 +296,7 @@ fn uci_of(pos: &VariantPosition, played: &PlayedMove) -> String {
 fn rating_games(played: &PlayedMove) -> u64 {
     match (played.average_rating, played.rating_games) {
         (None | Some(0), _) => 0,
-        (_, games) => games.unwrap_or(played.games()),
+        (_, games) => games.unwrap_or(played.results.games()),
     }
 }
 
@@ -328,19 +316,19 @@ fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value
         let mut document = json!({
             "uci": uci,
             "san": played.san,
-            "games": played.games(),
-            "white": played.white,
-            "draws": played.drawn(),
-            "black": played.black,
-            "unfinished": has_results.then_some(played.unfinished),
+            "games": played.results.games(),
+            "white": played.results.white,
+            "draws": played.results.draws,
+            "black": played.results.black,
+            "unfinished": has_results.then_some(played.results.unfinished),
             // `null` if no rating is known.
             "average_rating": played.average_rating.filter(|rating| *rating > 0),
             "rating_games": rating_games(played),
             "opening": played.opening,
         });
         if let Some(player) = &played.player {
-            document["wins"] = json!(player.wins);
-            document["losses"] = json!(player.losses);
+            document["wins"] = json!(player.stats.wins);
+            document["losses"] = json!(player.stats.losses);
             let score = player_score(results_of(played, pos.turn()));
             document["score"] = json!(score.filter(|_| has_scores));
             document["opponent_rating"] = json!(player.average_opponent_rating);
@@ -357,17 +345,17 @@ fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value
     };
     let mut document = json!({
         "key": key::text(position::key(pos)),
-        "games": answer.games(),
-        "white": answer.white,
-        "draws": answer.drawn(),
-        "black": answer.black,
-        "unfinished": has_results.then_some(answer.unfinished),
+        "games": answer.results.games(),
+        "white": answer.results.white,
+        "draws": answer.results.draws,
+        "black": answer.results.black,
+        "unfinished": has_results.then_some(answer.results.unfinished),
         "opening": answer.opening,
         "moves": answer.moves.iter().enumerate().map(of_move).collect::<Value>(),
     });
     if let Some(player) = &answer.player {
-        document["wins"] = json!(player.wins);
-        document["losses"] = json!(player.losses);
+        document["wins"] = json!(player.stats.wins);
+        document["losses"] = json!(player.stats.losses);
         document["score"] = json!(total_score(answer).filter(|_| has_scores));
         document["opponent_rating"] = json!(player.opponent_rating);
         document["performance"] = json!(player.performance);
@@ -420,7 +408,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         });
         return text;
     }
-    let has_unfinished = answer.unfinished > 0;
+    let has_unfinished = answer.results.unfinished > 0;
     let is_partly_rated = answer
         .moves
         .iter()
@@ -431,7 +419,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         && answer
             .moves
             .iter()
-            .any(|played| timed_games(played) < played.games());
+            .any(|played| timed_games(played) < played.results.games());
     // The optional columns in their order. They follow the column of ratings.
     let columns = |[score, perf]: [&str; 2],
                    rated: &str,
@@ -480,7 +468,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
                    rating: Option<u64>,
                    cells: &str,
                    opening: &str| {
-        let share = 100.0 * games as f64 / answer.games().max(1) as f64;
+        let share = 100.0 * games as f64 / answer.results.games().max(1) as f64;
         let [white, draws, black] = results;
         let rating = rating.filter(|rating| *rating > 0);
         let rating = rating.map_or_else(|| "-".to_owned(), |rating| rating.to_string());
@@ -496,7 +484,11 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         text.push('\n');
     };
     for (number, played) in answer.moves.iter().enumerate() {
-        let results = [played.white, played.drawn(), played.black];
+        let results = [
+            played.results.white,
+            played.results.draws,
+            played.results.black,
+        ];
         let opening = played.opening.map_or("", |opening| opening.name);
         let eval = evals.after.as_ref().and_then(|after| after[number]);
         let time = time_of(played);
@@ -507,7 +499,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
                 .each_ref()
                 .map(|cell| &**cell),
             &rating_games(played).to_string(),
-            &played.unfinished.to_string(),
+            &played.results.unfinished.to_string(),
             [
                 &time.map_or_else(|| "-".to_owned(), |time| format!("{:.1}", time.mean)),
                 &timed_games(played).to_string(),
@@ -517,7 +509,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         let rating = played.average_rating;
         row(
             &played.san,
-            played.games(),
+            played.results.games(),
             results,
             rating,
             &cells,
@@ -525,15 +517,19 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         );
     }
     if answer.moves.len() > 1 {
-        let results = [answer.white, answer.drawn(), answer.black];
-        let unfinished = answer.unfinished.to_string();
+        let results = [
+            answer.results.white,
+            answer.results.draws,
+            answer.results.black,
+        ];
+        let unfinished = answer.results.unfinished.to_string();
         let player = answer.player.as_ref();
         let performance = player.and_then(|player| player.performance);
         let score = total_score(answer).filter(|_| has_scores);
         let of_player = player_cells(score, performance);
         let of_player = of_player.each_ref().map(|cell| &**cell);
         let cells = columns(of_player, "", &unfinished, ["", ""], "");
-        row("all", answer.games(), results, None, &cells, "");
+        row("all", answer.results.games(), results, None, &cells, "");
     }
     text
 }

@@ -125,18 +125,21 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let line = args.position.line_in_explorer(&explorer, &args.index)?;
     let at = Line::at(line.variant(), line.position().clone());
     let table = explorer.openings(&at, &filters)?;
-    let matched = check_names(&explorer, &filters, table.results.games > 0, context)?;
+    let matched = check_names(&explorer, &filters, table.results.games() > 0, context)?;
     let other_starts = say_other_starts(&explorer, &line, &filters, context)?;
     let mut families = table.families.clone();
     sort(&mut families, order);
     let mut rows: Vec<(&OpeningRow, bool)> = Vec::new();
-    for family in families.iter().filter(|row| row.games >= args.min_games) {
+    for family in families
+        .iter()
+        .filter(|row| row.results.games() >= args.min_games)
+    {
         rows.push((family, false));
         // If the only opening of a family has the name of the family, a second row would repeat the first one.
         let is_alone = matches!(&family.variations[..], [only] if only.name == family.name);
         if !args.families && (args.json || !is_alone) {
             let variations = family.variations.iter();
-            let variations = variations.filter(|row| row.games >= args.min_games);
+            let variations = variations.filter(|row| row.results.games() >= args.min_games);
             rows.extend(variations.map(|row| (row, true)));
         }
     }
@@ -224,14 +227,14 @@ fn compare(a: &OpeningRow, b: &OpeningRow, order: OpeningOrder) -> std::cmp::Ord
     let performance = |row: &OpeningRow| row.performance.map(|rating| rating as f64);
     let first = match order {
         OpeningOrder::Points => ascending(a.points, b.points),
-        OpeningOrder::Games => b.games.cmp(&a.games),
+        OpeningOrder::Games => b.results.games().cmp(&a.results.games()),
         OpeningOrder::Score => descending(a.score, b.score),
         OpeningOrder::Performance => descending(performance(a), performance(b)),
         OpeningOrder::Name => a.name.cmp(b.name),
         OpeningOrder::Last => b.last_played.cmp(&a.last_played),
     };
     first
-        .then_with(|| b.games.cmp(&a.games))
+        .then_with(|| b.results.games().cmp(&a.results.games()))
         .then_with(|| a.name.cmp(b.name))
 }
 
@@ -249,7 +252,7 @@ fn codes(row: &OpeningRow) -> String {
 fn likely(row: &OpeningRow) -> Option<&'static str> {
     let [low, high] = row.score_range?;
     let expected = row.expected_score?;
-    match row.finished() >= LIKELY_GAMES {
+    match row.results.finished() >= LIKELY_GAMES {
         true if high < expected => Some("weaker"),
         true if low > expected => Some("stronger"),
         _ => None,
@@ -264,7 +267,9 @@ fn chance_line(rows: &[(&OpeningRow, bool)], min_games: u64) -> Option<String> {
     let openings = rows.iter().filter(|(_, is_variation)| !is_variation);
     let openings: Vec<&OpeningRow> = openings.map(|(row, _)| *row).collect();
     let marked = openings.iter().filter(|row| likely(row).is_some()).count();
-    let judged = openings.iter().filter(|row| row.finished() >= LIKELY_GAMES);
+    let judged = openings
+        .iter()
+        .filter(|row| row.results.finished() >= LIKELY_GAMES);
     let judged = judged.count();
     (judged > 0).then(|| {
         format!(
@@ -324,9 +329,9 @@ fn signed(points: f64) -> String {
 /// table are then the results of this player.
 fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> String {
     let all_games = counted(table.all_games, "game");
-    let is_part = table.results.games < table.all_games;
+    let is_part = table.results.games() < table.all_games;
     let mut text = match is_part {
-        true => format!("{} of {all_games}", table.results.games),
+        true => format!("{} of {all_games}", table.results.games()),
         false => all_games.clone(),
     };
     if table.results.unfinished > 0 {
@@ -411,10 +416,10 @@ fn text(table: &OpeningTable, rows: &[(&OpeningRow, bool)], of_player: bool) -> 
         let line = format!(
             "{name:width$}  {:<7}  {:>7}  {:>6}  {:>6}  {:>6}  {score:>6}  {range:>9}  {tail}",
             codes(row),
-            row.games,
-            row.wins,
-            row.draws,
-            row.losses,
+            row.results.games(),
+            row.stats.wins,
+            row.stats.draws,
+            row.stats.losses,
         );
         text += &format!("{}\n", line.trim_end());
     }

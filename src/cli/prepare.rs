@@ -173,7 +173,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         should_continue: &|| true,
     };
     let prepared = explorer.prepare(&query)?;
-    let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
+    let has_games = prepared.theirs.results.games() > 0 && prepared.yours.results.games() > 0;
     let matched = check_names(&explorer, &filters, has_games, context)?;
     if let Some(name) = &matched.both {
         context.say(&format!(
@@ -182,7 +182,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         ));
     }
     for (games, whose) in [(&prepared.theirs, "the opponent"), (&prepared.yours, "you")] {
-        if games.results.games == 0 {
+        if games.results.games() == 0 {
             context.say(&format!(
                 "no game of {whose} with this color reaches the position and passes the filters\n"
             ));
@@ -248,15 +248,18 @@ fn text(prepared: &Preparation, pos: &VariantPosition, names: &ShownPlayers) -> 
     let mut text = String::new();
     let color = names.color;
     let of = |games: &PlayerGames, color| {
-        if games.results.games == 0 {
+        if games.results.games() == 0 {
             return "no games".to_owned();
         }
         let last = games.last_played.as_ref();
         let last = last.map_or(String::new(), |last| format!(", the last {last}"));
         let score = percent(games.results.score(color));
-        format!("{score} in {}{last}", counted(games.results.games, "game"))
+        format!(
+            "{score} in {}{last}",
+            counted(games.results.games(), "game")
+        )
     };
-    let met = match (prepared.met.results.games, prepared.met_reversed) {
+    let met = match (prepared.met.results.games(), prepared.met_reversed) {
         (0, 1..) => format!(
             "no games with you as {color} ({} with you as {})",
             prepared.met_reversed, !color
@@ -344,16 +347,16 @@ fn their_moves(text: &mut String, prepared: &Preparation, color: Color) {
     let all: u64 = prepared
         .moves
         .iter()
-        .map(|mv| mv.theirs.results.games)
+        .map(|mv| mv.theirs.results.games())
         .sum();
     for (mv, answer) in prepared.moves.iter().zip(&answers) {
-        let games = mv.theirs.results.games;
+        let games = mv.theirs.results.games();
         let row = format!(
             "{:<9} {games:>7}  {:>6}  {:>10}  {:>10}  {:>6}  {answer:<width$}  {}",
             mv.san,
             percent((all > 0).then(|| games as f64 / all as f64)),
             mv.theirs.recent,
-            mv.yours.games,
+            mv.yours.games(),
             percent(mv.yours.score(color)),
             opening(mv),
         );
@@ -375,9 +378,9 @@ fn own_moves(text: &mut String, prepared: &Preparation, color: Color) {
         let row = format!(
             "{:<9} {:>10}  {:>10}  {:>11}  {:>11}  {answer:<10}  {}",
             mv.san,
-            mv.yours.games,
+            mv.yours.games(),
             percent(mv.yours.score(color)),
-            mv.theirs.results.games,
+            mv.theirs.results.games(),
             percent(mv.theirs.results.score(!color)),
             opening(mv),
         );
@@ -406,8 +409,8 @@ fn line_row(line: &PreparedLine, start: &VariantPosition) -> String {
     format!(
         "{:>7.1}  {:>11}  {:>10}  {:>6}  {}{details}",
         1.0 / line.chance,
-        line.theirs.results.games,
-        line.yours.games,
+        line.theirs.results.games(),
+        line.yours.games(),
         percent(line.score.map(|score| score / 100.0)),
         line.text(start),
     )

@@ -44,12 +44,13 @@ use crate::{
     book::{
         Book, BookMaker, BookSummary, Entry, LossSummary, MinimaxSummary, Weights, each_move_once,
     },
-    counts::{CountBatch, Counts, Finder, LookUpBuffers, MoveFilter, Tally, Wdl},
+    counts::{CountBatch, Counts, Finder, LookUpBuffers, MoveFilter, Tally},
     error::{Error, Result},
     evals::MaxLoss,
     obs::{NOT_LEGAL, Obs, ObsRow, SkippedRows, legal_move, position_of},
     position::{BookMove, Keyed, Variant, en_passant_part, fen_of, has_inner_castling_rook, key},
     progress::Meter,
+    results::Wdl,
     storage::{
         output::{AtomicFile, BufferedFile},
         sort::{Memory, SpillingSet},

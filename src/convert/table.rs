@@ -14,10 +14,11 @@ use super::parquet_rows::ParquetRows;
 use super::{Convert, Converted};
 use crate::{
     book::{Scale, Scaling, Weights},
-    counts::{MoveFilter, Wdl},
+    counts::MoveFilter,
     error::{At, Result},
     obs::{ObsRow, SkippedRows, legal_move, position_of},
     position::{BookMove, Variant, fen_of, key},
+    results::Wdl,
     storage::output::{AtomicFile, BufferedFile},
     task,
     text::CsvWriter,

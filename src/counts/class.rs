@@ -27,10 +27,10 @@ use serde::{Deserialize, Serialize};
 use shakmaty::Color;
 use thiserror::Error;
 
-use super::record::Wdl;
 use crate::{
     error::Result,
     position::BookMove,
+    results::Wdl,
     storage::sort::{Dedup, Fold, Memory, Record, Sealed, Shards},
 };
 

@@ -555,8 +555,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        counts::{ClassRecord, ClassTally, CountClass, Ratings, Wdl, layout::Row},
+        counts::{ClassRecord, ClassTally, CountClass, Ratings, layout::Row},
         position::BookMove,
+        results::Wdl,
         storage::sort::{Memory, SHARDS},
     };
 

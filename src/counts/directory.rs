@@ -936,11 +936,10 @@ mod tests {
     use super::{
         super::{
             CountsContent, CountsDirectory, CountsOrigin, CountsWriter, Memory, RowSource, Tally,
-            Wdl,
         },
         *,
     };
-    use crate::{position::BookMove, progress::Meter, storage::output::commit_all};
+    use crate::{position::BookMove, progress::Meter, results::Wdl, storage::output::commit_all};
 
     /// Writes counts with `rows` rows to a directory, and opens the directory.
     fn written(dir: &Path, rows: u64) -> CountsDirectory {

@@ -36,8 +36,8 @@ use std::{ffi::OsStr, ops::Range};
 
 use shakmaty::Color;
 
-use super::{CountClass, Grouping, Ratings, Wdl};
-use crate::{kind, pgn::RatingGroup, position::BookMove, storage::sort::SHARDS};
+use super::{CountClass, Grouping, Ratings};
+use crate::{kind, pgn::RatingGroup, position::BookMove, results::Wdl, storage::sort::SHARDS};
 
 /// The name of the file that describes the counts in a directory. It also lists the other files in the directory.
 pub const SIDECAR: &str = kind::SIDECAR;

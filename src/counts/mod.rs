@@ -11,7 +11,7 @@
 //! its position, not the position; the module `obs` finds positions by replaying the counted moves.
 //!
 //! ```
-//! use polybook::{counts::{Memory, Wdl, Tally}, position::BookMove};
+//! use polybook::{counts::{Memory, Tally}, position::BookMove, results::Wdl};
 //! use shakmaty::Color;
 //!
 //! let tally = Tally::new(Memory::default());
@@ -67,7 +67,7 @@ pub(crate) use self::{
 };
 pub use self::{
     class::{CountClass, Grouping, Ratings, UnknownClass},
-    record::{CountBatch, CountRecord, MoveCount, MoveFilter, Wdl},
+    record::{CountBatch, CountRecord, MoveCount, MoveFilter},
     tally::{Counts, PositionCount, Tally},
 };
 pub use crate::{provenance::Pruned, storage::sort::Memory};

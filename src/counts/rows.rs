@@ -5,7 +5,7 @@ use std::ops::Range;
 use parquet::schema::types::SchemaDescriptor;
 use shakmaty::Color;
 
-use super::{CountBatch, CountClass, Grouping, Ratings, Wdl};
+use super::{CountBatch, CountClass, Grouping, Ratings};
 use super::{
     error::CountsError,
     layout::{
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     pgn::{HIGHEST_RATING, Speed},
     position::BookMove,
+    results::Wdl,
 };
 
 /// The number of rows that are decoded in one batch.

@@ -17,10 +17,11 @@ use std::{
 use rayon::prelude::*;
 use shakmaty::Color;
 
-use super::record::{CountBatch, CountRecord, LargeCounts, MoveCount, Wdl};
+use super::record::{CountBatch, CountRecord, LargeCounts, MoveCount};
 use crate::{
     error::Result,
     position::{BookMove, Keyed, Rules},
+    results::Wdl,
     storage::sort::{Dropped, Memory, Record, Refill, SHARDS, Sealed, Shards, merge_ordered},
     task,
 };
@@ -745,10 +746,7 @@ mod tests {
     use proptest::prelude::*;
     use shakmaty::Color;
 
-    use super::{
-        super::{Tally, Wdl},
-        *,
-    };
+    use super::{super::Tally, *};
     use crate::{position::BookMove, storage::sort::Memory};
 
     #[test]

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
-    ClassCounts, CountClass, Grouping, Ratings, Wdl,
+    ClassCounts, CountClass, Grouping, Ratings,
     classed::{ClassedCounts, RowSource},
     error::CountsError,
     layout::{
@@ -38,6 +38,7 @@ use crate::{
     position::BookMove,
     progress::Meter,
     provenance::Pruned,
+    results::Wdl,
     storage::output::{AtomicDir, Finished},
     storage::parquet_table::{ROWS_PER_GROUP, TableWriter, properties, write_column},
     task,
@@ -584,7 +585,7 @@ mod tests {
     use shakmaty::Color;
 
     use super::*;
-    use crate::counts::{CountClass, Ratings, Row, Wdl};
+    use crate::counts::{CountClass, Ratings, Row};
 
     proptest! {
         #[test]

@@ -18,10 +18,10 @@ use super::{
     },
 };
 use crate::{
-    counts::Wdl,
     error::Result,
     explorer::Explorer,
     position::{Keyed, Variant, fen_of, uci},
+    results::Wdl,
     task::Feed,
     text::is_unsafe,
     tree::played,

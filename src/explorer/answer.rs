@@ -12,13 +12,14 @@ use super::{
     open_index::text_of_number,
     query::{Line, Query, View},
     sources::Sources,
-    tally::{MoveTally, PlayerTally, PositionTally, Rank, ResultSum, count_games, is_zero},
+    tally::{MoveTally, PlayerTally, PositionTally, Rank, count_games},
 };
 use crate::{
     error::Result,
     index::store::results::Month,
     openings::{self, Opening},
     position::BookMove,
+    results::{Results, Wdl},
     selection::Selection,
     task,
 };
@@ -28,13 +29,9 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// The number of games that White won.
-    pub white: u64,
-    /// The number of draws plus the number of games without a result. The sum of `white`, `draws` and `black` is the
-    /// number of all games, as clients expect.
-    pub draws: u64,
-    /// The number of games that Black won.
-    pub black: u64,
+    /// The results, which are serialized in [the form of Lichess](Results::lichess_form).
+    #[serde(flatten, serialize_with = "Results::lichess_form")]
+    pub results: Results,
     /// The player's results in all games of the answer, or `None` if the query does not ask for them.
     #[serde(flatten)]
     pub player: Option<PlayerTotals>,
@@ -62,22 +59,6 @@ pub struct Answer {
     /// does not ask for years.
     #[serde(rename = "history", skip_serializing_if = "Option::is_none")]
     pub years: Option<Vec<YearCount>>,
-    /// The number of games without a result. They are included in `draws`; subtract them before you calculate a score.
-    /// A source of counts adds nothing to this number, because counts do not distinguish these games from draws.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unfinished: u64,
-}
-
-impl Answer {
-    /// Returns the number of games whose results the answer contains. Unfinished games are included.
-    pub fn games(&self) -> u64 {
-        self.white + self.draws + self.black
-    }
-
-    /// Returns the number of games that ended in a draw. The field `draws` also includes unfinished games.
-    pub fn drawn(&self) -> u64 {
-        self.draws - self.unfinished
-    }
 }
 
 /// A move that was played in the position of a query, and the results of the games in which it was played.
@@ -95,13 +76,9 @@ pub struct PlayedMove {
     /// The player's results in the games with this move, or `None` if the query does not ask for them.
     #[serde(flatten)]
     pub player: Option<PlayerScore>,
-    /// The number of games that White won.
-    pub white: u64,
-    /// The number of draws plus the number of games without a result. The sum of `white`, `draws` and `black` is the
-    /// number of all games, as clients expect.
-    pub draws: u64,
-    /// The number of games that Black won.
-    pub black: u64,
+    /// The results, which are serialized in [the form of Lichess](Results::lichess_form).
+    #[serde(flatten, serialize_with = "Results::lichess_form")]
+    pub results: Results,
     /// The game in which the move was played, if there is exactly one.
     pub game: Option<GameInfo>,
     /// The opening of the position after the move, or `None` if that position itself has no name.
@@ -110,36 +87,19 @@ pub struct PlayedMove {
     /// ask for transpositions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reached: Option<u64>,
-    /// The number of games without a result. They are included in `draws`; subtract them before you calculate a score.
-    /// A source of counts adds nothing to this number, because counts do not distinguish these games from draws.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unfinished: u64,
     /// The number of games in which the rating of the player who moved is known. `None` if it is known in all games or
     /// in none, and in [`View::Player`](super::View::Player).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rating_games: Option<u64>,
 }
 
-impl PlayedMove {
-    /// Returns the number of games in which the move was played, including unfinished games.
-    pub fn games(&self) -> u64 {
-        self.white + self.draws + self.black
-    }
-
-    /// Returns the number of games that ended in a draw. The field `draws` also includes unfinished games.
-    pub fn drawn(&self) -> u64 {
-        self.draws - self.unfinished
-    }
-}
-
 /// The results and ratings of the player whom a query names, in all games that the answer counts.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerTotals {
-    /// The number of games that the player won.
-    pub wins: u64,
-    /// The number of games that the player lost.
-    pub losses: u64,
+    /// The player's results in the finished games. Only `wins` and `losses` are serialized.
+    #[serde(flatten, serialize_with = "Wdl::without_draws")]
+    pub stats: Wdl,
     /// The mean rating of the opponents in the games with a result, rounded half up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opponent_rating: Option<u64>,
@@ -164,10 +124,9 @@ pub struct PlayerTotals {
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayerScore {
-    /// The number of games that the player won.
-    pub wins: u64,
-    /// The number of games that the player lost.
-    pub losses: u64,
+    /// The player's results in the finished games. Only `wins` and `losses` are serialized.
+    #[serde(flatten, serialize_with = "Wdl::without_draws")]
+    pub stats: Wdl,
     /// The mean rating of the opponents in the games with a result, rounded half up.
     pub average_opponent_rating: Option<u64>,
     /// The performance by FIDE's table, or `None` if `performance_games` is less than 10, or if the
@@ -186,17 +145,9 @@ pub struct PlayerScore {
 pub struct MonthCount {
     /// Year and month: `2006-01`.
     pub month: String,
-    /// The number of games that White won.
-    pub white: u64,
-    /// The number of draws plus the number of games without a result. The sum of `white`, `draws` and `black` is the
-    /// number of all games, as clients expect.
-    pub draws: u64,
-    /// The number of games that Black won.
-    pub black: u64,
-    /// The number of games without a result. They are included in `draws`; subtract them before you calculate a score.
-    /// A source of counts adds nothing to this number, because counts do not distinguish these games from draws.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unfinished: u64,
+    /// The results, which are serialized in [the form of Lichess](Results::lichess_form).
+    #[serde(flatten, serialize_with = "Results::lichess_form")]
+    pub results: Results,
 }
 
 /// The results of the games of one year, and the number of games in which each move was played.
@@ -204,17 +155,9 @@ pub struct MonthCount {
 pub struct YearCount {
     /// The year, or `None` for the games whose year is unknown.
     pub year: Option<u16>,
-    /// The number of games that White won.
-    pub white: u64,
-    /// The number of draws plus the number of games without a result. The sum of `white`, `draws` and `black` is the
-    /// number of all games, as clients expect.
-    pub draws: u64,
-    /// The number of games that Black won.
-    pub black: u64,
-    /// The number of games without a result. They are included in `draws`; subtract them before you calculate a score.
-    /// A source of counts adds nothing to this number, because counts do not distinguish these games from draws.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unfinished: u64,
+    /// The results, which are serialized in [the form of Lichess](Results::lichess_form).
+    #[serde(flatten, serialize_with = "Results::lichess_form")]
+    pub results: Results,
     /// The number of games of this year with each move of the answer. The keys are moves in UCI notation.
     pub moves: BTreeMap<String, u64>,
 }
@@ -230,7 +173,6 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     for (_, tally) in &moves {
         total += *tally;
     }
-    let totals = total.results;
     moves.sort_by_cached_key(|(mv, tally)| (u64::MAX - tally.results.games(), mv.to_string()));
     moves.truncate(query.moves.unwrap_or(usize::MAX));
     let years = counted.years.map(|years| by_year(&years, &moves));
@@ -249,7 +191,7 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
     let game = |(_, number, mv): Rank| (number, mv);
     let top = counted.top.into_sorted().into_iter().map(game);
     let top = played_games(sources, query.view, top)?;
-    let months: Option<BTreeMap<Month, ResultSum>> =
+    let months: Option<BTreeMap<Month, Results>> =
         counted.months.map(|months| months.into_iter().collect());
     let is_top = |number: u64| top.iter().any(|played| played.game.number == number);
     let recent = counted.recent.into_sorted().into_iter().map(game);
@@ -260,9 +202,7 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
         recent.take(query.recent_limit(top.len())),
     )?;
     Ok(Answer {
-        white: totals.white(),
-        draws: totals.not_won(),
-        black: totals.black(),
+        results: total.results,
         player: query
             .has_player_scores()
             .then(|| player_totals(&total.player, &query.filters)),
@@ -274,7 +214,6 @@ pub(super) fn answer(sources: &Sources, query: &Query) -> Result<Answer> {
         history: months.as_ref().map(zero_filled),
         unknown_months: months.as_ref().map(games_of_unknown_months),
         years,
-        unfinished: totals.unfinished(),
     })
 }
 
@@ -300,13 +239,10 @@ fn played_move(
         player: query
             .has_player_scores()
             .then(|| player_score(&tally.player, &query.filters)),
-        white: results.white(),
-        draws: results.not_won(),
-        black: results.black(),
+        results,
         game,
         opening: openings::name_of(&next),
         reached,
-        unfinished: results.unfinished(),
         rating_games: Some(tally.ratings.games)
             .filter(|games| !of_player && (1..results.games()).contains(games)),
     })
@@ -315,8 +251,7 @@ fn played_move(
 /// Converts the results of a player in the games that pass `filters` and have one move to a [`PlayerScore`].
 fn player_score(tally: &PlayerTally, filters: &Selection) -> PlayerScore {
     PlayerScore {
-        wins: tally.wins,
-        losses: tally.losses,
+        stats: tally.stats,
         average_opponent_rating: tally.opponents.rounded_mean(),
         performance: tally.performance(filters),
         performance_games: tally.opponents.games,
@@ -327,8 +262,7 @@ fn player_score(tally: &PlayerTally, filters: &Selection) -> PlayerScore {
 /// Converts the results of a player in all games that pass `filters` to [`PlayerTotals`].
 fn player_totals(tally: &PlayerTally, filters: &Selection) -> PlayerTotals {
     PlayerTotals {
-        wins: tally.wins,
-        losses: tally.losses,
+        stats: tally.stats,
         opponent_rating: tally.opponents.rounded_mean(),
         player_rating: tally.own.rounded_mean(),
         player_rating_games: tally.own.games,
@@ -359,10 +293,10 @@ fn line_after(line: &Line, mv: BookMove) -> Line {
 /// `years` contains the results for each pair of a year and a move; an unknown year is 0. `moves` are the moves of the
 /// answer. Each element of the result also contains the number of games in which each of these moves was played.
 fn by_year(
-    years: &FxHashMap<(u16, BookMove), ResultSum>,
+    years: &FxHashMap<(u16, BookMove), Results>,
     moves: &[(BookMove, MoveTally)],
 ) -> Vec<YearCount> {
-    let mut results: BTreeMap<(bool, u16), (ResultSum, BTreeMap<String, u64>)> = BTreeMap::new();
+    let mut results: BTreeMap<(bool, u16), (Results, BTreeMap<String, u64>)> = BTreeMap::new();
     for ((year, mv), more) in years {
         let (sum, by_move) = results.entry((*year == 0, *year)).or_default();
         *sum += *more;
@@ -370,12 +304,9 @@ fn by_year(
             by_move.insert(mv.to_string(), more.games());
         }
     }
-    let count = |((_, year), (sum, moves)): ((bool, u16), (ResultSum, _))| YearCount {
+    let count = |((_, year), (sum, moves)): ((bool, u16), (Results, _))| YearCount {
         year: Some(year).filter(|year| *year > 0),
-        white: sum.white(),
-        draws: sum.not_won(),
-        black: sum.black(),
-        unfinished: sum.unfinished(),
+        results: sum,
         moves,
     };
     results.into_iter().map(count).collect()
@@ -387,7 +318,7 @@ const MAX_EMPTY_MONTHS: usize = 20 * 12;
 
 /// Returns the results by month, in ascending order. Months without games get an entry with zeros, unless they belong
 /// to a gap that is longer than [`MAX_EMPTY_MONTHS`]. Games whose month is unknown are left out.
-fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
+fn zero_filled(months: &BTreeMap<Month, Results>) -> Vec<MonthCount> {
     let mut all = Vec::new();
     // The next month, counted from the year 0.
     let mut next = None;
@@ -398,7 +329,7 @@ fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
         let month = 12 * u32::from(month.year()) + u32::from(month.month()) - 1;
         let empty = next.unwrap_or(month)..month;
         if empty.len() <= MAX_EMPTY_MONTHS {
-            all.extend(empty.map(|month| month_count(month, ResultSum::default())));
+            all.extend(empty.map(|month| month_count(month, Results::default())));
         }
         all.push(month_count(month, *results));
         next = Some(month + 1);
@@ -407,7 +338,7 @@ fn zero_filled(months: &BTreeMap<Month, ResultSum>) -> Vec<MonthCount> {
 }
 
 /// Returns the number of games in `months` whose year or month is unknown.
-fn games_of_unknown_months(months: &BTreeMap<Month, ResultSum>) -> u64 {
+fn games_of_unknown_months(months: &BTreeMap<Month, Results>) -> u64 {
     let unknown = months.iter().filter(|(month, _)| !is_known(**month));
     unknown.map(|(_, results)| results.games()).sum()
 }
@@ -417,12 +348,9 @@ fn is_known(month: Month) -> bool {
     month.year() != 0 && month.month() != 0
 }
 
-fn month_count(month: u32, results: ResultSum) -> MonthCount {
+fn month_count(month: u32, results: Results) -> MonthCount {
     MonthCount {
         month: format!("{:04}-{:02}", month / 12, month % 12 + 1),
-        white: results.white(),
-        draws: results.not_won(),
-        black: results.black(),
-        unfinished: results.unfinished(),
+        results,
     }
 }

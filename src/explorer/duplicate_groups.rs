@@ -14,7 +14,7 @@ use super::open_index::OpenIndex;
 use crate::{
     error::{Error, Result},
     index::store::SiteId,
-    pgn::{DuplicateKeys, GameIdentity, GameResult, name_hash},
+    pgn::{DuplicateKeys, GameIdentity, name_hash},
 };
 
 /// The approximate number of games that one pass of [`DuplicateGroups::find`] compares. It limits the memory that a
@@ -169,7 +169,7 @@ impl DuplicateGroups {
         let identity = GameIdentity {
             players: [hash_of(white)?, hash_of(black)?],
             event: hash_of(games.events[at])?,
-            result: GameResult::ALL[summary.result()],
+            result: summary.result(),
             variant: summary.traits.variant()?,
             date: summary.own_date(),
             site: games.site_id(id).map_or(0, SiteId::number),

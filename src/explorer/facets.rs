@@ -12,13 +12,13 @@ use super::{
     open_index::{DateRange, GameSummary, OpenIndex, UNRATED},
     query::Line,
     sources::Sources,
-    tally::{ResultSum, is_zero},
 };
 use crate::{
     error::Result,
     index::store::results::{Period, ResultRow},
     pgn::{RatingGroup, Speed},
     position::{BookMove, Variant},
+    results::Results,
     selection::Selection,
 };
 
@@ -65,16 +65,9 @@ pub struct ColorCount {
 pub struct RatingScore {
     /// The lowest rating of the group, or `unknown` for games without a known rating.
     pub rating: String,
-    /// The number of games that White won.
-    pub white: u64,
-    /// The number of drawn games.
-    pub draws: u64,
-    /// The number of games that Black won.
-    pub black: u64,
-    /// The number of games without a result. Leave them out of a score. Sources of counts add nothing to this number,
-    /// because they store such games as draws or not at all.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unfinished: u64,
+    /// The results. Leave the unfinished games out of a score.
+    #[serde(flatten, serialize_with = "Results::without_total")]
+    pub results: Results,
 }
 
 /// The index of the element of [`GroupTally::counts`] that contains the number of games that pass all filters.
@@ -136,7 +129,7 @@ pub(super) fn facets(sources: &Sources, line: &Line, filters: &Selection) -> Res
 /// The sums of the results of the games that reached a position, one for each rating group. The last element is the sum
 /// for games without a known rating.
 #[derive(Default)]
-struct GroupResults([ResultSum; UNRATED + 1]);
+struct GroupResults([Results; UNRATED + 1]);
 
 impl Collector for GroupResults {
     fn accepted_rows(&self) -> AcceptedRows {
@@ -145,7 +138,7 @@ impl Collector for GroupResults {
 
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, row: &ResultRow) {
         if row.mv != BookMove::NONE {
-            self.0[row.class.group()].add_all(row.games);
+            self.0[row.class.group()] += row.results;
         }
     }
 
@@ -179,13 +172,7 @@ pub(super) fn scores(
     let names = RatingGroup::all().map(|group| group.floor().to_string());
     let names = names.chain(["unknown".to_owned()]);
     let scores = names.zip(sums).filter(|(_, sum)| sum.games() > 0);
-    let score = |(rating, sum): (String, ResultSum)| RatingScore {
-        rating,
-        white: sum.white(),
-        draws: sum.draws(),
-        black: sum.black(),
-        unfinished: sum.unfinished(),
-    };
+    let score = |(rating, results)| RatingScore { rating, results };
     Ok(scores.map(score).collect())
 }
 
@@ -282,7 +269,7 @@ impl Collector for GroupCounter<'_> {
         let (class, date) = (row.class, date_of(period));
         let groups = self.groups;
         let counters = groups.counters(class.speed(), class.group(), date, [false, false, true]);
-        self.tally.add(counters, date, row.total());
+        self.tally.add(counters, date, row.results.games());
     }
 
     fn add_games(

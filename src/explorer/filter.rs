@@ -546,7 +546,7 @@ impl Players {
                 .is_none_or(|range| range.contains(rating))
             && self
                 .results
-                .is_none_or(|results| results[color as usize][result])
+                .is_none_or(|results| results[color as usize][result as usize])
     }
 
     /// Returns `true` if the name of the side `color` of game `id` matches the filter by player, and the name of the

@@ -28,11 +28,11 @@
 //! let mut query = Query::new(line, View::Lichess);
 //! query.filters.player = vec!["morphy, paul".to_owned()];
 //! let answer = explorer.answer(&query)?;
-//! println!("{} games won by White", answer.white);
+//! println!("{} games won by White", answer.results.white);
 //! for played in &answer.moves {
-//!     println!("{} {}", played.san, played.games());
+//!     println!("{} {}", played.san, played.results.games());
 //! }
-//! # assert!(answer.white > 0 && !answer.moves.is_empty());
+//! # assert!(answer.results.white > 0 && !answer.moves.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -92,7 +92,6 @@ pub use self::{
     reply::{MIN_REPLY_GAMES, Reply},
     sources::{NeedsGames, Overview, SourceFile, SourceOverview},
     suggest::{SuggestField, Suggestion},
-    tally::GameResults,
     times::{MoveTime, Times},
     unknown_name::{MatchedNames, UnknownName},
 };
@@ -840,9 +839,10 @@ mod tests {
             },
             verify,
         },
-        pgn::{GameReader, Input, Token},
+        pgn::{GameReader, GameResult, Input, Token},
         position::{BookMove, Keyed, VariantChoice, read_move},
         progress::Meter,
+        results::Results,
     };
 
     type RowsByKey = BTreeMap<ListKey, Vec<ResultRow>>;
@@ -876,13 +876,16 @@ mod tests {
                 pos.play(mv);
             }
             for (identity, (mv, rating)) in last {
-                let mut games = [0; 4];
-                games[summary.result() % 3] = 1;
+                let mut results = Results::default();
+                results.add(match summary.result() {
+                    GameResult::Unknown => GameResult::Draw,
+                    result => result,
+                });
                 rows.entry(ListKey(identity)).or_default().push(ResultRow {
                     mv,
                     class: Class::new(speed, group),
                     month,
-                    games,
+                    results,
                     rated: u64::from(rating > 0),
                     ratings: rating.into(),
                     game: None,
@@ -1111,7 +1114,7 @@ mod tests {
             open(&["games"]).answer(&query).unwrap(),
             both.answer(&query).unwrap(),
         );
-        assert_eq!(two.games(), 2 * one.games());
+        assert_eq!(two.results.games(), 2 * one.results.games());
         assert_eq!(two.top_games, one.top_games);
         // An answer names the game of a move only if a single game played it. Here each source has one.
         assert!(two.moves.iter().all(|mv| mv.game.is_none()));

@@ -340,16 +340,8 @@ impl Traits {
 
     /// Returns the index of the game's result in [`GameResult::ALL`].
     #[inline]
-    pub(super) fn result(self) -> usize {
-        usize::from(self.0 & 3)
-    }
-
-    pub(super) fn winner(self) -> Option<Color> {
-        match self.result() {
-            1 => Some(Color::White),
-            2 => Some(Color::Black),
-            _ => None,
-        }
+    pub(super) fn result(self) -> GameResult {
+        GameResult::ALL[usize::from(self.0 & 3)]
     }
 
     fn parts(self) -> Option<TraitValues> {
@@ -358,7 +350,7 @@ impl Traits {
             number => Some(RatingGroup::all().nth(number)?),
         };
         Some(TraitValues {
-            result: GameResult::ALL[self.result()],
+            result: self.result(),
             speed: *Speed::ALL.get(self.speed())?,
             mode: Mode::ALL[usize::from(self.0 >> 5 & 1)],
             group,
@@ -369,18 +361,18 @@ impl Traits {
 impl GameSummary {
     /// Returns the index of the game's result in [`GameResult::ALL`].
     #[inline]
-    pub(super) fn result(&self) -> usize {
+    pub(super) fn result(&self) -> GameResult {
         self.traits.result()
     }
 
     /// Returns `true` if the game has a result, and `false` if it is unfinished (`*`).
     #[inline]
     pub(super) fn has_result(&self) -> bool {
-        GameResult::ALL[self.result()] != GameResult::Unknown
+        self.result() != GameResult::Unknown
     }
 
     pub(super) fn winner(&self) -> Option<Color> {
-        self.traits.winner()
+        self.result().winner()
     }
 
     /// Returns the speed of the game and its mode, which is rated or casual.

@@ -12,11 +12,12 @@ use super::{
     open_index::{GameSummary, OpenIndex, text_of_number},
     query::Line,
     sources::Sources,
-    tally::{GameResults, PlayerTally, RatingSum, ResultSum, count_games, is_zero},
+    tally::{PlayerTally, RatingSum, count_games},
 };
 use crate::{
     error::Result,
     openings::{Opening, OpeningNumber},
+    results::{Results, Wdl},
     selection::Selection,
 };
 
@@ -41,7 +42,7 @@ const MIN_VARIANCE: f64 = 0.02;
 pub struct OpeningTable {
     /// The games that reached the position and pass the filters, including games that end there.
     #[serde(flatten)]
-    pub results: GameResults,
+    pub results: Results,
     /// The number of games that reached no position with a name.
     pub unnamed: u64,
     /// The number of games that pass the filters, whatever positions they reached.
@@ -75,21 +76,12 @@ pub struct OpeningRow {
     pub name: &'static str,
     /// The lowest and the highest ECO code of the games' openings.
     pub eco: [&'static str; 2],
-    /// The number of games, including unfinished games.
-    pub games: u64,
-    /// The number of games that White won.
-    pub white: u64,
-    /// The number of drawn games.
-    pub draws: u64,
-    /// The number of games that Black won.
-    pub black: u64,
-    /// The number of games without a result.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unfinished: u64,
-    /// The number of games that the player won or, if the filters name no player, White.
-    pub wins: u64,
-    /// The number of games that the player lost or, if the filters name no player, White.
-    pub losses: u64,
+    /// The results.
+    #[serde(flatten)]
+    pub results: Results,
+    /// The results of the player or, if the filters name no player, of White.
+    #[serde(flatten, serialize_with = "Wdl::without_draws")]
+    pub stats: Wdl,
     /// The score in percent. `None` if no game has a result, or if the filters select games by their result.
     pub score: Option<f64>,
     /// The 80 % confidence interval of the score, in percent. `None` if the score is `None`.
@@ -127,17 +119,10 @@ pub struct OpeningRow {
     pub variations: Vec<OpeningRow>,
 }
 
-impl OpeningRow {
-    /// Returns the number of games that have a result.
-    pub fn finished(&self) -> u64 {
-        self.white + self.draws + self.black
-    }
-}
-
 /// The sums of the results and ratings in the games of one opening.
 #[derive(Copy, Clone, Default)]
 struct OpeningTally {
-    results: ResultSum,
+    results: Results,
     player: PlayerTally,
     /// The numbers of finished games, indexed by the color of the player (`Color as usize`).
     finished: [u64; 2],
@@ -153,16 +138,6 @@ impl OpeningTally {
         for rating in summary.elo {
             self.ratings.add(rating);
         }
-    }
-
-    /// Returns the player's total score in the games of the opening, in half points: two for a win, one for a draw.
-    fn half_points(&self) -> u64 {
-        2 * self.player.wins + self.results.draws()
-    }
-
-    /// Returns the number of finished games.
-    fn finished(&self) -> u64 {
-        self.finished.iter().sum()
     }
 }
 
@@ -197,10 +172,8 @@ impl Average {
         self.player.add(summary, player);
         if summary.has_result() {
             self.finished[player as usize] += 1;
-            self.half_points[player as usize] += match summary.winner() {
-                Some(winner) => 2 * u64::from(winner == player),
-                None => 1,
-            };
+            let stats = Wdl::of_game(summary.winner(), player);
+            self.half_points[player as usize] += stats.half_points();
         }
     }
 
@@ -308,13 +281,13 @@ pub(super) fn opening_table(
         of_player,
     };
     let families = rows.families(row_name)?;
-    let named: u64 = families.iter().map(|family| family.games).sum();
+    let named: u64 = families.iter().map(|family| family.results.games()).sum();
     let finished: u64 = average.finished.iter().sum();
     let points = average.expected(average.finished);
     let has_scores = !asked.selects_by_result();
     let player = of_player.then_some(average.player);
     Ok(OpeningTable {
-        results: GameResults::of(total.results),
+        results: total.results,
         unnamed: total.results.games() - named,
         all_games: average.games,
         average_score: percent(points, finished).filter(|_| has_scores),
@@ -415,7 +388,9 @@ impl OpeningRows<'_> {
     fn sort(&self, rows: &mut [OpeningRow]) {
         rows.sort_by(|a, b| {
             let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));
-            by_points.then_with(|| (Reverse(a.games), a.name).cmp(&(Reverse(b.games), b.name)))
+            by_points.then_with(|| {
+                (Reverse(a.results.games()), a.name).cmp(&(Reverse(b.results.games()), b.name))
+            })
         });
     }
 
@@ -433,9 +408,9 @@ impl OpeningRows<'_> {
             .for_each(|number| sum += *self.tally(*number));
         let codes = numbers.iter().filter_map(|number| number.opening());
         let codes = codes.map(|opening| opening.eco);
-        let (results, player) = (sum.results, &sum.player);
-        let finished = sum.finished();
-        let points = sum.half_points() as f64 / 2.0;
+        let player = &sum.player;
+        let finished = player.stats.games();
+        let points = player.stats.half_points() as f64 / 2.0;
         let expected = self.average.expected(sum.finished);
         let has_scores = !self.asked.selects_by_result();
         let line: Vec<String> = main.moves().iter().map(ToString::to_string).collect();
@@ -450,15 +425,10 @@ impl OpeningRows<'_> {
                 codes.clone().min().unwrap_or_default(),
                 codes.max().unwrap_or_default(),
             ],
-            games: results.games(),
-            white: results.white(),
-            draws: results.draws(),
-            black: results.black(),
-            unfinished: results.unfinished(),
-            wins: player.wins,
-            losses: player.losses,
+            results: sum.results,
+            stats: player.stats,
             score: percent(points, finished).filter(|_| has_scores),
-            score_range: score_range(&sum, expected).filter(|_| has_scores),
+            score_range: score_range(player.stats, expected).filter(|_| has_scores),
             points: (self.of_player && has_scores).then(|| without_noise(points - expected)),
             expected_score: percent(expected, finished).filter(|_| has_scores),
             opponent_rating: player.opponents.rounded_mean().filter(|_| self.of_player),
@@ -486,23 +456,23 @@ fn without_noise(difference: f64) -> f64 {
     (1e9 * difference).round() / 1e9 + 0.0
 }
 
-/// Returns the 80 % confidence interval of the player's score with an opening, in percent. `sum` contains the results
-/// of the opening's games. `expected` is the number of points that the player is expected to score in these games.
+/// Returns the 80 % confidence interval of the player's score with an opening, in percent. `stats` contains the
+/// player's results in the opening's games. `expected` is the number of points that the player is expected to score in these games.
 /// Returns `None` if no game has a result.
 ///
 /// The calculation adds [`ADDED_GAMES`] imaginary games with the average score, which keep the interval of an opening
 /// with few games close to the average. The imaginary games are wins and losses, never draws, so that both sides are
 /// treated alike: if wins and losses are exchanged, the interval is mirrored around 50 percent.
-fn score_range(sum: &OpeningTally, expected: f64) -> Option<[f64; 2]> {
-    let finished = sum.finished() as f64;
+fn score_range(stats: Wdl, expected: f64) -> Option<[f64; 2]> {
+    let finished = stats.games() as f64;
     if finished == 0.0 {
         return None;
     }
     let games = finished + ADDED_GAMES;
-    let points = sum.half_points() as f64 / 2.0;
+    let points = stats.half_points() as f64 / 2.0;
     let added_wins = ADDED_GAMES * expected / finished;
     let mean = (points + added_wins) / games;
-    let squares = sum.player.wins as f64 + sum.results.draws() as f64 / 4.0 + added_wins;
+    let squares = stats.wins as f64 + stats.draws as f64 / 4.0 + added_wins;
     let variance = (squares / games - mean * mean).max(MIN_VARIANCE);
     let half = QUANTILE * (variance / games).sqrt();
     Some([mean - half, mean + half].map(|end| 100.0 * end.clamp(0.0, 1.0)))
@@ -514,30 +484,30 @@ mod tests {
 
     use super::*;
 
-    fn tally(wins: u64, draws: u64, losses: u64) -> OpeningTally {
-        let mut tally = OpeningTally::default();
-        tally.results.add_all([draws, wins, losses, 3]);
-        (tally.player.wins, tally.player.losses) = (wins, losses);
-        tally.finished = [wins + draws + losses, 0];
-        tally
+    fn stats(wins: u64, draws: u64, losses: u64) -> Wdl {
+        Wdl {
+            wins,
+            draws,
+            losses,
+        }
     }
 
     #[test]
     fn ranges_of_scores() {
-        assert_eq!(score_range(&tally(0, 0, 0), 0.0), None);
+        assert_eq!(score_range(stats(0, 0, 0), 0.0), None);
         // (5 + 2 + 1) / 12 = 2/3 is the mean, and (5 + 1 + 1) / 12 - 4/9 = 5/36 the variance.
         let half = 100.0 * 1.2816 * (5.0_f64 / 36.0 / 12.0).sqrt();
         let mean = 200.0 / 3.0;
-        let range = score_range(&tally(5, 4, 1), 5.0).unwrap();
+        let range = score_range(stats(5, 4, 1), 5.0).unwrap();
         // The ends are not rounded, because each display rounds them.
         assert!((range[0] - (mean - half)).abs() < 1e-9);
         assert!((range[1] - (mean + half)).abs() < 1e-9);
         // The variance of equal results is not 0, and ranges stay between 0 and 100 percent.
-        let range = score_range(&tally(1000, 0, 0), 1000.0).unwrap();
+        let range = score_range(stats(1000, 0, 0), 1000.0).unwrap();
         assert!(range[0] < 99.9 && range[1] == 100.0, "{range:?}");
         // Neither is far from an average of 93 or 7 percent.
-        assert!(score_range(&tally(8, 0, 2), 9.3).unwrap()[1] > 93.0);
-        assert!(score_range(&tally(2, 0, 8), 0.7).unwrap()[0] < 7.0);
+        assert!(score_range(stats(8, 0, 2), 9.3).unwrap()[1] > 93.0);
+        assert!(score_range(stats(2, 0, 8), 0.7).unwrap()[0] < 7.0);
     }
 
     proptest! {
@@ -546,8 +516,8 @@ mod tests {
             wins in 0..40u64, draws in 0..40u64, losses in 0..40u64, average in 0.0..=1.0,
         ) {
             let games = (wins + draws + losses) as f64;
-            let range = score_range(&tally(wins, draws, losses), games * average);
-            let mirrored = score_range(&tally(losses, draws, wins), games * (1.0 - average));
+            let range = score_range(stats(wins, draws, losses), games * average);
+            let mirrored = score_range(stats(losses, draws, wins), games * (1.0 - average));
             prop_assert_eq!(range.is_some(), games > 0.0);
             if let (Some([low, high]), Some([mirrored_low, mirrored_high])) = (range, mirrored) {
                 prop_assert!((low + mirrored_high - 100.0).abs() < 1e-9, "{low} {mirrored_high}");

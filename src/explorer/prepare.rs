@@ -13,13 +13,14 @@ use super::{
     query::Line,
     reply::Reply,
     sources::Sources,
-    tally::{GameResults, PlayerTally, ResultSum},
+    tally::PlayerTally,
 };
 use crate::{
     error::{Error, Result},
     json::rounded,
     openings::{self, Opening},
     position::{BookMove, identity},
+    results::Results,
     selection::Selection,
 };
 
@@ -125,7 +126,7 @@ pub struct Preparation {
 pub struct PlayerGames {
     /// The results.
     #[serde(flatten)]
-    pub results: GameResults,
+    pub results: Results,
     /// The mean rating of the player, or `None` if no rating is known.
     pub rating: Option<u64>,
     /// The date of the newest game: `2006-01-02`, or only its known parts. `None` if no date is known.
@@ -154,7 +155,7 @@ pub struct PreparedMove {
     /// opponent's games that reached the position after the move.
     pub theirs: TheirGames,
     /// The player's games that reached the position after the move, by any order of moves.
-    pub yours: GameResults,
+    pub yours: Results,
     /// If the opponent is to move, the player's answer to the move. Otherwise, the move itself if it is one of the
     /// player's answers in the position. `None` if the player has no answer.
     pub answer: Option<PreparedAnswer>,
@@ -180,7 +181,7 @@ pub struct PreparedMove {
 pub struct TheirGames {
     /// The results.
     #[serde(flatten)]
-    pub results: GameResults,
+    pub results: Results,
     /// The number of recent games among these games.
     pub recent: u64,
 }
@@ -238,7 +239,7 @@ pub struct PreparedLine {
     pub theirs: TheirGames,
     /// The player's games that reached the end of the line.
     #[serde(flatten)]
-    pub yours: GameResults,
+    pub yours: Results,
     /// The player's score in percent in these games, or `None` if no game has a result.
     pub score: Option<f64>,
     /// The expected loss of points per game, compared with the player's average score: `chance` times the difference
@@ -352,7 +353,7 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
         theirs: all_theirs.games(),
         yours: all_yours.games(),
         met: met(query.color)?,
-        met_reversed: met(!query.color)?.results.games,
+        met_reversed: met(!query.color)?.results.games(),
         here,
         recent_since,
         moves: match pos.turn() == query.color {
@@ -367,14 +368,14 @@ pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Pre
 /// The results of all games of a player that pass the filters, whatever positions they reached.
 #[derive(Copy, Clone, Default)]
 struct AllGames {
-    results: ResultSum,
+    results: Results,
     player: PlayerTally,
 }
 
 impl AllGames {
     fn games(&self) -> PlayerGames {
         PlayerGames {
-            results: GameResults::of(self.results),
+            results: self.results,
             rating: self.player.own.rounded_mean(),
             last_played: text_of_number(self.player.last),
         }
@@ -404,7 +405,7 @@ fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGa
 /// reference: a game is recent if it was played at most two years before it.
 #[derive(Copy, Clone, Default)]
 struct RecentTally {
-    results: ResultSum,
+    results: Results,
     recent: u64,
 }
 
@@ -416,7 +417,7 @@ impl RecentTally {
 
     fn games(&self) -> TheirGames {
         TheirGames {
-            results: GameResults::of(self.results),
+            results: self.results,
             recent: self.recent,
         }
     }
@@ -639,7 +640,7 @@ impl Preparing<'_> {
             });
             Ok(PreparedMove {
                 theirs: tally.games(),
-                yours: GameResults::of(yours.all.results),
+                yours: yours.all.results,
                 unindexed: answer.is_none() && yours.is_cut && self.query.repertoire.is_none(),
                 answer,
                 gap: reply == Reply::Gap,
@@ -674,7 +675,7 @@ impl Preparing<'_> {
                 .filter(|answers| answers.moves.contains(&mv));
             Ok(PreparedMove {
                 theirs: theirs.all.games(),
-                yours: GameResults::of(yours.all.results),
+                yours: yours.all.results,
                 answer: answers
                     .map(|answers| prepared_answer(pos, mv, here.games_with(mv), answers.source)),
                 ..named_move(pos, mv, &next)
@@ -849,9 +850,9 @@ impl Preparing<'_> {
             san.push(named.san(&pos).unwrap_or_default());
             pos.play_unchecked(*mv);
         }
-        let yours = GameResults::of(yours.all.results);
+        let yours = yours.all.results;
         let score = yours.score(self.query.color);
-        let has_score = yours.games >= MIN_SCORED_GAMES;
+        let has_score = yours.games() >= MIN_SCORED_GAMES;
         let loss = score.zip(self.average).filter(|_| has_score);
         let line = PreparedLine {
             play,
@@ -929,7 +930,7 @@ fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> Prepar
         san: mv.san(pos).unwrap_or_default(),
         opening: openings::name_of(next),
         theirs: TheirGames::default(),
-        yours: GameResults::default(),
+        yours: Results::default(),
         answer: None,
         gap: false,
         line_end: false,

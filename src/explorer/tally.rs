@@ -18,108 +18,14 @@ use crate::{
         store::results::{Month, Period, ResultRow},
     },
     position::BookMove,
+    results::{Results, Wdl},
     selection::Selection,
 };
-
-/// A number of games for each result: draw, win of White, win of Black, or unfinished.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct ResultSum {
-    /// The number of games for each result, in the order of [`GameResult::ALL`](crate::pgn::GameResult::ALL): drawn,
-    /// won by White, won by Black, unfinished.
-    by_result: [u64; 4],
-}
-
-impl ResultSum {
-    /// Adds a game to these results. `result` is the index of its result in
-    /// [`GameResult::ALL`](crate::pgn::GameResult::ALL).
-    #[inline]
-    pub(super) fn add(&mut self, result: usize) {
-        self.by_result[result % 4] += 1;
-    }
-
-    /// Adds several games to these results. `games` contains the number of games with each result, in the order of
-    /// [`GameResult::ALL`](crate::pgn::GameResult::ALL).
-    pub(super) fn add_all(&mut self, games: [u64; 4]) {
-        for (sum, more) in self.by_result.iter_mut().zip(games) {
-            *sum += more;
-        }
-    }
-
-    pub(super) fn white(self) -> u64 {
-        self.by_result[1]
-    }
-
-    pub(super) fn draws(self) -> u64 {
-        self.by_result[0]
-    }
-
-    /// Returns the number of unfinished games.
-    pub(super) fn unfinished(self) -> u64 {
-        self.by_result[3]
-    }
-
-    /// Returns the number of games that nobody won: draws and unfinished games. Lichess's explorer has no separate
-    /// number for unfinished games, and its clients add up wins, draws and losses to get the number of all games.
-    pub(super) fn not_won(self) -> u64 {
-        self.draws() + self.unfinished()
-    }
-
-    pub(super) fn black(self) -> u64 {
-        self.by_result[2]
-    }
-
-    pub(super) fn games(self) -> u64 {
-        self.by_result.iter().sum()
-    }
-}
-
-impl AddAssign for ResultSum {
-    fn add_assign(&mut self, other: ResultSum) {
-        for (sum, more) in self.by_result.iter_mut().zip(other.by_result) {
-            *sum += more;
-        }
-    }
-}
 
 /// Returns `true` if `games` is 0. Serde calls this function to leave out fields that are 0.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 pub(super) fn is_zero(games: &u64) -> bool {
     *games == 0
-}
-
-/// The results of a set of games.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
-pub struct GameResults {
-    /// The number of games.
-    pub games: u64,
-    /// The number of games that White won.
-    pub white: u64,
-    /// The number of drawn games.
-    pub draws: u64,
-    /// The number of games that Black won.
-    pub black: u64,
-    /// The number of games without a result.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unfinished: u64,
-}
-
-impl GameResults {
-    pub(super) fn of(results: ResultSum) -> GameResults {
-        GameResults {
-            games: results.games(),
-            white: results.white(),
-            draws: results.draws(),
-            black: results.black(),
-            unfinished: results.unfinished(),
-        }
-    }
-
-    /// Returns the score of the side `color` as a number from 0 to 1, or `None` if no game has a result.
-    pub fn score(&self, color: Color) -> Option<f64> {
-        let finished = self.white + self.draws + self.black;
-        let wins = color.fold_wb(self.white, self.black);
-        (finished > 0).then(|| (2 * wins + self.draws) as f64 / (2 * finished) as f64)
-    }
 }
 
 /// The sum of known ratings and their number, from which the mean rating is calculated.
@@ -160,7 +66,7 @@ impl AddAssign for RatingSum {
 /// The sums of the results and ratings in the games in which one move was played in the position of a query.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct MoveTally {
-    pub results: ResultSum,
+    pub results: Results,
     /// The ratings of the side that moved.
     pub ratings: RatingSum,
     /// The results and ratings of the player whom the query names, if any.
@@ -172,8 +78,8 @@ pub(super) struct MoveTally {
 /// The sums of the results and ratings of the player whom a query names, in a set of games.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct PlayerTally {
-    pub wins: u64,
-    pub losses: u64,
+    /// The player's results in the finished games.
+    pub stats: Wdl,
     /// The opponents' ratings in the games with a result.
     pub opponents: RatingSum,
     /// Twice the player's points in the games with a result and a rated opponent.
@@ -187,16 +93,14 @@ pub(super) struct PlayerTally {
 impl PlayerTally {
     /// Adds a game to the results of the player, who has the color `player` in the game.
     pub(super) fn add(&mut self, summary: &GameSummary, player: Color) {
-        let winner = summary.winner();
-        self.wins += u64::from(winner == Some(player));
-        self.losses += u64::from(winner == Some(!player));
         self.own.add(summary.elo_of(player));
-        if summary.has_result() && summary.elo_of(!player) > 0 {
-            self.opponents.add(summary.elo_of(!player));
-            self.half_points += match winner {
-                Some(winner) => 2 * u64::from(winner == player),
-                None => 1,
-            };
+        if summary.has_result() {
+            let stats = Wdl::of_game(summary.winner(), player);
+            self.stats += stats;
+            if summary.elo_of(!player) > 0 {
+                self.opponents.add(summary.elo_of(!player));
+                self.half_points += stats.half_points();
+            }
         }
         self.last = self.last.max(summary.date);
     }
@@ -214,8 +118,7 @@ impl PlayerTally {
 
 impl AddAssign for PlayerTally {
     fn add_assign(&mut self, other: PlayerTally) {
-        self.wins += other.wins;
-        self.losses += other.losses;
+        self.stats += other.stats;
         self.opponents += other.opponents;
         self.half_points += other.half_points;
         self.own += other.own;
@@ -237,7 +140,7 @@ impl MoveTally {
     /// played. `first` is the number of the first game in the index that contains the row. It is added to the game id
     /// in the row to get a game number.
     fn add_row(&mut self, row: &ResultRow, first: u64) {
-        self.results.add_all(row.games);
+        self.results += row.results;
         self.ratings.sum += row.ratings;
         self.ratings.games += row.rated;
         self.game = row.game.map(|id| first + u64::from(id));
@@ -283,9 +186,9 @@ pub(super) struct PositionTally {
     pub top: Best<Rank>,
     pub recent: Best<Rank>,
     /// The results by month, if the query asks for a history.
-    pub months: Option<FxHashMap<Month, ResultSum>>,
+    pub months: Option<FxHashMap<Month, Results>>,
     /// The results by year and move, if the query asks for years.
-    pub years: Option<FxHashMap<(u16, BookMove), ResultSum>>,
+    pub years: Option<FxHashMap<(u16, BookMove), Results>>,
     /// The side to move.
     color: Color,
     of_player: bool,
@@ -344,7 +247,7 @@ impl Collector for PositionTally {
         if let Some(months) = &mut self.months
             && let Period::Month(month) = period
         {
-            months.entry(month).or_default().add_all(row.games);
+            *months.entry(month).or_default() += row.results;
         }
         if let Some(years) = &mut self.years {
             let year = match period {
@@ -352,8 +255,7 @@ impl Collector for PositionTally {
                 Period::Year(year) => year,
                 Period::All => return,
             };
-            let results = years.entry((year, row.mv)).or_default();
-            results.add_all(row.games);
+            *years.entry((year, row.mv)).or_default() += row.results;
         }
     }
 
@@ -432,7 +334,7 @@ impl Collector for GameCount {
     }
 
     fn add_row(&mut self, _source: &OpenIndex, _period: Period, row: &ResultRow) {
-        self.games += row.total();
+        self.games += row.results.games();
     }
 
     fn add_games(&mut self, _: &OpenIndex, _: &SourceFilter<'_>, passing: &PassingGames<'_>) {

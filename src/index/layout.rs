@@ -24,6 +24,7 @@ use crate::{
     index::entries::Entries,
     pgn::{GameReader, GameResult, Tags, rating, tag_text},
     position::BookMove,
+    results::Results,
 };
 
 /// The LevelDB key of the total number of games in all input files.
@@ -410,21 +411,17 @@ impl PositionStats {
     /// has either all four entries or none.
     pub(super) const NAMES: [&[u8]; 4] = [DRAWS, FREQ, MOVES, WHITE_SCORE];
 
-    /// Returns the number of games that White won. Returns 0 if the statistics are inconsistent and the number would
-    /// be negative.
-    pub fn white_wins(&self) -> u64 {
-        self.decided(self.white_score)
-    }
-
-    /// Returns the number of games that Black won. Returns 0 if the statistics are inconsistent and the number would
-    /// be negative.
-    pub fn black_wins(&self) -> u64 {
-        self.decided(self.white_score.saturating_neg())
-    }
-
-    fn decided(&self, score: i64) -> u64 {
+    /// Returns the results of the games, without unfinished games. If the statistics are inconsistent and a number of
+    /// wins would be negative, the number is 0.
+    pub fn results(&self) -> Results {
         let decided = i128::from(self.games) - i128::from(self.draws);
-        u64::try_from((decided + i128::from(score)) / 2).unwrap_or(0)
+        let wins = |score: i64| u64::try_from((decided + i128::from(score)) / 2).unwrap_or(0);
+        Results {
+            white: wins(self.white_score),
+            draws: self.draws,
+            black: wins(self.white_score.saturating_neg()),
+            unfinished: 0,
+        }
     }
 
     /// Parses `value`, which contains one statistic of a position, and stores the statistic in `self`. `name` is the
@@ -625,14 +622,14 @@ mod tests {
             draws: 4,
             moves: vec![],
         };
-        assert_eq!((stats.white_wins(), stats.black_wins()), (2, 4));
+        assert_eq!((stats.results().white, stats.results().black), (2, 4));
         let hostile = PositionStats {
             games: 1,
             white_score: i64::MIN,
             draws: 9,
             moves: vec![],
         };
-        assert_eq!(hostile.white_wins(), 0);
+        assert_eq!(hostile.results().white, 0);
     }
 
     #[test]

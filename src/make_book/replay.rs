@@ -13,7 +13,7 @@ use super::{
     sink::{BatchSink, CountedGame},
 };
 use crate::{
-    counts::{CountRecord, KeyedIdentity, Wdl},
+    counts::{CountRecord, KeyedIdentity},
     error::Result,
     index::store::SiteId,
     openings::OpeningNumber,
@@ -26,6 +26,7 @@ use crate::{
         has_inner_castling_rook, looks_like_move,
     },
     provenance::GameCounts,
+    results::Wdl,
 };
 
 /// The approximate size of a batch of games, in bytes of PGN.

@@ -14,8 +14,8 @@ use super::{
     writer::{DatabaseProperties, ObsWriter, RowCollector},
 };
 use crate::{
-    counts::Wdl,
     error::{At, Error, Result},
+    results::Wdl,
     storage::output::{Finished, repeated},
     storage::sort::{ByteRun, Memory, Merge, TextSorter},
     task,

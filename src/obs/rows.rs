@@ -21,9 +21,9 @@ use super::{
     info::ChecksumCheck,
 };
 use crate::{
-    counts::Wdl,
     error::{Result, counted},
     position::{BookMove, LineError, Rules, Variant, epd_of, read_move},
+    results::Wdl,
     task::{self, Feed, Feeder},
 };
 

@@ -17,9 +17,10 @@ use rayon::Scope;
 use shakmaty::Move;
 
 use crate::{
-    counts::{Counts, Finder, LookUpBuffers, MoveCount, RecordRange, VisitedBits, Wdl},
+    counts::{Counts, Finder, LookUpBuffers, MoveCount, RecordRange, VisitedBits},
     error::{Error, Result},
     position::{BookMove, Keyed, Rules},
+    results::Wdl,
     task::{self, Failure},
 };
 

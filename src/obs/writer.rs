@@ -33,10 +33,11 @@ use super::{
     walk::{LegalCount, walk},
 };
 use crate::{
-    counts::{Counts, Wdl},
+    counts::Counts,
     error::{At, Error, Result},
     position::{Keyed, Rules, write_epd, write_uci},
     progress::Meter,
+    results::Wdl,
     storage::checksum::Checksum,
     storage::output::{AtomicFile, Finished},
     storage::sort::{Memory, Merge, TextSorter},

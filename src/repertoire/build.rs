@@ -11,10 +11,10 @@ use super::{
     reach::{ReachGraph, ReachNode, Walk},
 };
 use crate::{
-    counts::Wdl,
     error::{Error, Result, counted},
     position::{BookMove, Keyed},
     progress::Meter,
+    results::Wdl,
     tree::{Branch, MoveSource, TreeMove},
 };
 

@@ -6,13 +6,13 @@ use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
 use super::{OpenedSource, Side, position_after, san};
 use crate::{
-    counts::Wdl,
     error::{Error, Result},
     pgn::{
         GameReader, GameResult, Games, NameMatch, PlayerNames, Tags, commented, play_from_start,
         start_of, tag_text,
     },
     position::{BookMove, Keyed, Variant, fen_of, line_text, move_number},
+    results::Wdl,
     selection::Selection,
     tree::{LinesOf, MoveSource},
 };

@@ -16,13 +16,14 @@ use crate::{
         BookMaker, Change, EditSummary, Factors, NewWeight, PositionEdit, Weights, begin_book,
         edit_book, header::with_checksum,
     },
-    counts::{MoveFilter, Tally, Wdl},
+    counts::{MoveFilter, Tally},
     error::{At, Error, Result, counted},
     explorer::{PrepareQuery, PreparedLine},
     pgn::{Cutter, GameWriter, StreamOptions, UNKNOWN_PLAYERS},
     position::{BookMove, Keyed, Variant, has_inner_castling_rook, line_text},
     progress::Meter,
     provenance::Provenance,
+    results::Wdl,
     storage::{
         output::{AtomicFile, BufferedFile, begin_text},
         sort::Memory,
@@ -467,8 +468,8 @@ fn comment(line: &PreparedLine) -> String {
     format!(
         "1 in {:.1}, {}, {}{}{gap}",
         1.0 / line.chance,
-        games(line.theirs.results.games, "theirs"),
-        games(line.yours.games, "yours"),
+        games(line.theirs.results.games(), "theirs"),
+        games(line.yours.games(), "yours"),
         score.unwrap_or_default()
     )
 }

@@ -18,7 +18,7 @@ use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 use super::Edits;
 use crate::{
     book::{Book, is_book_or_empty},
-    counts::{FindableCounts, Tally, Wdl},
+    counts::{FindableCounts, Tally},
     error::{At, Error, Result},
     explorer::Explorer,
     index::Index,
@@ -28,6 +28,7 @@ use crate::{
     pgn::{Games, Input, start_of},
     position::{Keyed, Variant, VariantChoice},
     progress::Meter,
+    results::Wdl,
     selection::Selection,
     storage::output::{FileState, is_directory},
     storage::sort::Memory,

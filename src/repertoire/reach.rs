@@ -17,10 +17,10 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::position_after;
 use crate::{
-    counts::Wdl,
     error::{Error, Result},
     position::{BookMove, Keyed},
     progress::{FractionalProgress, Meter},
+    results::Wdl,
     tree::{Limits, MoveSource, TreeMove},
 };
 

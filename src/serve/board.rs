@@ -146,7 +146,7 @@ impl Board {
             || moves.is_empty()
             || moves.iter().any(|mv| mv.reached.is_some());
         let transpositions = moves.iter().filter_map(|mv| {
-            let games = mv.reached?.checked_sub(mv.games())?;
+            let games = mv.reached?.checked_sub(mv.results.games())?;
             (games > 0).then(|| Transpositions {
                 uci: mv.uci.clone(),
                 games,

@@ -93,6 +93,6 @@ pub(super) fn prepare(
         write_prepared(&query, lines, &mut games, Path::new("prepare"))?;
         return app.cached(key, Content::pgn(games));
     }
-    let has_games = prepared.theirs.results.games > 0 && prepared.yours.results.games > 0;
+    let has_games = prepared.theirs.results.games() > 0 && prepared.yours.results.games() > 0;
     app.answered(key, (&filters, has_games), &prepared, stop)
 }

@@ -421,7 +421,7 @@ fn openings(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Co
             .explorer
             .openings_by_variation(&query.line, &query.filters)?,
     };
-    let has_games = openings.results.games > 0;
+    let has_games = openings.results.games() > 0;
     let answer = WithOtherStarts {
         answer: openings,
         other_starts: app.other_starts(&query, &|| !stop.load(Ordering::Relaxed))?,

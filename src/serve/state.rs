@@ -441,7 +441,7 @@ impl AppState {
         let request = self.request(key, route)?;
         let mut answer = self.explorer.answer(&request.query)?;
         let mut polybook = Board::new(&request, &answer, &self.explorer);
-        if answer.white + answer.draws + answer.black == 0
+        if answer.results.games() == 0
             && let Some(unknown) = self
                 .explorer
                 .unknown_name_while(&request.query.filters, should_continue)?

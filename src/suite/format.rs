@@ -13,10 +13,10 @@ use super::{
     ranking::{Ranked, Ranking},
 };
 use crate::{
-    counts::Wdl,
     error::{At, Result},
     pgn::{GameWriter, UNKNOWN_PLAYERS},
     position::{epd_of, is_epd_comment},
+    results::Wdl,
     storage::output::{BufferedFile, begin_text},
 };
 

@@ -16,10 +16,10 @@ use super::{
     without_evaluation,
 };
 use crate::{
-    counts::Wdl,
     error::{Result, counted},
     pgn::GameResult,
     position::{BookMove, Keyed, Variant, restored},
+    results::Wdl,
     storage::output::BufferedFile,
     storage::sort::{ByteRun, Memory, TextSorter},
     task,

@@ -18,11 +18,11 @@ use std::sync::Arc;
 use shakmaty::{Position, variant::VariantPosition};
 
 use crate::{
-    counts::Wdl,
     error::{Result, counted},
     evals::Evals,
     openings::{self, Opening},
     position::{LineError, Variant, is_epd_comment},
+    results::Wdl,
 };
 
 pub(crate) use self::{

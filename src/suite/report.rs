@@ -19,10 +19,10 @@ use super::{
     is_over, read_start,
 };
 use crate::{
-    counts::Wdl,
     error::{At, Error, Result, counted},
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
     position::{Keyed, Variant, epd_of, is_epd_comment},
+    results::Wdl,
     storage::output::BufferedFile,
     tree::push_move,
 };

@@ -18,10 +18,10 @@ use super::{
     ranking::{Candidate, Ranking},
 };
 use crate::{
-    counts::Wdl,
     error::{Error, Result},
     position::{Keyed, restored, stored},
     progress::{FractionalProgress, Meter},
+    results::Wdl,
     storage::output::BufferedFile,
     storage::sort::{Memory, SpillingSet, TextSorter},
     tree::push_move,

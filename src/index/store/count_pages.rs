@@ -335,7 +335,7 @@ mod tests {
         super::results::{Class, Month, expected_rating, strategies::results},
         *,
     };
-    use crate::pgn::Speed;
+    use crate::{pgn::Speed, results::Results};
 
     proptest! {
         #[test]
@@ -383,7 +383,10 @@ mod tests {
             mv: BookMove(796),
             class: Class::of_number((number % Class::COUNT) as u8).unwrap(),
             month: Month::default(),
-            games: [1, 0, 0, 0],
+            results: Results {
+                draws: 1,
+                ..Results::default()
+            },
             rated: 0,
             ratings: 0,
             game: None,
@@ -424,7 +427,11 @@ mod tests {
                 mv: BookMove(796),
                 class,
                 month: Month::new(2013 + (number % 12) as u16, 1 + (number % 7) as u8).unwrap(),
-                games: [u64::from(number % 9 == 0), u64::from(number % 9 > 0), 0, 0],
+                results: Results {
+                    white: u64::from(number % 9 > 0),
+                    draws: u64::from(number % 9 == 0),
+                    ..Results::default()
+                },
                 rated: 1,
                 ratings: expected_rating(class) + number,
                 game: None,
@@ -440,7 +447,10 @@ mod tests {
             mv: BookMove(mv),
             class: Class::new(Speed::Blitz, None),
             month: Month::new(2024, 1).unwrap(),
-            games: [games, 0, 0, 0],
+            results: Results {
+                draws: games,
+                ..Results::default()
+            },
             rated: 0,
             ratings: 0,
             game: None,

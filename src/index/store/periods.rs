@@ -405,7 +405,7 @@ impl<'a> ResultAdder<'a> {
             at
         });
         let sum = &mut rows[at];
-        sum.games[row.result as usize] += 1;
+        sum.results.add(row.result);
         sum.rated += u64::from(rating > 0);
         sum.ratings += u64::from(rating);
         sum.game = Some(id);
@@ -507,6 +507,7 @@ mod tests {
             },
         },
         pgn::{Date, GameResult, Mode, Speed},
+        results::Results,
     };
 
     /// Generates the results of a period in an index of games.
@@ -521,15 +522,18 @@ mod tests {
                 rows.dedup_by_key(|row| (row.mv, row.class));
                 for (at, row) in rows.iter_mut().enumerate() {
                     row.month = Month::default();
-                    row.games[3] = u64::from(unfinished) % (at as u64 + 1);
+                    row.results.unfinished = u64::from(unfinished) % (at as u64 + 1);
                     if one % 3 == at as u32 % 3 {
-                        row.games = [0, 0, 0, 1];
+                        row.results = Results {
+                            unfinished: 1,
+                            ..Results::default()
+                        };
                         (row.rated, row.ratings) = (
                             u64::from(row.rated > 0),
                             row.ratings.checked_div(row.rated).unwrap_or(0),
                         );
                     }
-                    row.game = (row.total() == 1).then_some(ids.wrapping_add(at as u32));
+                    row.game = (row.results.games() == 1).then_some(ids.wrapping_add(at as u32));
                 }
                 let candidate =
                     |((game, class), at): ((u32, u8), prop::sample::Index)| CandidateGame {
@@ -611,7 +615,10 @@ mod tests {
     fn more_rows_than_are_written_are_malformed() {
         let of_moves = |moves: usize| {
             let row = |number: usize| ResultRow {
-                games: [1, 0, 0, 0],
+                results: Results {
+                    draws: 1,
+                    ..Results::default()
+                },
                 ..ResultRow::new(
                     BookMove((number / Class::COUNT) as u16),
                     Class::of_number((number % Class::COUNT) as u8).unwrap(),
@@ -669,14 +676,14 @@ mod tests {
                 let class = Class::new(row.speed, row.group());
                 let sum = sums.entry((*mv, class));
                 let sum = sum.or_insert(ResultRow::new(*mv, class, Month::default()));
-                sum.games[row.result as usize] += 1;
+                sum.results.add(row.result);
                 sum.rated += u64::from(row.black_elo > 0);
                 sum.ratings += u64::from(row.black_elo);
                 sum.game = Some(*id);
             }
         }
         let mut sums: Vec<ResultRow> = sums.into_values().collect();
-        for sum in sums.iter_mut().filter(|sum| sum.total() > 1) {
+        for sum in sums.iter_mut().filter(|sum| sum.results.games() > 1) {
             sum.game = None;
         }
         sums

@@ -19,6 +19,7 @@ use super::bits::{BitReader, BitWriter, bits_of};
 use crate::{
     pgn::{Date, RatingGroup, Speed},
     position::BookMove,
+    results::Results,
 };
 
 /// The greatest number of games that a position can have. A greater number shows that the data is damaged. No
@@ -176,9 +177,8 @@ pub struct ResultRow {
     pub class: Class,
     /// The month; unknown in the rows of longer periods.
     pub month: Month,
-    /// The number of games with each result, in the order of [`GameResult::ALL`](crate::pgn::GameResult::ALL). Counts
-    /// contain no games without a result.
-    pub games: [u64; 4],
+    /// The results of the games. Counts contain no unfinished games.
+    pub results: Results,
     /// The number of games in which the rating of the player who moved is known.
     pub rated: u64,
     /// The sum of the known ratings of the players who moved.
@@ -195,16 +195,11 @@ impl ResultRow {
             mv,
             class,
             month,
-            games: [0; 4],
+            results: Results::default(),
             rated: 0,
             ratings: 0,
             game: None,
         }
-    }
-
-    /// Returns the number of games in the row.
-    pub fn total(&self) -> u64 {
-        self.games.iter().sum()
     }
 
     /// Returns the sort key of the row: the move, the class (speed and rating group) and the month. Rows with equal
@@ -216,9 +211,7 @@ impl ResultRow {
     /// Adds the games and ratings of another row, which must have the same sort key, to this row. A sum that overflows
     /// is replaced by the greatest number of its type. [`is_possible`](Self::is_possible) then returns `false`.
     pub fn add(&mut self, other: &ResultRow) {
-        for (sum, more) in self.games.iter_mut().zip(other.games) {
-            *sum = sum.saturating_add(more);
-        }
+        self.results += other.results;
         self.rated = self.rated.saturating_add(other.rated);
         self.ratings = self.ratings.saturating_add(other.ratings);
         self.game = other.game;
@@ -226,21 +219,16 @@ impl ResultRow {
 
     /// Returns `true` if the counts and ratings of the row are within their limits and do not contradict each other.
     pub fn is_possible(&self) -> bool {
-        let games = self
-            .games
-            .iter()
-            .try_fold(0u64, |sum, games| sum.checked_add(*games));
-        games.is_some_and(|games| {
-            (1..=MAX_GAMES).contains(&games)
-                && self.rated <= games
-                && (self.rated..=self.rated * MAX_RATING).contains(&self.ratings)
-        })
+        let games = self.results.games();
+        (1..=MAX_GAMES).contains(&games)
+            && self.rated <= games
+            && (self.rated..=self.rated * MAX_RATING).contains(&self.ratings)
     }
 }
 
 /// Returns the total number of games in all rows.
 pub fn games_of(rows: &[ResultRow]) -> u64 {
-    rows.iter().map(ResultRow::total).sum()
+    rows.iter().map(|row| row.results.games()).sum()
 }
 
 /// The number of bits of an encoded month, which suffice for all months up to the year 9999.
@@ -335,8 +323,13 @@ pub(super) fn put_moves(rows: &[ResultRow], months: Months, of_games: bool, out:
 /// and `false` for an index of counts. Only an index of games stores the number of unfinished games and, if the row
 /// counts a single game, the id of this game.
 fn put_games(row: &ResultRow, of_games: bool, out: &mut BitWriter) {
-    let total = row.total();
-    let [_, white, black, unfinished] = row.games;
+    let total = row.results.games();
+    let Results {
+        white,
+        draws: _,
+        black,
+        unfinished,
+    } = row.results;
     out.put_golomb(total - 1, 0);
     out.put(white, bits_of(total));
     out.put(black, bits_of(total - white));
@@ -406,7 +399,7 @@ pub(super) fn take_moves(
             let (class, month) = months.parse(number)?;
             let mut row = ResultRow::new(mv, class, month);
             take_games(bits, of_games, &mut row)?;
-            games += row.total();
+            games += row.results.games();
             if games > MAX_GAMES {
                 return None;
             }
@@ -430,8 +423,12 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
         true => bits.take(bits_of(others))?,
         false => 0,
     };
-    let draws = others.checked_sub(unfinished)?;
-    row.games = [draws, white, black, unfinished];
+    row.results = Results {
+        white,
+        draws: others.checked_sub(unfinished)?,
+        black,
+        unfinished,
+    };
     row.rated = match bits.take(1)? {
         1 => total,
         _ => bits.take(bits_of(total)).filter(|rated| *rated < total)?,
@@ -501,7 +498,12 @@ pub(super) mod strategies {
                     mv: BookMove(mv * 0x333),
                     class: Class::of_number(class).unwrap(),
                     month: Month::new(year, month).unwrap(),
-                    games: [draws, white, black, 0],
+                    results: Results {
+                        white,
+                        draws,
+                        black,
+                        unfinished: 0,
+                    },
                     rated,
                     ratings,
                     game: None,

@@ -21,6 +21,7 @@ use crate::{
         sink::{Plan, Sink},
     },
     pgn::{RatingGroup, Speed},
+    results::Results,
     storage::{output::Finished, sort::SHARDS},
 };
 
@@ -154,7 +155,12 @@ fn counted_row(row: &ClassRow) -> Option<ResultRow> {
         mv: row.row.mv,
         class: Class::new(speed, group),
         month,
-        games: [stats.draws, stats.wins, stats.losses, 0],
+        results: Results {
+            white: stats.wins,
+            draws: stats.draws,
+            black: stats.losses,
+            unfinished: 0,
+        },
         rated: row.ratings.games,
         ratings: row.ratings.sum,
         game: None,
