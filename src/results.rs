@@ -69,6 +69,18 @@ impl Results {
         white.turned(side)
     }
 
+    /// Converts `stats`, the results of finished games from the view of the side `side`.
+    #[inline]
+    pub fn from_side(side: Color, stats: Wdl) -> Results {
+        let white = stats.turned(side);
+        Results {
+            white: white.wins,
+            draws: white.draws,
+            black: white.losses,
+            unfinished: 0,
+        }
+    }
+
     /// Returns the score of the side `side` from 0 to 1, or `None` if no game has a result.
     pub fn score(self, side: Color) -> Option<f64> {
         let stats = self.for_side(side);

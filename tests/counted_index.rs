@@ -397,7 +397,7 @@ fn counts_know_the_games_that_end_in_a_position() {
     for explorer in &both {
         assert_eq!(asked(explorer, "e2e4,e7e5,g1f3").moves[0].reached, Some(3));
         let ends = asked(explorer, "e2e4,e7e5,g1f3,b8c6");
-        assert_eq!((ends.games(), ends.moves.len()), (2, 2));
+        assert_eq!((ends.results.games(), ends.moves.len()), (2, 2));
     }
 
     // Parts of counts written by other programs may lack the rows for ends of games.

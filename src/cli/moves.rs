@@ -10,7 +10,7 @@ use polybook::{
     explorer::{Answer, Line, PlayedMove, Query, Times, View},
     index::Index,
     position::{self, Keyed, read_move, uci},
-    results::Wdl,
+    results::{Results, Wdl},
     tree::{MoveSource as _, TreeMove},
 };
 use serde_json::{Value, json};
@@ -464,12 +464,17 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
     );
     let mut row = |name: &str,
                    games: u64,
-                   results: [u64; 3],
+                   results: Results,
                    rating: Option<u64>,
                    cells: &str,
                    opening: &str| {
         let share = 100.0 * games as f64 / answer.results.games().max(1) as f64;
-        let [white, draws, black] = results;
+        let Results {
+            white,
+            draws,
+            black,
+            ..
+        } = results;
         let rating = rating.filter(|rating| *rating > 0);
         let rating = rating.map_or_else(|| "-".to_owned(), |rating| rating.to_string());
         let bar = if with_bars {
@@ -484,11 +489,6 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         text.push('\n');
     };
     for (number, played) in answer.moves.iter().enumerate() {
-        let results = [
-            played.results.white,
-            played.results.draws,
-            played.results.black,
-        ];
         let opening = played.opening.map_or("", |opening| opening.name);
         let eval = evals.after.as_ref().and_then(|after| after[number]);
         let time = time_of(played);
@@ -510,18 +510,13 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         row(
             &played.san,
             played.results.games(),
-            results,
+            played.results,
             rating,
             &cells,
             opening,
         );
     }
     if answer.moves.len() > 1 {
-        let results = [
-            answer.results.white,
-            answer.results.draws,
-            answer.results.black,
-        ];
         let unfinished = answer.results.unfinished.to_string();
         let player = answer.player.as_ref();
         let performance = player.and_then(|player| player.performance);
@@ -529,7 +524,14 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         let of_player = player_cells(score, performance);
         let of_player = of_player.each_ref().map(|cell| &**cell);
         let cells = columns(of_player, "", &unfinished, ["", ""], "");
-        row("all", answer.results.games(), results, None, &cells, "");
+        row(
+            "all",
+            answer.results.games(),
+            answer.results,
+            None,
+            &cells,
+            "",
+        );
     }
     text
 }
@@ -545,11 +547,11 @@ fn player_cells(score: Option<f64>, performance: Option<u64>) -> [String; 2] {
 
 /// Draws a bar of 20 characters. Its three parts are proportional to the numbers of White's wins, draws and Black's
 /// wins.
-fn bar([white, draws, black]: [u64; 3]) -> String {
+fn bar(results: Results) -> String {
     const WIDTH: u64 = 20;
-    let games = (white + draws + black).max(1);
+    let games = results.finished().max(1);
     let until = |sum: u64| ((WIDTH * sum + games / 2) / games) as usize;
-    let (of_white, of_both) = (until(white), until(white + draws));
+    let (of_white, of_both) = (until(results.white), until(results.white + results.draws));
     let of_black = WIDTH as usize - of_both;
     [
         "█".repeat(of_white),
@@ -580,22 +582,18 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let (key, pos) = (key::text(pos.key()), pos.position());
     let results = |mv: &TreeMove| {
         let stats = mv.stats.expect("an index has games");
-        let (white, black) = match pos.turn() {
-            Color::White => (stats.wins, stats.losses),
-            Color::Black => (stats.losses, stats.wins),
-        };
-        [white, stats.draws, black]
+        Results::from_side(pos.turn(), stats)
     };
     if args.json {
         let moves = moves.iter().map(|mv| {
-            let [white, draws, black] = results(mv);
+            let results = results(mv);
             let mut document = json!({
                 "uci": uci(pos, mv.mv),
                 "san": SanPlus::from_move(pos.clone(), mv.mv).to_string(),
                 "games": mv.weight,
-                "white": white,
-                "draws": draws,
-                "black": black,
+                "white": results.white,
+                "draws": results.draws,
+                "black": results.black,
             });
             add_eval(&mut document, mv.eval);
             document
@@ -612,7 +610,12 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     text.push_str("move      games    white    draws    black");
     text.push_str(if evals.is_some() { "     eval\n" } else { "\n" });
     for mv in &moves {
-        let [white, draws, black] = results(mv);
+        let Results {
+            white,
+            draws,
+            black,
+            ..
+        } = results(mv);
         let san = SanPlus::from_move(pos.clone(), mv.mv).to_string();
         let eval = match evals {
             Some(_) => format!("  {:>7}", evals::cell(mv.eval)),
@@ -632,6 +635,14 @@ mod tests {
 
     #[test]
     fn bars_are_of_one_width() {
+        let bar = |[white, draws, black]: [u64; 3]| {
+            bar(Results {
+                white,
+                draws,
+                black,
+                unfinished: 5,
+            })
+        };
         assert_eq!(bar([1, 0, 0]), "█".repeat(20));
         assert_eq!(
             bar([1, 1, 2]),

@@ -11,6 +11,7 @@ use polybook::{
     evals::Eval,
     obs::{self, Obs},
     position::{Variant, fen_of, read_move},
+    results::Wdl,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -76,9 +77,8 @@ struct ShownMove {
 /// value only if it comes from an OOBS database, because a book contains no results.
 #[derive(Serialize)]
 struct ShownGames {
-    wins: u64,
-    draws: u64,
-    losses: u64,
+    #[serde(flatten)]
+    stats: Wdl,
     active: bool,
 }
 
@@ -183,9 +183,7 @@ fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
             probability: None,
             learn: 0,
             games: Some(ShownGames {
-                wins: row.stats.wins,
-                draws: row.stats.draws,
-                losses: row.stats.losses,
+                stats: row.stats,
                 active: row.is_active(),
             }),
             uci: row.mv,
@@ -218,9 +216,9 @@ fn table(moves: &[ShownMove], with_evals: bool) -> String {
         text += &match &mv.games {
             Some(games) => format!(
                 "{san:<8} {uci:<6} {:>6} {:>8} {:>8} {weight:>7} {percent:>8}{eval}{}\n",
-                games.wins,
-                games.draws,
-                games.losses,
+                games.stats.wins,
+                games.stats.draws,
+                games.stats.losses,
                 if games.active { "" } else { "  not active" }
             ),
             None => format!(

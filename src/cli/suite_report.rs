@@ -183,7 +183,7 @@ fn table(report: &MatchReport) -> String {
     let played: Vec<&ExitResults> = report
         .exits
         .iter()
-        .filter(|exit| exit.stats.games() > 0)
+        .filter(|exit| exit.results.finished() > 0)
         .collect();
     let mut firsts = report.encounters.iter().map(|encounter| &encounter.first);
     let view = match firsts.next() {
@@ -196,14 +196,14 @@ fn table(report: &MatchReport) -> String {
         "entry", "games", "white", "draws", "black", "draw %"
     );
     for exit in &played {
-        let stats = exit.stats;
+        let results = exit.results;
         text += &format!(
             "{:>6} {:>6} {:>6} {:>6} {:>6} {:>6.1}  {:<width$} {}{}{}\n",
             exit.entry,
-            stats.games(),
-            stats.wins,
-            stats.draws,
-            stats.losses,
+            results.finished(),
+            results.white,
+            results.draws,
+            results.black,
             exit.draw_rate.unwrap_or_default(),
             pairs(exit.pairs),
             exit.line.as_ref().unwrap_or(&exit.epd),

@@ -50,7 +50,7 @@ use crate::{
     obs::{NOT_LEGAL, Obs, ObsRow, SkippedRows, legal_move, position_of},
     position::{BookMove, Keyed, Variant, en_passant_part, fen_of, has_inner_castling_rook, key},
     progress::Meter,
-    results::Wdl,
+    results::{Results, Wdl},
     storage::{
         output::{AtomicFile, BufferedFile},
         sort::{Memory, SpillingSet},
@@ -359,9 +359,8 @@ struct CountedMoves<'a> {
 }
 
 impl CountedMoves<'_> {
-    /// Returns the results of all games that reached the position `pos`, from White's point of view. Returns `None` if
-    /// no game did.
-    fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Wdl>> {
+    /// Returns the results of all games that reached the position `pos`, or `None` if no game did.
+    fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Results>> {
         let part = self.finder.range_of(pos.identity());
         let mut scratch = self.scratch.borrow_mut();
         let found = self.finder.find(part, &mut scratch)?;
@@ -369,8 +368,8 @@ impl CountedMoves<'_> {
             let mut moves = found.moves.iter();
             moves.find(|count| count.mv == BookMove::NONE)
         });
-        let stats = arrivals.map(|count| count.stats.turned(!pos.position().turn()));
-        Ok(stats)
+        let turn = pos.position().turn();
+        Ok(arrivals.map(|count| Results::from_side(!turn, count.stats)))
     }
 }
 

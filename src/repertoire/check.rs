@@ -110,7 +110,7 @@ type DeviationKey = (bool, Option<Side>, u64, BookMove);
 /// The number of games, and the player's results in them. A game without a result counts in `games`, but not in
 /// `stats`.
 #[derive(Copy, Clone, PartialEq, Debug, Default, Serialize)]
-pub struct Results {
+pub struct CheckedResults {
     /// The number of games.
     pub games: u64,
     /// The wins, draws and losses of the player.
@@ -120,7 +120,7 @@ pub struct Results {
     pub score: Option<f64>,
 }
 
-impl Results {
+impl CheckedResults {
     fn add(&mut self, stats: Wdl) {
         self.games += 1;
         self.stats += stats;
@@ -144,7 +144,7 @@ pub struct Deviation {
     pub departure: Departure,
     /// The games, and the player's results in them.
     #[serde(flatten)]
-    pub results: Results,
+    pub results: CheckedResults,
 }
 
 /// The summary of checking games against repertoires: the total numbers of games, and the half-moves with which games
@@ -154,15 +154,15 @@ pub struct CheckSummary {
     /// The number of games that were read.
     pub read: u64,
     /// The checked games that stayed in the repertoire. A game that is checked for both sides counts twice.
-    pub stayed: Results,
+    pub stayed: CheckedResults,
     /// The checked games in which the player left the repertoire.
-    pub left_by_player: Results,
+    pub left_by_player: CheckedResults,
     /// The checked games in which the opponent left the repertoire before the end of a line.
-    pub left_by_opponent: Results,
+    pub left_by_opponent: CheckedResults,
     /// The checked games that followed the repertoire to the end of a line: [`Departure::is_line_end`] is `true`.
-    pub line_ended: Results,
+    pub line_ended: CheckedResults,
     /// The checked games that never reached a position of the repertoire, such as games of other openings.
-    pub elsewhere: Results,
+    pub elsewhere: CheckedResults,
     /// The mean number of the player's moves in the repertoire before a game left for good. Games of other openings do
     /// not count.
     pub own_moves: f64,
@@ -551,7 +551,7 @@ impl CheckTotals {
                     left_by,
                     line: line_text(&game.before.0, &game.before.1).0,
                     departure: game.departure.clone(),
-                    results: Results::default(),
+                    results: CheckedResults::default(),
                 });
             deviation.results.add(game.stats);
         }

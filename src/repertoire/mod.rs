@@ -62,7 +62,7 @@ use shakmaty::{Move, Position, san::SanPlus, variant::VariantPosition};
 
 pub use self::{
     build::{Build, BuildSummary, Built, CommentDetail, OwnMoveRule, build},
-    check::{Check, CheckSummary, CheckedGame, Departure, Deviation, Results, check},
+    check::{Check, CheckSummary, CheckedGame, CheckedResults, Departure, Deviation, check},
     edits::Edits,
     file::{
         RepertoireFile, RepertoireFormat, Writing, add_to_book, add_to_pgn, without_moves,

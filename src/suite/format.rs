@@ -1,10 +1,6 @@
 //! Formats of suites: writes a suite as PGN or as EPDs, and describes the faults that a check can find.
 
-use std::{
-    io::Write,
-    ops::{AddAssign, RangeInclusive},
-    path::Path,
-};
+use std::{io::Write, ops::RangeInclusive, path::Path};
 
 use shakmaty::{Color, Role, variant::VariantPosition};
 
@@ -16,7 +12,7 @@ use crate::{
     error::{At, Result},
     pgn::{GameWriter, UNKNOWN_PLAYERS},
     position::{epd_of, is_epd_comment},
-    results::Wdl,
+    results::Results,
     storage::output::{BufferedFile, begin_text},
 };
 
@@ -144,56 +140,29 @@ pub(super) fn epd(pos: &VariantPosition, opcodes: bool) -> String {
     epd
 }
 
-/// The results of a set of games from White's point of view, and the number of games without a result.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct GameStats {
-    pub stats: Wdl,
-    pub without_result: u64,
-}
-
-impl GameStats {
-    pub(super) fn games(self) -> u64 {
-        self.stats.games() + self.without_result
-    }
-}
-
-impl AddAssign for GameStats {
-    fn add_assign(&mut self, other: GameStats) {
-        self.stats += other.stats;
-        self.without_result += other.without_result;
-    }
-}
-
 /// Returns the comment of a suite entry about the games that played its line or reached its position: the number of
 /// these games, the number of those without a result, and White's score in all others.
-pub(super) fn note_of_games(results: GameStats) -> String {
+pub(super) fn note_of_games(results: Results) -> String {
     note("game", results)
 }
 
 /// Returns the comment of a suite entry about its last position: how many times games reached this position, and
 /// White's score in these games. A game that reached the position twice counts twice.
-pub(super) fn note_of_times(stats: Wdl) -> String {
-    let without_result = 0;
-    note(
-        "time",
-        GameStats {
-            stats,
-            without_result,
-        },
-    )
+pub(super) fn note_of_times(results: Results) -> String {
+    note("time", results)
 }
 
 /// Returns a comment with a number of games and White's score, such as `3 games, White scored 50.0%`. `thing` is the
 /// singular of the noun after the number, such as `game`.
-fn note(thing: &str, results: GameStats) -> String {
+fn note(thing: &str, results: Results) -> String {
     let count = results.games();
     let s = if count == 1 { "" } else { "s" };
     let mut note = format!("{count} {thing}{s}");
-    if results.without_result > 0 {
-        note += &format!(", {} without result", results.without_result);
+    if results.unfinished > 0 {
+        note += &format!(", {} without result", results.unfinished);
     }
-    if results.stats.games() > 0 {
-        note += &format!(", White scored {:.1}%", results.stats.score() * 100.0);
+    if let Some(score) = results.score(Color::White) {
+        note += &format!(", White scored {:.1}%", score * 100.0);
     }
     note
 }

@@ -6,11 +6,11 @@
 
 use std::sync::Mutex;
 
-use shakmaty::{Color, Position, variant::VariantPosition};
+use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
     RangeCheck, Suite,
-    format::{GameStats, SuiteFormat, epd, note_of_games, write_ranked},
+    format::{SuiteFormat, epd, note_of_games, write_ranked},
     is_over, over_everywhere,
     ranking::{Candidate, Ranking},
     without_evaluation,
@@ -19,7 +19,7 @@ use crate::{
     error::{Result, counted},
     pgn::GameResult,
     position::{BookMove, Keyed, Variant, restored},
-    results::Wdl,
+    results::Results,
     storage::output::BufferedFile,
     storage::sort::{ByteRun, Memory, TextSorter},
     task,
@@ -237,7 +237,7 @@ impl Ranker<'_> {
     /// increments the counter for the reason.
     fn rank_ending(&mut self, mut ending: LineEnd) -> Result<()> {
         ending.end_line()?;
-        let is_kept = self.suite.keeps(Some(ending.results.stats));
+        let is_kept = self.suite.keeps(Some(ending.results));
         if self.format == SuiteFormat::Pgn {
             let evaluated = match is_kept {
                 true => self.evaluated(&ending)?,
@@ -297,7 +297,7 @@ impl Ranker<'_> {
 
     /// Adds a line to the ranking, unless the game is over after it. `all` contains the results of all games that
     /// reached the last position of the line, including games with other lines.
-    fn add_line(&mut self, line: &CountedLine<'_>, all: GameStats) -> Result<()> {
+    fn add_line(&mut self, line: &CountedLine<'_>, all: Results) -> Result<()> {
         let Some(replayed) = line.replay(self.suite) else {
             return Ok(());
         };
@@ -338,9 +338,9 @@ struct LineEnd {
     /// The line whose games are being added, which is not in `lines` yet. `line_results` contains its numbers of
     /// games.
     line: Vec<u8>,
-    line_results: GameStats,
+    line_results: Results,
     /// The total numbers of games of all lines of the group.
-    results: GameStats,
+    results: Results,
 }
 
 impl LineEnd {
@@ -358,7 +358,7 @@ impl LineEnd {
     fn add(&mut self, game: &CountedLine<'_>) -> Result<()> {
         if self.line != game.bytes {
             self.end_line()?;
-            (self.line, self.line_results) = (game.bytes.to_vec(), GameStats::default());
+            (self.line, self.line_results) = (game.bytes.to_vec(), Results::default());
         }
         self.line_results += game.results;
         self.results += game.results;
@@ -368,11 +368,13 @@ impl LineEnd {
     /// Ends the open line, which is the line whose games are being added: appends the line and the results of its games
     /// to the field `lines`.
     fn end_line(&mut self) -> Result<()> {
-        let GameStats {
-            stats,
-            without_result,
+        let Results {
+            white,
+            draws,
+            black,
+            unfinished,
         } = self.line_results;
-        let numbers = [stats.wins, stats.draws, stats.losses, without_result];
+        let numbers = [white, draws, black, unfinished];
         let numbers = numbers.map(u64::to_le_bytes);
         let text = [numbers.as_flattened(), &self.line].concat();
         self.lines.append_text(&text)
@@ -385,14 +387,11 @@ impl LineEnd {
         while let Some(text) = texts.read_text()? {
             let (numbers, bytes) = text.split_at(size_of::<[u64; 4]>());
             let number = |place: usize| u64::from_le_bytes(numbers.as_chunks().0[place]);
-            let stats = Wdl {
-                wins: number(0),
+            let results = Results {
+                white: number(0),
                 draws: number(1),
-                losses: number(2),
-            };
-            let results = GameStats {
-                stats,
-                without_result: number(3),
+                black: number(2),
+                unfinished: number(3),
             };
             f(&CountedLine::new(bytes, results))?;
         }
@@ -432,7 +431,7 @@ struct CountedLine<'a> {
     end: &'a [u8],
     start: &'a [u8],
     moves: &'a [u8],
-    results: GameStats,
+    results: Results,
 }
 
 impl<'a> CountedLine<'a> {
@@ -440,15 +439,12 @@ impl<'a> CountedLine<'a> {
     /// those of this single game.
     fn of_game(bytes: &'a [u8]) -> CountedLine<'a> {
         let (result, bytes) = bytes.split_last().expect("a result is last");
-        let mut results = GameStats::default();
-        match GameResult::ALL[usize::from(*result)] {
-            GameResult::Unknown => results.without_result = 1,
-            result => results.stats = Wdl::of_game(result.winner(), Color::White),
-        }
+        let mut results = Results::default();
+        results.add(GameResult::ALL[usize::from(*result)]);
         CountedLine::new(bytes, results)
     }
 
-    fn new(bytes: &'a [u8], results: GameStats) -> CountedLine<'a> {
+    fn new(bytes: &'a [u8], results: Results) -> CountedLine<'a> {
         let (end, rest) = bytes.split_at(PREFIX_SIZE);
         let mut parts = rest.splitn(2, |byte| *byte == 0);
         CountedLine {

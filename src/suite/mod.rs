@@ -15,14 +15,14 @@ mod source;
 
 use std::sync::Arc;
 
-use shakmaty::{Position, variant::VariantPosition};
+use shakmaty::{Color, Position, variant::VariantPosition};
 
 use crate::{
     error::{Result, counted},
     evals::Evals,
     openings::{self, Opening},
     position::{LineError, Variant, is_epd_comment},
-    results::Wdl,
+    results::Results,
 };
 
 pub(crate) use self::{
@@ -92,20 +92,21 @@ impl Default for Suite {
 
 impl Suite {
     /// Returns `true` if White's results in a position are within the ranges [`balance`](Suite::balance) and
-    /// [`draw_rate`](Suite::draw_rate). `stats` contains these results, or `None` if they are unknown. Unknown results
+    /// [`draw_rate`](Suite::draw_rate). `results` contains these results, or `None` if they are unknown. Unknown results
     /// are accepted only if neither range is set.
-    fn keeps(&self, stats: Option<Wdl>) -> bool {
+    fn keeps(&self, results: Option<Results>) -> bool {
         // Compares products instead of quotients, so that a share that equals a bound lies within the range.
-        let is_within = |range: Option<(f64, f64)>, share: fn(Wdl) -> u64| {
+        let is_within = |range: Option<(f64, f64)>, share: fn(Results) -> u64| {
             range.is_none_or(|(low, high)| {
-                stats.is_some_and(|stats| {
-                    let (games, share) = (stats.games() as f64, 50.0 * share(stats) as f64);
+                results.is_some_and(|results| {
+                    let (games, share) = (results.finished() as f64, 50.0 * share(results) as f64);
                     games > 0.0 && low * games <= share && share <= high * games
                 })
             })
         };
-        is_within(self.balance, |stats| 2 * stats.wins + stats.draws)
-            && is_within(self.draw_rate, |stats| 2 * stats.draws)
+        is_within(self.balance, |results| {
+            results.for_side(Color::White).half_points()
+        }) && is_within(self.draw_rate, |results| 2 * results.draws)
     }
 
     /// Looks up the evaluation of a position, and checks whether it lies in the range that the suite accepts. A suite
@@ -404,10 +405,10 @@ mod tests {
     fn a_score_on_a_bound_is_balanced() {
         for games in 1..=200 {
             for wins in (0..=games).filter(|wins| wins * 100 % games == 0) {
-                let stats = Wdl {
-                    wins,
-                    draws: 0,
-                    losses: games - wins,
+                let decisive = Results {
+                    white: wins,
+                    black: games - wins,
+                    ..Results::default()
                 };
                 let bound = (wins * 100 / games) as f64;
                 let balanced = |low: f64, high: f64| {
@@ -416,14 +417,14 @@ mod tests {
                         balance,
                         ..Suite::default()
                     };
-                    suite.keeps(Some(stats))
+                    suite.keeps(Some(decisive))
                 };
                 assert!(balanced(bound, bound), "{wins} of {games}");
                 assert!(!balanced(bound + 0.01, 100.0) && !balanced(0.0, bound - 0.01));
-                let drawn = Wdl {
+                let drawn = Results {
                     draws: wins,
-                    wins: 0,
-                    losses: games - wins,
+                    black: games - wins,
+                    ..Results::default()
                 };
                 let draws = |low: f64, high: f64| {
                     let draw_rate = Some((low, high));

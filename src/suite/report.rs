@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use shakmaty::{
     Color, EnPassantMode, Position, Square,
     variant::{Variant as VariantName, VariantPosition},
@@ -22,7 +22,7 @@ use crate::{
     error::{At, Error, Result, counted},
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
     position::{Keyed, Variant, epd_of, is_epd_comment},
-    results::Wdl,
+    results::{Results, Wdl},
     storage::output::BufferedFile,
     tree::push_move,
 };
@@ -352,10 +352,7 @@ impl SuiteFile {
             results.add(game);
             check_memory(&results, games)
         })?;
-        if results
-            .exits
-            .iter()
-            .all(|exit| exit.unfinished == 0 && exit.stats.games() == 0)
+        if results.exits.iter().all(|exit| exit.results.games() == 0)
             && let Some(input) = games.inputs.first()
         {
             let (belongs, advice) = match self.format {
@@ -799,11 +796,9 @@ pub struct ExitResults {
     /// The opening, from the tags `ECO` and `Opening` or the operation `id`. `None` if the suite does not name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opening: Option<String>,
-    /// The wins, draws and losses of White.
-    #[serde(flatten)]
-    pub stats: Wdl,
-    /// The number of games without a result.
-    pub unfinished: u64,
+    /// The results, which are serialized from the view of White.
+    #[serde(flatten, serialize_with = "view_of_white")]
+    pub results: Results,
     /// The share of draws, in percent, or `None` without games.
     pub draw_rate: Option<f64>,
     /// The pairs of games, each from the view of the first player of its [`Encounter`].
@@ -818,10 +813,25 @@ pub struct ExitResults {
     pub is_one_sided: bool,
 }
 
-/// Returns the share of draws in percent, or `None` if there are no games.
-fn draw_rate(stats: Wdl) -> Option<f64> {
-    let games = stats.games();
-    (games > 0).then(|| stats.draws as f64 * 100.0 / games as f64)
+/// Serializes `wins`, `draws` and `losses` of White, and `unfinished`.
+fn view_of_white<S: Serializer>(
+    results: &Results,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct WhiteView {
+        #[serde(flatten)]
+        stats: Wdl,
+        unfinished: u64,
+    }
+    let (stats, unfinished) = (results.for_side(Color::White), results.unfinished);
+    WhiteView { stats, unfinished }.serialize(serializer)
+}
+
+/// Returns the share of draws in percent, or `None` if no game has a result.
+fn draw_rate(results: Results) -> Option<f64> {
+    let games = results.finished();
+    (games > 0).then(|| results.draws as f64 * 100.0 / games as f64)
 }
 
 /// A game between two given players. It may form a pair with another game between them.
@@ -884,8 +894,7 @@ const BYTES_PER_PLAYER: usize = 128;
 /// which an entry of a suite ends.
 #[derive(Default)]
 struct ExitCounts {
-    stats: Wdl,
-    unfinished: u64,
+    results: Results,
     pairs: Pentanomial,
     one_sided_pairs: u64,
 }
@@ -934,10 +943,7 @@ impl MatchCounts {
         };
         let result = game.result.unwrap_or_default();
         let counted = &mut self.exits[exit];
-        match result {
-            GameResult::Unknown => counted.unfinished += 1,
-            _ => counted.stats += Wdl::of_game(result.winner(), Color::White),
-        }
+        counted.results.add(result);
         let [white, black] = game.players.map(|name| self.number(name));
         let players = [white.min(black), white.max(black)];
         let color = match players[0] == white {
@@ -976,7 +982,7 @@ impl MatchCounts {
             let winners = [one, other].map(|game| game.result.winner());
             let mut both = Wdl::of_game(winners[0], one.color);
             both += Wdl::of_game(winners[1], !one.color);
-            let half_points = (2 * both.wins + both.draws) as usize;
+            let half_points = both.half_points() as usize;
             pairs.0[half_points] += 1;
             let exit = &mut self.exits[one.exit];
             exit.pairs.0[half_points] += 1;
@@ -1004,29 +1010,28 @@ impl MatchCounts {
         let encounters = encounters.filter(|encounter| encounter.stats.games() > 0);
         let encounters = encounters.collect();
         let results = |(exit, found): (&Exit, &ExitCounts)| {
-            let stats = found.stats;
+            let (results, finished) = (found.results, found.results.finished());
             ExitResults {
                 entry: exit.entry,
                 epd: exit.epd.clone(),
                 line: exit.line.clone(),
                 opening: exit.opening.clone(),
-                stats,
-                unfinished: found.unfinished,
-                draw_rate: draw_rate(stats),
+                results,
+                draw_rate: draw_rate(results),
                 pairs: found.pairs,
                 one_sided_pairs: found.one_sided_pairs,
-                unpaired: found.pairs.unpaired(stats.games()),
+                unpaired: found.pairs.unpaired(finished),
                 is_one_sided: found.pairs.pairs() >= min_pairs.get()
-                    && (stats.wins == stats.games() || stats.losses == stats.games()),
+                    && (results.white == finished || results.black == finished),
             }
         };
-        let mut all = Wdl::default();
+        let mut all = Results::default();
         for exit in &self.exits {
-            all += exit.stats;
+            all += exit.results;
         }
         MatchReport {
-            games: all.games(),
-            unfinished: self.exits.iter().map(|exit| exit.unfinished).sum(),
+            games: all.finished(),
+            unfinished: all.unfinished,
             unmatched: self.unmatched,
             draw_rate: draw_rate(all),
             exits: exits.iter().zip(&self.exits).map(results).collect(),

@@ -21,7 +21,7 @@ use crate::{
     error::{Error, Result},
     position::{Keyed, restored, stored},
     progress::{FractionalProgress, Meter},
-    results::Wdl,
+    results::Results,
     storage::output::BufferedFile,
     storage::sort::{Memory, SpillingSet, TextSorter},
     tree::push_move,
@@ -30,7 +30,7 @@ use crate::{
 
 /// A function that returns White's wins, draws and losses in the games that reached a position. It returns `None` if
 /// the book or database from which the suite is made has no results for the position.
-pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Wdl>>;
+pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Results>>;
 
 /// Advice for the user in error messages about a suite: how to get more or fewer moves from the source of the suite.
 /// Each string is an imperative clause, such as `keep moves with fewer games`, without a full stop.
@@ -450,7 +450,7 @@ impl<S: MoveSource> SourceSuite<'_, S> {
             ranking.add(&Candidate {
                 start: &[0; 8],
                 identities: &[reached.pos().identity()],
-                games: results.map_or(reached.weight, Wdl::games),
+                games: results.map_or(reached.weight, Results::games),
                 opening: &reached.paths[0].opening,
                 text: &(epd(reached.pos().position(), suite.opcodes) + &operations),
                 note: &results.map(note_of_times).unwrap_or_default(),

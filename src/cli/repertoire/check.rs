@@ -8,7 +8,7 @@ use polybook::{
     json,
     pgn::{Cutter, GameEnd, GameReader, GameResult, Games, Input, StreamOptions},
     repertoire::{
-        Check, CheckSummary, CheckedGame, Departure, Results, SeveralMoves, Side, check,
+        Check, CheckSummary, CheckedGame, CheckedResults, Departure, SeveralMoves, Side, check,
         several_moves,
     },
     storage::output::is_regular_file,
@@ -414,7 +414,7 @@ fn known_moves(side: Side, moves: &[String]) -> String {
 }
 
 fn summary_text(summary: &CheckSummary) -> String {
-    let results = |results: &Results| {
+    let results = |results: &CheckedResults| {
         let score = results
             .score
             .map_or(String::new(), |score| format!(", score {score:.1}%"));

@@ -145,22 +145,17 @@ impl Sink for CountedIndexSink<'_> {
 /// marked as `book_only`. Books count the half-moves in such a row, but the explorer ignores them: half-moves of
 /// variations, and half-moves whose position occurs again later in the game.
 fn counted_row(row: &ClassRow) -> Option<ResultRow> {
-    let (class, stats) = (row.class, row.row.stats.turned(row.row.turn));
+    let (class, results) = (row.class, Results::from_side(row.row.turn, row.row.stats));
     let speed = Speed::ALL[usize::from(class.speed)];
     let group = usize::from(class.group).checked_sub(1);
     let group = group.and_then(|number| RatingGroup::all().nth(number));
     let month = Month::new((class.month / 100) as u16, (class.month % 100) as u8)?;
-    let has_games = stats.games() > 0;
+    let has_games = results.games() > 0;
     (!class.book_only && has_games).then_some(ResultRow {
         mv: row.row.mv,
         class: Class::new(speed, group),
         month,
-        results: Results {
-            white: stats.wins,
-            draws: stats.draws,
-            black: stats.losses,
-            unfinished: 0,
-        },
+        results,
         rated: row.ratings.games,
         ratings: row.ratings.sum,
         game: None,
