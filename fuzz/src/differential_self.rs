@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{self, Read},
+    io::{BufRead, BufReader},
     path::Path,
 };
 
@@ -66,26 +66,13 @@ fn files(path: &Path) -> BTreeMap<std::ffi::OsString, Vec<u8>> {
 fn cuts(pgn: &[u8]) {
     let whole = games(Cutter::new(pgn, pgn.len() + 1));
     for (batch, piece) in [(1, 1), (1, 64), (100, 7), (1000, 4096)] {
-        let stream = Pieces { rest: pgn, piece };
+        let stream = BufReader::with_capacity(piece, pgn);
         assert_eq!(games(Cutter::new(stream, batch)), whole, "{batch} {piece}");
     }
 }
 
-/// A stream that returns a few bytes at a time.
-struct Pieces<'a> {
-    rest: &'a [u8],
-    piece: usize,
-}
-
-impl Read for Pieces<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let len = buf.len().min(self.piece);
-        self.rest.read(&mut buf[..len])
-    }
-}
-
 /// Returns for each game its offset, its tags, and the words of its movetext.
-fn games(mut cutter: Cutter<impl Read>) -> Vec<(u64, Vec<String>)> {
+fn games(mut cutter: Cutter<impl BufRead>) -> Vec<(u64, Vec<String>)> {
     let mut found = Vec::new();
     while let Some(batch) = cutter.next_batch().unwrap() {
         let mut reader = GameReader::new(&batch.text);

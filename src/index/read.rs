@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Seek, SeekFrom},
+    io::{self, BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     str::FromStr,
     sync::Mutex,
@@ -770,7 +770,7 @@ fn nth_game(
     mut before: u64,
     read_size: usize,
 ) -> io::Result<Option<(u64, Vec<u8>)>> {
-    let mut cutter = Cutter::new(stream, read_size);
+    let mut cutter = Cutter::new(BufReader::new(stream), read_size);
     let mut found: Option<(u64, Vec<u8>)> = None;
     while let Some(batch) = cutter.next_batch()? {
         // The offset in this batch at which the text of the game continues.

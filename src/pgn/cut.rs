@@ -8,7 +8,7 @@
 //! to find where they end. Batches therefore always end at game boundaries, no matter in which portions the bytes
 //! arrive.
 
-use std::io::{self, Read};
+use std::io::{self, BufRead};
 
 use memchr::{memchr_iter, memchr2, memrchr, memrchr2};
 
@@ -66,7 +66,7 @@ pub struct Cutter<R> {
     lacks: &'static str,
 }
 
-impl<R: Read> Cutter<R> {
+impl<R: BufRead> Cutter<R> {
     /// Creates a cutter that reads PGN from `stream`. Each batch will have about `batch_size` bytes. A size of 512
     /// KiB is suitable if several threads each parse one batch at a time.
     pub fn new(stream: R, batch_size: usize) -> Cutter<R> {
@@ -127,11 +127,17 @@ impl<R: Read> Cutter<R> {
         if self.held.capacity() < wanted {
             self.held.reserve_exact(wanted - self.held.len());
         }
-        let missing = wanted.saturating_sub(self.held.len());
-        let read = (&mut self.stream)
-            .take(missing as u64)
-            .read_to_end(&mut self.held)?;
-        self.ended = read < missing;
+        // Unlike `read_to_end`, this does not first set the buffer to zero.
+        while self.held.len() < wanted && !self.ended {
+            let bytes = match self.stream.fill_buf() {
+                Err(err) if err.kind() == io::ErrorKind::Interrupted => continue,
+                bytes => bytes?,
+            };
+            self.ended = bytes.is_empty();
+            let some = bytes.len().min(wanted - self.held.len());
+            self.held.extend_from_slice(&bytes[..some]);
+            self.stream.consume(some);
+        }
         Ok(())
     }
 
@@ -249,26 +255,17 @@ fn read_boundary(text: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufReader;
+
     use proptest::prelude::*;
 
     use super::*;
     use crate::pgn::{GameEnd, Token};
 
-    /// A reader that returns a few bytes at a time, as a pipe may do.
-    struct Dribble<'a>(&'a [u8], usize);
-
-    impl Read for Dribble<'_> {
-        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-            let n = buf.len().min(self.1).min(self.0.len());
-            buf[..n].copy_from_slice(&self.0[..n]);
-            self.0 = &self.0[n..];
-            Ok(n)
-        }
-    }
-
     /// Returns the offset and the end of each game, read from batches of `batch_size` bytes.
     fn games(text: &[u8], batch_size: usize) -> Vec<(u64, String)> {
-        let mut cutter = Cutter::new(Dribble(text, 7), batch_size);
+        // The reader returns a few bytes at a time, as a pipe may do.
+        let mut cutter = Cutter::new(BufReader::with_capacity(7, text), batch_size);
         let mut found = Vec::new();
         let mut offset = 0;
         while let Some(batch) = cutter.next_batch().unwrap() {

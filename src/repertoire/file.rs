@@ -2,7 +2,7 @@
 //! that a player should prepare as PGN.
 
 use std::{
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, Write},
     path::Path,
     sync::Arc,
 };
@@ -300,14 +300,11 @@ pub fn add_to_pgn(
             .at(&path, "write")?;
     }
     let input = pgn.input();
-    let mut text = BufReader::with_capacity(
-        1 << 16,
-        input.open(&StreamOptions {
-            stop: Arc::clone(&reading.stop),
-            memory: input.unpacking_memory(reading.memory),
-            temp_dir: reading.temp_dir.clone(),
-        })?,
-    );
+    let mut text = input.open(&StreamOptions {
+        stop: Arc::clone(&reading.stop),
+        memory: input.unpacking_memory(reading.memory),
+        temp_dir: reading.temp_dir.clone(),
+    })?;
     let read = |err| input.error(err);
     if text.fill_buf().map_err(read)?.starts_with(BYTE_ORDER_MARK) {
         text.consume(BYTE_ORDER_MARK.len());

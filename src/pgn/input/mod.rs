@@ -9,7 +9,7 @@
 use std::{
     env, fmt,
     fs::File,
-    io::{self, Cursor, Read},
+    io::{self, BufRead, Cursor, Read},
     path::{Path, PathBuf},
     sync::{
         Arc, OnceLock,
@@ -363,17 +363,26 @@ impl Stream {
 
 impl Read for Stream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let read = self.chunk.read(buf)?;
-            if read > 0 || buf.is_empty() {
-                return Ok(read);
-            }
+        let read = self.fill_buf()?.read(buf)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl BufRead for Stream {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        while self.chunk.position() == self.chunk.get_ref().len() as u64 {
             let stop = self.stop.each_ref().map(|flag| &**flag);
             match self.chunks.next(&stop).map_err(io::Error::other)? {
                 Some(chunk) => self.chunk = Cursor::new(chunk),
-                None => return Ok(0),
+                None => break,
             }
         }
+        self.chunk.fill_buf()
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.chunk.consume(bytes);
     }
 }
 
@@ -432,15 +441,25 @@ impl Sender {
 
     /// Decompresses `source` if necessary, and sends its bytes to `chunks`. `file` is the file from which `source`
     /// reads, or `None` for standard input. If `file` can seek, a zip archive is read without a temporary copy.
-    fn send_source(&self, chunks: &Chunks, source: impl Read, file: Option<&File>) -> Result<()> {
-        let mut source = CountingReader::new(source, &self.taken);
+    fn send_source(
+        &self,
+        chunks: &Chunks,
+        mut source: impl Read,
+        file: Option<&File>,
+    ) -> Result<()> {
         let start = read_start(&mut source).at(self.input.path(), "read")?;
         let kind = FileKind::of_start(&start);
         chunks.send(Vec::new())?;
         if kind.is_unpacked() {
+            self.taken.fetch_add(start.len() as u64, Ordering::Relaxed);
+            let source = CountingReader::new(source, &self.taken);
             return send_packed(self, chunks, kind, start, source, file);
         }
-        self.send_text(chunks, Cursor::new(start).chain(source), None)
+        // Read through a `CountingReader`, each chunk would first be set to zero.
+        let reader = Cursor::new(start).chain(source);
+        self.send_chunks(chunks, reader, None, |bytes| {
+            self.taken.fetch_add(bytes, Ordering::Relaxed);
+        })
     }
 
     /// Sends all bytes of `reader` to `chunks`. `reader` must return decompressed bytes. Examines the first bytes, and
@@ -449,8 +468,20 @@ impl Sender {
     pub(super) fn send_text(
         &self,
         chunks: &Chunks,
+        reader: impl Read,
+        member: Option<&str>,
+    ) -> Result<()> {
+        self.send_chunks(chunks, reader, member, |_| {})
+    }
+
+    /// Sends all bytes of `reader` like [`send_text`](Sender::send_text). Calls `count` with the number of bytes of each
+    /// chunk.
+    fn send_chunks(
+        &self,
+        chunks: &Chunks,
         mut reader: impl Read,
         member: Option<&str>,
+        count: impl Fn(u64),
     ) -> Result<()> {
         let mut size = SNIFFED_BYTES;
         let mut is_start = true;
@@ -476,6 +507,7 @@ impl Sender {
                 return Ok(());
             }
             task::fault("unpack");
+            count(chunk.len() as u64);
             chunks.send(chunk)?;
             size = CHUNK_SIZE;
         }
