@@ -50,7 +50,7 @@ const RESULT_BITS: u32 = 47;
 /// The number of bits of a position key that a packed record stores. The other eight bits of the key select one of the
 /// 256 shards, so the shard of the record implies them.
 const KEY_BITS: u32 = u64::BITS - SHARDS.ilog2();
-const KEY_MASK: u128 = (1 << KEY_BITS) - 1;
+const KEY_MASK: u64 = (1 << KEY_BITS) - 1;
 
 /// A 128-bit record of the wins, draws and losses of one move in one position. Records are ordered by position key,
 /// then by move.
@@ -133,6 +133,16 @@ impl CountRecord {
     }
 }
 
+impl From<CountRecord> for MoveCount {
+    #[inline]
+    fn from(record: CountRecord) -> MoveCount {
+        MoveCount {
+            mv: record.book_move(),
+            stats: record.stats(),
+        }
+    }
+}
+
 /// Returns `true` if `stats`, the results of one move, can be stored in one record.
 #[inline]
 fn fits(stats: Wdl) -> bool {
@@ -185,22 +195,30 @@ impl Record for CountRecord {
     fn packed(self) -> Option<[u8; PACKED_SIZE]> {
         let low = self.0 as u64;
         let numbers = low & ((1 << RESULT_BITS) - 1);
-        let is_of_one = numbers & (1 << 32 | 1 << 16 | 1) == numbers && numbers.is_power_of_two();
-        let short = low >> RESULT_BITS << 2 | u64::from(low.trailing_zeros() / 16);
-        let bits = u128::from(self.key()) & KEY_MASK | u128::from(short) << KEY_BITS;
-        let packed = bits.to_le_bytes().first_chunk().copied();
-        packed.filter(|_| is_of_one)
+        let result = match numbers {
+            1 => 0,
+            0x1_0000 => 1,
+            0x1_0000_0000 => 2,
+            _ => return None,
+        };
+        let short = low >> RESULT_BITS << 2 | result;
+        let first = self.key() & KEY_MASK | short << KEY_BITS;
+        let last = (short >> (u64::BITS - KEY_BITS)) as u16;
+        let mut packed = [0; PACKED_SIZE];
+        packed[..8].copy_from_slice(&first.to_le_bytes());
+        packed[8..].copy_from_slice(&last.to_le_bytes());
+        Some(packed)
     }
 
     #[inline]
     fn from_packed(shard: usize, packed: [u8; PACKED_SIZE]) -> CountRecord {
-        let mut bytes = [0; size_of::<u128>()];
-        bytes[..PACKED_SIZE].copy_from_slice(&packed);
-        let bits = u128::from_le_bytes(bytes);
-        let key = bits & KEY_MASK | (shard as u128) << KEY_BITS;
-        let short = (bits >> KEY_BITS) as u64;
+        let [first @ .., a, b] = packed;
+        let first = u64::from_le_bytes(first);
+        let last = u64::from(u16::from_le_bytes([a, b]));
+        let key = first & KEY_MASK | (shard as u64) << KEY_BITS;
+        let short = first >> KEY_BITS | last << (u64::BITS - KEY_BITS);
         let low = short >> 2 << RESULT_BITS | 1 << (16 * (short & 3));
-        CountRecord(key << 64 | u128::from(low))
+        CountRecord(u128::from(key) << 64 | u128::from(low))
     }
 }
 
