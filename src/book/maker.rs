@@ -217,7 +217,8 @@ impl<'a> BookMaker<'a> {
     /// memory.
     fn survey(&self, shard: usize) -> Result<(BookSummary, Option<Vec<WeighedMove>>)> {
         let mut summary = BookSummary::default();
-        let mut kept = Some(Vec::new());
+        // If nearly every move is kept, keeping moves takes longer than computing their weights again.
+        let mut kept = (self.filter.min_game > 1).then(Vec::new);
         task::fault("weigh");
         self.counts.for_each_position(shard, |key, turn, moves| {
             summary.positions += 1;
@@ -226,14 +227,9 @@ impl<'a> BookMaker<'a> {
                 let weight = self.weight(key, turn, count);
                 summary.entries += u64::from(weight > 0);
                 summary.largest_weight = summary.largest_weight.max(weight);
-                if let Some(few) = &mut kept
-                    && weight > 0
-                {
+                if weight > 0 && kept.is_some() {
                     let mv = count.mv;
-                    few.push(WeighedMove { key, mv, weight });
-                    if few.len() > MAX_CACHED_MOVES {
-                        kept = None;
-                    }
+                    keep(&mut kept, WeighedMove { key, mv, weight });
                 }
             }
         })?;
@@ -416,6 +412,15 @@ impl<'a> BookMaker<'a> {
             } => weight,
             adjustments => adjustments.adjusted(key, count.mv, weight),
         }
+    }
+}
+
+/// Adds a move to `kept`, or replaces `kept` with `None` if it already contains [`MAX_CACHED_MOVES`] moves.
+#[inline(never)]
+fn keep(kept: &mut Option<Vec<WeighedMove>>, mv: WeighedMove) {
+    match kept {
+        Some(moves) if moves.len() < MAX_CACHED_MOVES => moves.push(mv),
+        _ => *kept = None,
     }
 }
 

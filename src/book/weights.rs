@@ -46,11 +46,19 @@ impl Factors {
     /// Returns the weight, before scaling, of a move with the results `stats`. Saturates at `u64::MAX`.
     #[inline]
     pub fn weight(self, stats: Wdl) -> u64 {
-        stats
-            .wins
-            .saturating_mul(self.win.into())
-            .saturating_add(stats.draws.saturating_mul(self.draw.into()))
-            .saturating_add(stats.losses.saturating_mul(self.loss.into()))
+        let Wdl {
+            wins,
+            draws,
+            losses,
+        } = stats;
+        let [win, draw, loss] = [self.win, self.draw, self.loss].map(u64::from);
+        // The sum of three products of numbers of 30 and 32 bits fits into 64 bits.
+        if wins | draws | losses < 1 << 30 {
+            return wins * win + draws * draw + losses * loss;
+        }
+        wins.saturating_mul(win)
+            .saturating_add(draws.saturating_mul(draw))
+            .saturating_add(losses.saturating_mul(loss))
     }
 }
 

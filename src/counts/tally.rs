@@ -205,41 +205,49 @@ impl Counts {
     where
         F: FnMut(u64, Color, &[MoveCount]),
     {
-        // The first record of the current position, and the moves of this position that were read so far.
-        let mut open: Option<CountRecord> = None;
+        // The last record that was read, and the moves before it that belong to the same position.
+        let mut last: Option<CountRecord> = None;
         let mut moves: Vec<MoveCount> = Vec::new();
-        let end = |first: CountRecord, moves: &mut Vec<MoveCount>, f: &mut F| {
-            self.large.add_to(first.key(), moves);
-            f(first.key(), first.turn(), moves);
-            moves.clear();
-        };
         let has_large = !self.large.is_empty();
         self.records.for_each_slice(shard, |records| {
-            // The previous slice may have ended with the last record of its position.
-            if let Some(first) = open.take_if(|first| first.key() != records[0].key()) {
-                end(first, &mut moves, &mut f);
-            }
-            for (at, record) in records.iter().enumerate() {
-                let next = records.get(at + 1);
-                let is_last = next.is_some_and(|next| next.key() != record.key());
-                // Most positions have a single move, which needs no vector.
-                if is_last && open.is_none() && !has_large {
-                    let (mv, stats) = (record.book_move(), record.stats());
-                    f(record.key(), record.turn(), &[MoveCount { mv, stats }]);
+            for record in records {
+                let Some(last) = last.replace(*record) else {
                     continue;
-                }
-                count_move(*record, &mut moves);
-                let first = *open.get_or_insert(*record);
-                if is_last {
-                    open = None;
-                    end(first, &mut moves, &mut f);
+                };
+                let ends_position = last.key() != record.key();
+                // Most positions have a single move, which needs no vector.
+                if ends_position && moves.is_empty() && !has_large {
+                    f(last.key(), last.turn(), &[MoveCount::from(last)]);
+                } else {
+                    self.add_move(last, ends_position, &mut moves, &mut f);
                 }
             }
         })?;
-        if let Some(first) = open {
-            end(first, &mut moves, &mut f);
+        if let Some(last) = last {
+            self.add_move(last, true, &mut moves, &mut f);
         }
         Ok(())
+    }
+
+    /// Adds the results in `record` to `moves`, the moves of one position. If the record `ends_position`, calls `f` with
+    /// the position, and removes its moves from `moves`.
+    // If it were inlined, `f` would be too large to be inlined where it is called for single moves.
+    #[inline(never)]
+    fn add_move<F>(
+        &self,
+        record: CountRecord,
+        ends_position: bool,
+        moves: &mut Vec<MoveCount>,
+        f: &mut F,
+    ) where
+        F: FnMut(u64, Color, &[MoveCount]),
+    {
+        count_move(record, moves);
+        if ends_position {
+            self.large.add_to(record.key(), moves);
+            f(record.key(), record.turn(), moves);
+            moves.clear();
+        }
     }
 
     /// Returns the numbers of positions and moves that [`seal_with`](Tally::seal_with) dropped. It drops a position if
@@ -279,10 +287,10 @@ impl Counts {
 /// of the position in ascending order, so that records of the same move follow each other.
 #[inline]
 fn count_move(record: CountRecord, moves: &mut Vec<MoveCount>) {
-    let (mv, stats) = (record.book_move(), record.stats());
+    let count = MoveCount::from(record);
     match moves.last_mut() {
-        Some(last) if last.mv == mv => last.stats += stats,
-        _ => moves.push(MoveCount { mv, stats }),
+        Some(last) if last.mv == count.mv => last.stats += count.stats,
+        _ => moves.push(count),
     }
 }
 

@@ -73,7 +73,16 @@ impl Checksum {
         };
         let mut sum = CRC_OF_ZEROS;
         for at in 0..8 {
-            sum ^= part(low, 0, at) ^ part(high, 8, at);
+            sum ^= part(low, 0, at);
+        }
+        for at in 0..4 {
+            sum ^= part(high, 8, at);
+        }
+        // Null bytes contribute nothing. The records of most books end with four of them.
+        if high >> 32 != 0 {
+            for at in 4..8 {
+                sum ^= part(high, 8, at);
+            }
         }
         self.0 = self.0.wrapping_add(sum.into());
     }
