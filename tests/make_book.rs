@@ -229,6 +229,9 @@ fn damaged_inputs_are_errors_and_leave_the_old_book() {
     put("book.bin", OLD_BOOK);
     let zst = zstd::encode_all(&text[..], 3).unwrap();
     put("cut.pgn.zst", &zst[..zst.len() / 2]);
+    let frames = [&zst[..], &zst[..zst.len() / 2]].concat();
+    put("frames.pgn.zst", &frames);
+    let second_frame = format!("in the zstd frame that begins at byte {}; ", zst.len());
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), Default::default());
     gz.write_all(&text).unwrap();
     let mut gz = gz.finish().unwrap();
@@ -243,7 +246,9 @@ fn damaged_inputs_are_errors_and_leave_the_old_book() {
 
     for (input, expected) in [
         ("cut.pgn.zst", "cut.pgn.zst: the file is damaged"),
+        ("frames.pgn.zst", &second_frame),
         ("bad.pgn.gz", "bad.pgn.gz: the file is damaged"),
+        ("bad.pgn.gz", "in the gzip member that begins at byte 0; "),
         ("noise", "not PGN"),
         ("games", "a directory"),
         ("missing.pgn", "cannot open missing.pgn: "),
@@ -254,7 +259,7 @@ fn damaged_inputs_are_errors_and_leave_the_old_book() {
     }
     assert_eq!(
         fs::read_dir(dir.path()).unwrap().count(),
-        5,
+        6,
         "nothing is left behind"
     );
 }

@@ -27,10 +27,12 @@ use crate::{
 };
 
 #[cfg(feature = "compression")]
+mod frames;
+#[cfg(feature = "compression")]
 mod unpack;
 
 #[cfg(feature = "compression")]
-use self::unpack::send_packed;
+use self::{frames::memory_ahead, unpack::send_packed};
 
 /// A source of PGN: a file or standard input. [`MakeBook`](crate::MakeBook) also accepts a directory of
 /// [counts](crate::counts).
@@ -193,8 +195,9 @@ impl Input {
     /// bytes.
     ///
     /// A zstd file states in its first bytes how much memory it needs. If this is more than 8 MiB, the result is this
-    /// number, but at most half of the budget. For a pipe, which cannot be examined in advance, the result is an eighth
-    /// of the budget. For all other files, the result is 0, because they need little memory.
+    /// number, but at most half of the budget. If several frames of a zstd file can be decompressed at the same time, the
+    /// result is the memory for this, at most a quarter of the budget. For a pipe, which cannot be examined in advance,
+    /// the result is an eighth of the budget. For all other files, the result is 0, because they need little memory.
     pub fn unpacking_memory(&self, memory: usize) -> usize {
         let most = memory / usize::from(self.unpacking_divisor());
         let (Some(path), Some(_)) = (&self.path, self.size()) else {
@@ -210,6 +213,9 @@ impl Input {
                     .unwrap_or(usize::MAX);
                 needed.min(most)
             }
+            #[cfg(feature = "compression")]
+            _ => memory_ahead(path, memory / 4),
+            #[cfg(not(feature = "compression"))]
             _ => 0,
         }
     }

@@ -11,7 +11,11 @@ use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;
 use zip::{CompressionMethod, ZipArchive, result::ZipError};
 
-use super::{Chunks, CountingReader, Sender, refuse_large_window};
+use super::{
+    Chunks, CountingReader, Sender,
+    frames::{Frames, frames_ahead},
+    refuse_large_window,
+};
 use crate::{
     error::{At, Error, Result, counted},
     kind::FileKind,
@@ -39,14 +43,16 @@ pub(super) fn send_packed(
         sender.input.unpacking_divisor(),
     )?;
     let source = BufReader::with_capacity(1 << 17, Cursor::new(start).chain(source));
-    let reader = Unpacker {
-        kind,
-        memory: sender.memory,
-        part: None,
-        rest: Some(Lookahead::new(source)),
-        left_out: &sender.left_out,
-    };
-    sender.send_text(chunks, reader, None)
+    let ahead = frames_ahead(sender.memory);
+    // Reading ahead from a pipe would delay the games that have arrived.
+    if kind == FileKind::Zstd && ahead > 1 && file.is_some_and(is_regular) {
+        return sender.send_text(chunks, Frames::new(sender, source, ahead), None);
+    }
+    sender.send_text(chunks, Unpacker::new(sender, kind, source, 0), None)
+}
+
+fn is_regular(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.is_file())
 }
 
 /// Sends the contents of the PGN files in a zip archive to `chunks`. `start` contains the bytes that have already been
@@ -62,8 +68,7 @@ fn send_zip(
     file: Option<&File>,
 ) -> Result<()> {
     let path = sender.input.path();
-    let is_regular = |file: &&File| file.metadata().is_ok_and(|metadata| metadata.is_file());
-    if let Some(file) = file.filter(is_regular) {
+    if let Some(file) = file.filter(|file| is_regular(file)) {
         drop(source);
         sender.taken.store(0, Ordering::Relaxed);
         return send_members(
@@ -127,8 +132,12 @@ impl<R: Seek> Seek for CountingReader<R> {
 
 /// A reader of the decompressed bytes of a file in the format gzip, bzip2 or zstd. Such a file consists of parts (gzip
 /// members, bzip2 streams or zstd frames). Other bytes after the last part are skipped and described in `left_out`.
-struct Unpacker<'a, R: BufRead> {
+pub(super) struct Unpacker<'a, R: BufRead> {
     kind: FileKind,
+    /// The offset in the file of the first byte that this reader reads.
+    offset: u64,
+    /// The offset in the file of the current part.
+    part_start: u64,
     /// The maximum size of a zstd window in bytes. Must not be 0.
     memory: usize,
     /// The decoder of the current part, or `None` between two parts.
@@ -139,17 +148,56 @@ struct Unpacker<'a, R: BufRead> {
 }
 
 /// A decoder of one part of a compressed file.
-enum Part<R: BufRead> {
+pub(super) enum Part<R: BufRead> {
     Gzip(Box<GzDecoder<R>>),
     Bzip2(BzDecoder<R>),
     Zstd(Box<zstd::Decoder<'static, R>>),
+}
+
+impl<'a, R: BufRead> Unpacker<'a, R> {
+    /// Creates a reader of the rest of a file of the kind `kind`, which `source` returns. `offset` is its offset in the
+    /// file, and `sender` is the sender of the file.
+    pub(super) fn new(
+        sender: &'a Sender,
+        kind: FileKind,
+        source: R,
+        offset: u64,
+    ) -> Unpacker<'a, R> {
+        Unpacker {
+            kind,
+            offset,
+            part_start: offset,
+            memory: sender.memory,
+            part: None,
+            rest: Some(Lookahead::new(source)),
+            left_out: &sender.left_out,
+        }
+    }
+}
+
+/// Adds to an error of a decoder in which part of the file it occurred. `start` is the offset of the part in the file,
+/// and `kind` is the kind of the file. Returns an error of the operating system unchanged.
+pub(super) fn in_part(err: io::Error, kind: FileKind, start: u64) -> io::Error {
+    if err.raw_os_error().is_some() || err.kind() == io::ErrorKind::OutOfMemory {
+        return err;
+    }
+    let part = match kind {
+        FileKind::Gzip => "gzip member",
+        FileKind::Bzip2 => "bzip2 stream",
+        _ => "zstd frame",
+    };
+    io::Error::new(
+        err.kind(),
+        format!("{err}, in the {part} that begins at byte {start}"),
+    )
 }
 
 impl<R: BufRead> Read for Unpacker<'_, R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
             if let Some(part) = &mut self.part {
-                let read = part.read(buf)?;
+                let read = part.read(buf);
+                let read = read.map_err(|err| in_part(err, self.kind, self.part_start))?;
                 if read > 0 || buf.is_empty() {
                     return Ok(read);
                 }
@@ -166,6 +214,7 @@ impl<R: BufRead> Read for Unpacker<'_, R> {
                 }
                 return Ok(0);
             }
+            self.part_start = self.offset + rest.passed;
             self.part = Some(Part::new(self.kind, rest, self.memory)?);
         }
     }
@@ -177,7 +226,7 @@ impl<R: BufRead> Part<R> {
     /// # Panics
     ///
     /// Panics if `kind` is not gzip, bzip2 or zstd.
-    fn new(kind: FileKind, source: R, memory: usize) -> io::Result<Part<R>> {
+    pub(super) fn new(kind: FileKind, source: R, memory: usize) -> io::Result<Part<R>> {
         Ok(match kind {
             FileKind::Gzip => Part::Gzip(Box::new(GzDecoder::new(source))),
             FileKind::Bzip2 => Part::Bzip2(BzDecoder::new(source)),
@@ -235,12 +284,17 @@ struct Lookahead<R> {
     /// Bytes that were read from `source`, but not yet from this reader. At most four.
     head: Vec<u8>,
     source: R,
+    /// The number of bytes that have been read from this reader.
+    passed: u64,
 }
 
 impl<R: BufRead> Lookahead<R> {
     fn new(source: R) -> Lookahead<R> {
-        let head = Vec::new();
-        Lookahead { head, source }
+        Lookahead {
+            head: Vec::new(),
+            source,
+            passed: 0,
+        }
     }
 
     /// Returns the next four bytes, or fewer at the end of the file, without reading them.
@@ -271,6 +325,7 @@ impl<R: BufRead> BufRead for Lookahead<R> {
     }
 
     fn consume(&mut self, read: usize) {
+        self.passed += read as u64;
         match self.head.is_empty() {
             true => self.source.consume(read),
             false => drop(self.head.drain(..read)),
