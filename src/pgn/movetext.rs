@@ -298,6 +298,13 @@ impl<'a> GameReader<'a> {
         Word::before_blank(self.text.first_chunk(self.at)?)
     }
 
+    /// Skips a comment in braces at the current offset. Returns `false` if none begins there, or if the comment is not
+    /// closed.
+    #[inline]
+    pub(super) fn pass_closed_comment(&mut self) -> bool {
+        self.text.get(self.at) == Some(&b'{') && self.pass_comment().is_ok()
+    }
+
     /// Advances past `word`, which [`peek_word`](GameReader::peek_word) has just returned.
     #[inline(always)]
     pub fn take_word(&mut self, word: Word) {
@@ -1284,7 +1291,8 @@ mod tests {
     }
 
     /// Returns the words of the main line and their offsets. With `peeks`, words that are moves of the starting
-    /// position are read with [`GameReader::peek_word`], all others with [`GameReader::next_token`].
+    /// position are read with [`GameReader::peek_word`], closed comments are skipped with
+    /// [`GameReader::pass_closed_comment`], and all others are read with [`GameReader::next_token`].
     fn words(text: &[u8], peeks: bool) -> Vec<(String, usize)> {
         let start = Chess::default();
         let mut words = Vec::new();
@@ -1297,6 +1305,9 @@ mod tests {
                 {
                     games.take_word(word);
                     words.push((format!("{mv}"), games.at));
+                    continue;
+                }
+                if peeks && games.pass_closed_comment() {
                     continue;
                 }
                 let token = games.next_token();

@@ -240,15 +240,20 @@ pub(crate) fn play_main_line<'a, P: Rules>(
 ) -> Stop<'a> {
     let in_english = letters == PieceLetters::English;
     loop {
-        if in_english
-            && let Some(word) = games.peek_word()
-            && let Some(mv) = read_word(pos.position(), word)
-        {
-            games.take_word(word);
-            if !pass_move(games, pos, mv, moves) {
-                return Stop::Receiver;
+        if in_english {
+            if let Some(word) = games.peek_word()
+                && let Some(mv) = read_word(pos.position(), word)
+            {
+                games.take_word(word);
+                if !pass_move(games, pos, mv, moves) {
+                    return Stop::Receiver;
+                }
+                continue;
             }
-            continue;
+            // The word after a comment is usually a common move, too.
+            if games.pass_closed_comment() {
+                continue;
+            }
         }
         let (text, offset) = match games.next_token() {
             Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
