@@ -71,12 +71,12 @@ fn end_group(engine: u32) {
 /// A process that kills an engine and the processes that it has started when this process ends, even if this process
 /// is itself killed. It is a shell that waits for a line: if its input ends without one, this process has ended.
 #[cfg(unix)]
-struct Guard(Child);
+struct EngineKiller(Child);
 
 #[cfg(unix)]
-impl Guard {
+impl EngineKiller {
     /// Starts a guard of the engine with the process id `engine`. Returns `None` if the system has no shell.
-    fn start(engine: u32) -> Option<Guard> {
+    fn start(engine: u32) -> Option<EngineKiller> {
         let mut shell = Command::new("/bin/sh");
         shell
             .args(["-c", "read -r line || kill -s KILL -- -$0"])
@@ -86,12 +86,12 @@ impl Guard {
             .stderr(Stdio::null());
         // Signals of the terminal must not end the guard before this process.
         std::os::unix::process::CommandExt::process_group(&mut shell, 0);
-        shell.spawn().ok().map(Guard)
+        shell.spawn().ok().map(EngineKiller)
     }
 }
 
 #[cfg(unix)]
-impl Drop for Guard {
+impl Drop for EngineKiller {
     /// Ends the guard. The engine must have been killed before.
     fn drop(&mut self) {
         if let Some(mut input) = self.0.stdin.take() {
@@ -108,7 +108,7 @@ pub(crate) struct EngineProcess {
     program: PathBuf,
     child: Child,
     #[cfg(unix)]
-    _guard: Option<Guard>,
+    _guard: Option<EngineKiller>,
     input: Taker<String>,
     /// Set when the engine has written a line that is too long.
     wrote_too_long: Arc<AtomicBool>,
@@ -117,7 +117,7 @@ pub(crate) struct EngineProcess {
 /// The output of a UCI engine, as an iterator over its lines. It ends at the end of the output, or at a line that is
 /// too long.
 pub(crate) struct EngineOutput<R = ChildStdout> {
-    lines: Lines<R>,
+    lines: UciLines<R>,
     wrote_too_long: Arc<AtomicBool>,
 }
 
@@ -126,8 +126,8 @@ impl<R: Read> Iterator for EngineOutput<R> {
 
     fn next(&mut self) -> Option<String> {
         match self.lines.next()? {
-            Line::Text(text) => Some(text),
-            Line::TooLong => {
+            UciLine::Text(text) => Some(text),
+            UciLine::TooLong => {
                 // The flag is set before the pipe is closed, because the closed pipe may end the engine.
                 self.wrote_too_long.store(true, Ordering::Release);
                 None
@@ -138,7 +138,7 @@ impl<R: Read> Iterator for EngineOutput<R> {
 
 /// A line that a UCI engine or a user interface has written.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Line {
+pub(crate) enum UciLine {
     /// The text of the line, without white space around it.
     Text(String),
     /// A line of more than [`LONGEST_LINE`] bytes.
@@ -146,25 +146,25 @@ pub(crate) enum Line {
 }
 
 /// An iterator over the lines of a UCI stream. It ends at the end of the stream, or if the stream cannot be read.
-pub(crate) struct Lines<R> {
+pub(crate) struct UciLines<R> {
     stream: BufReader<R>,
     /// Whether the rest of a line that is too long follows.
     is_inside_long_line: bool,
 }
 
-impl<R: Read> Lines<R> {
-    pub(crate) fn new(stream: R) -> Lines<R> {
-        Lines {
+impl<R: Read> UciLines<R> {
+    pub(crate) fn new(stream: R) -> UciLines<R> {
+        UciLines {
             stream: BufReader::new(stream),
             is_inside_long_line: false,
         }
     }
 }
 
-impl<R: Read> Iterator for Lines<R> {
-    type Item = Line;
+impl<R: Read> Iterator for UciLines<R> {
+    type Item = UciLine;
 
-    fn next(&mut self) -> Option<Line> {
+    fn next(&mut self) -> Option<UciLine> {
         loop {
             let mut line = Vec::new();
             let read = (&mut self.stream)
@@ -177,10 +177,10 @@ impl<R: Read> Iterator for Lines<R> {
             let was_cut = std::mem::replace(&mut self.is_inside_long_line, is_cut);
             match (was_cut, is_cut) {
                 (true, _) => {}
-                (false, true) => return Some(Line::TooLong),
+                (false, true) => return Some(UciLine::TooLong),
                 (false, false) => {
                     let text = String::from_utf8_lossy(&line).trim().to_owned();
-                    return Some(Line::Text(text));
+                    return Some(UciLine::Text(text));
                 }
             }
         }
@@ -235,14 +235,14 @@ impl EngineProcess {
         let engine = EngineProcess {
             program: program.to_owned(),
             #[cfg(unix)]
-            _guard: Guard::start(child.id()),
+            _guard: EngineKiller::start(child.id()),
             child,
             input,
             wrote_too_long: Arc::default(),
         };
         let wrote_too_long = Arc::clone(&engine.wrote_too_long);
         let output = EngineOutput {
-            lines: Lines::new(stdout),
+            lines: UciLines::new(stdout),
             wrote_too_long,
         };
         Ok((engine, output))
@@ -311,16 +311,16 @@ mod tests {
         let longest = LONGEST_LINE as usize;
         for extra in [0, 1, 2, longest, 3 * longest + 7] {
             let text = format!(" a\n{}\n\nb", "x".repeat(longest + extra));
-            let lines: Vec<Line> = Lines::new(text.as_bytes()).collect();
+            let lines: Vec<UciLine> = UciLines::new(text.as_bytes()).collect();
             let long = match extra {
-                0 => Line::Text("x".repeat(longest)),
-                _ => Line::TooLong,
+                0 => UciLine::Text("x".repeat(longest)),
+                _ => UciLine::TooLong,
             };
-            let text = |text: &str| Line::Text(text.to_owned());
+            let text = |text: &str| UciLine::Text(text.to_owned());
             assert!(lines == [text("a"), long, text(""), text("b")], "{extra}");
             let engine_text = format!("{}\nb\n", "x".repeat(longest + extra));
             let mut output = EngineOutput {
-                lines: Lines::new(engine_text.as_bytes()),
+                lines: UciLines::new(engine_text.as_bytes()),
                 wrote_too_long: Arc::default(),
             };
             assert_eq!(output.by_ref().count(), if extra == 0 { 2 } else { 0 });

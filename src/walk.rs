@@ -490,7 +490,7 @@ pub struct Limits {
 /// A move that the limits of a tree allow, with two shares: the share of the move in the total weight of its position,
 /// and the estimated share of the whole tree that follows the move.
 #[derive(Clone, Debug)]
-struct KeptMove {
+struct LimitedMove {
     pub mv: TreeMove,
     /// The total weight of the moves of its position.
     pub sum: u64,
@@ -519,7 +519,7 @@ impl Limits {
         source: &impl MoveSource,
         pos: &Keyed<VariantPosition>,
         portion: f64,
-    ) -> Result<Vec<KeptMove>> {
+    ) -> Result<Vec<LimitedMove>> {
         let moves = source.moves(pos)?;
         let sum: u64 = moves.iter().map(|mv| mv.weight).sum();
         let with_shares = moves.into_iter().map(|mv| {
@@ -532,7 +532,7 @@ impl Limits {
         // A move of weight 0 can also be followed by moves, so its size must not be 0.
         let size = |share: f64| share + 1.0;
         let sizes: f64 = admitted.iter().map(|(_, share)| size(*share)).sum();
-        let choice = |(mv, share)| KeptMove {
+        let choice = |(mv, share)| LimitedMove {
             mv,
             sum,
             share,
@@ -723,7 +723,7 @@ enum Task {
     /// Visit the moves of a position.
     Expand(Rc<TreeNode>),
     /// Visit a move of a position and everything after it. The number is how many nested variations contain the move.
-    Branch(Rc<TreeNode>, KeptMove, usize),
+    Branch(Rc<TreeNode>, LimitedMove, usize),
     Open,
     Close,
 }
@@ -835,7 +835,7 @@ impl<S: MoveSource> TreeWalk<'_, S> {
     fn expand_variations(
         &mut self,
         node: &Rc<TreeNode>,
-        choices: Vec<KeptMove>,
+        choices: Vec<LimitedMove>,
         deepest: usize,
     ) -> Result<()> {
         let nesting = node.nesting;
@@ -860,7 +860,7 @@ impl<S: MoveSource> TreeWalk<'_, S> {
 
     /// Returns the moves with which the tree continues in the position `node`. Returns no moves if the tree already has
     /// its maximum number of moves, or if the line to the position already has its maximum length.
-    fn choices(&self, node: &TreeNode) -> Result<Vec<KeptMove>> {
+    fn choices(&self, node: &TreeNode) -> Result<Vec<LimitedMove>> {
         if self.left == 0 || node.ply >= self.limits.plies() {
             return Ok(Vec::new());
         }
@@ -874,7 +874,7 @@ impl<S: MoveSource> TreeWalk<'_, S> {
     fn visit(
         &mut self,
         node: &Rc<TreeNode>,
-        choice: &KeptMove,
+        choice: &LimitedMove,
         nesting: usize,
     ) -> Result<Option<Rc<TreeNode>>> {
         if self.left == 0 {

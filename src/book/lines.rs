@@ -344,7 +344,7 @@ impl<'a> SourceWrapper for RepliesByName<'a> {
 }
 
 /// A move on the current line of a [`LineWriter`].
-struct LineMove {
+struct PathMove {
     /// The identity of the position before the move.
     before: u64,
     /// The move with its number and its share, as it is written.
@@ -357,7 +357,7 @@ struct LineWriter<W> {
     side: Color,
     out: W,
     /// The moves of the current line.
-    path: Vec<LineMove>,
+    path: Vec<PathMove>,
     /// Whether the line after the last move of `path` is neither written nor known to continue.
     is_open: bool,
     /// The number of the line and the ply at which each position first occurred, by identity.
@@ -387,7 +387,7 @@ impl<W: Write> LineWriter<W> {
             ),
             false => String::new(),
         };
-        self.path.push(LineMove {
+        self.path.push(PathMove {
             before: branch.pos.exact_identity(),
             text: format!("{number}{san}{share} "),
             is_own,

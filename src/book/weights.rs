@@ -237,7 +237,7 @@ impl MinimaxFactors {
         memory: &Memory,
         path: &Path,
     ) -> Result<MinimaxFactors> {
-        let graph = Graph::of(counts, filter, weights, starts, memory, path)?;
+        let graph = MinimaxGraph::of(counts, filter, weights, starts, memory, path)?;
         let values = graph.values();
         let mut shares = Vec::new();
         for (number, node) in graph.nodes.iter().enumerate() {
@@ -260,7 +260,12 @@ impl MinimaxFactors {
 
     /// Counts the moves of `graph` whose weights the factors change. `filter` and `weights` determine which moves the
     /// book contains, and the weights before the factors are applied.
-    fn summary(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> MinimaxSummary {
+    fn summary(
+        &self,
+        graph: &MinimaxGraph,
+        filter: &MoveFilter,
+        weights: &Weights,
+    ) -> MinimaxSummary {
         let mut summary = MinimaxSummary {
             unreached: graph.selected,
             first_percent: self.first_percent(graph, filter, weights),
@@ -283,7 +288,7 @@ impl MinimaxFactors {
     /// Returns the total weight of all moves in the starting position after the factors are applied, in percent of
     /// their total weight before, or 100 if the book contains none of these moves. The starting position is the first
     /// node of `graph`. `filter` and `weights` determine the weights before the factors are applied.
-    fn first_percent(&self, graph: &Graph, filter: &MoveFilter, weights: &Weights) -> u8 {
+    fn first_percent(&self, graph: &MinimaxGraph, filter: &MoveFilter, weights: &Weights) -> u8 {
         let Some(node) = graph.nodes.first() else {
             return 100;
         };
@@ -322,7 +327,7 @@ impl MinimaxFactors {
 
 /// A graph of positions and the frequent moves between them. A move is frequent if it has at least the required number
 /// of games. The nodes are the positions with a frequent move, and the edges are the frequent moves.
-struct Graph {
+struct MinimaxGraph {
     nodes: Vec<MinimaxNode>,
     edges: Vec<MinimaxEdge>,
     /// The number of all moves that the book contains before the factors are applied, including those in positions
@@ -362,7 +367,7 @@ impl MinimaxEdge {
     }
 }
 
-impl Graph {
+impl MinimaxGraph {
     fn of(
         counts: &Counts,
         filter: &MoveFilter,
@@ -370,8 +375,8 @@ impl Graph {
         starts: impl Iterator<Item = Result<VariantPosition>>,
         memory: &Memory,
         path: &Path,
-    ) -> Result<Graph> {
-        let source = KeptMoves {
+    ) -> Result<MinimaxGraph> {
+        let source = FrequentMoves {
             finder: counts.finder()?,
             min_game: filter.min_game,
             scratch: RefCell::default(),
@@ -390,7 +395,7 @@ impl Graph {
             );
             return Err(Error::too_large(path, problem));
         }
-        let mut graph = Graph {
+        let mut graph = MinimaxGraph {
             nodes: Vec::new(),
             edges: Vec::new(),
             selected,
@@ -464,13 +469,13 @@ impl Graph {
 
 /// A source of moves for a walk through positions. It returns the legal moves of a position that were played in at
 /// least `min_game` games.
-struct KeptMoves<'a> {
+struct FrequentMoves<'a> {
     finder: Finder<'a>,
     min_game: u64,
     scratch: RefCell<LookUpBuffers>,
 }
 
-impl KeptMoves<'_> {
+impl FrequentMoves<'_> {
     fn keeps(&self, stats: Wdl) -> bool {
         stats.games() >= self.min_game
     }
@@ -509,7 +514,7 @@ impl KeptMoves<'_> {
     }
 }
 
-impl MoveSource for KeptMoves<'_> {
+impl MoveSource for FrequentMoves<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let kept = self.kept(pos)?.into_iter();
         Ok(kept

@@ -11,7 +11,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_complete::Shell;
 use polybook::storage::output::{BufferedFile, Finished, begin_text, commit_all};
 
-use super::{Cli, Context, counted, legacy, terminal};
+use super::{Cli, Context, argv, counted, terminal};
 
 /// Print a completion script for a shell
 #[derive(clap::Args, Debug)]
@@ -45,7 +45,7 @@ pub struct ManArgs {
 pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     let mut script = Vec::new();
     let mut command = Cli::command();
-    for name in legacy::POLYGLOT_COMMANDS {
+    for name in argv::POLYGLOT_COMMANDS {
         command = command.mut_subcommand(name, with_old_spellings);
     }
     clap_complete::generate(args.shell, &mut command, "polybook", &mut script);
@@ -54,7 +54,7 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
         script = with_files(&script);
     }
     if matches!(args.shell, Shell::Bash | Shell::Zsh | Shell::Fish) {
-        script = legacy::single_dashes(&script);
+        script = argv::single_dashes(&script);
     }
     terminal::print(&script)
 }
@@ -85,10 +85,10 @@ fn with_files(script: &str) -> String {
 /// it, in addition to `--name`. The changed definition is used only to generate the completion script.
 ///
 /// clap cannot define long options with a single dash, so the names of these options get a prefix.
-/// [`single_dashes`](legacy::single_dashes) later removes the prefix from the script.
+/// [`single_dashes`](argv::single_dashes) later removes the prefix from the script.
 fn with_old_spellings(command: Command) -> Command {
     let old = |arg: &Arg| {
-        let name = format!("{}{}", legacy::OLD_SPELLING, arg.get_long()?);
+        let name = format!("{}{}", argv::OLD_SPELLING, arg.get_long()?);
         let old = Arg::new(name.clone())
             .long(name)
             .help(arg.get_help().map(ToString::to_string).unwrap_or_default());

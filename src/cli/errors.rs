@@ -19,9 +19,8 @@ use clap::{
 use polybook::{Error, ErrorKind, ForeignFormat, index::Index, storage::output::discard_all};
 
 use super::{
-    Cli,
+    Cli, argv,
     input::{self, may_have_games},
-    legacy,
     resources::MAX_COUNT,
     signals, terminal,
     usage::{EXPLORER_DIR, Usage},
@@ -313,8 +312,8 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str); 9] = [
 /// command's help, such as `see polybook diff --help`. `args` are the arguments of the program.
 fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     let cli = Cli::command();
-    let command = legacy::command(args, &cli);
-    let inner = command.and_then(|command| legacy::inner_command(args, command));
+    let command = argv::command(args, &cli);
+    let inner = command.and_then(|command| argv::inner_command(args, command));
     let wrong = |kind| match err.get(kind) {
         Some(ContextValue::String(wrong)) => Some(wrong.as_str()),
         _ => None,
@@ -342,7 +341,7 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
     } else {
         folded(&err.render().to_string()) + needed_by(err, inner.or(command))
     };
-    let said = legacy::as_written(&said, args);
+    let said = argv::as_written(&said, args);
     let names = command.iter().chain(&inner);
     let names: String = names
         .map(|command| format!(" {}", command.get_name()))

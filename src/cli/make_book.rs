@@ -27,9 +27,9 @@ use polybook::{
     book::MinimaxSummary,
     counts::{Grouping, MoveFilter},
     make_book::{SuiteReport, Unfinished},
-    pgn::{Condition, Input},
+    pgn::Input,
     position::{PieceLetters, Variant, VariantChoice},
-    selection::Duplicates,
+    selection::{Condition, Duplicates},
     suite::SuiteFormat,
 };
 

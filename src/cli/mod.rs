@@ -5,6 +5,7 @@
 //! formats are in the library.
 //! [`run`] also prints an introduction if `polybook` is started without arguments.
 
+mod argv;
 mod completions;
 mod convert;
 mod diff;
@@ -21,7 +22,6 @@ mod index_cache;
 mod info_book;
 mod input;
 mod key;
-mod legacy;
 mod make_book;
 mod merge_book;
 mod moves;
@@ -144,7 +144,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
     let cli = Cli::command().mut_args(last_wins);
     let cli = cli.mut_subcommands(with_last_wins);
-    let args = legacy::with_positional_indexes(legacy::modernized(args.to_vec(), &cli), &cli);
+    let args = argv::with_positional_indexes(argv::modernized(args.to_vec(), &cli), &cli);
     cli.try_get_matches_from(args)
 }
 

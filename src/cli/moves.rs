@@ -7,7 +7,7 @@ use std::{
 
 use polybook::{
     evals::{Eval, Evals},
-    explorer::{Answer, Line, PlayedMove, Query, Times, View},
+    explorer::{Answer, Line, MoveAnswer, Query, Times, View},
     index::Index,
     position::{self, Keyed, read_move, uci},
     results::{Results, Wdl},
@@ -247,9 +247,9 @@ fn add_eval(document: &mut Value, eval: Option<Eval>) {
 
 /// Sorts the moves that were played in the position `pos` by the value that `order` names. Moves with equal values keep
 /// their order.
-fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
+fn sort(moves: &mut [MoveAnswer], order: MoveOrder, pos: &VariantPosition) {
     // A move without a finished game has no score and comes last.
-    let score = |played: &PlayedMove| match results_of(played, pos.turn()) {
+    let score = |played: &MoveAnswer| match results_of(played, pos.turn()) {
         results if results.games() == 0 => -1.0,
         results => results.lower_bound(),
     };
@@ -265,7 +265,7 @@ fn sort(moves: &mut [PlayedMove], order: MoveOrder, pos: &VariantPosition) {
 
 /// Returns the numbers of wins, draws and losses in the finished games with the move `played`. If the query names a
 /// player, the results are those of this player. Otherwise, they are those of the side to move, `turn`.
-fn results_of(played: &PlayedMove, turn: Color) -> Wdl {
+fn results_of(played: &MoveAnswer, turn: Color) -> Wdl {
     match &played.player {
         Some(player) => player.stats,
         None => played.results.for_side(turn),
@@ -287,13 +287,13 @@ fn total_score(answer: &Answer) -> Option<f64> {
 
 /// Returns a move in standard UCI notation, in which the king castles by moving two squares, as in `e1g1`. `played`
 /// contains the move in the notation of Lichess's API, in which the king moves to the square of its rook, as in `e1h1`.
-fn uci_of(pos: &VariantPosition, played: &PlayedMove) -> String {
+fn uci_of(pos: &VariantPosition, played: &MoveAnswer) -> String {
     let mv = read_move(pos, played.san.as_bytes());
     mv.map_or_else(|_| played.uci.clone(), |mv| uci(pos, mv))
 }
 
 /// Returns the number of games in which the move was played by a player whose rating is known.
-fn rating_games(played: &PlayedMove) -> u64 {
+fn rating_games(played: &MoveAnswer) -> u64 {
     match (played.average_rating, played.rating_games) {
         (None | Some(0), _) => 0,
         (_, games) => games.unwrap_or(played.results.games()),
@@ -310,7 +310,7 @@ fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value
         times,
         has_scores,
     } = *shown;
-    let of_move = |(number, played): (usize, &PlayedMove)| {
+    let of_move = |(number, played): (usize, &MoveAnswer)| {
         let uci = uci_of(pos, played);
         let time = times.and_then(|times| times.moves.get(&uci));
         let mut document = json!({

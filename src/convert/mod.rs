@@ -291,7 +291,7 @@ impl Convert {
             let filter = self.combined_filter(MoveFilter::default());
             // A lower minimum cannot bring back moves that the database does not contain.
             let can_keep_more = filter.min_game > self.obs.info().move_filter.min_game.max(1);
-            let source = CountedMoves {
+            let source = CountsSource {
                 finder: pool.install(|| counts.finder())?,
                 filter,
                 weights: &self.weights,
@@ -349,7 +349,7 @@ impl Convert {
 
 /// A source of moves that looks up positions in the counts of a database. It returns the moves that a [`MoveFilter`]
 /// selects, with their results.
-struct CountedMoves<'a> {
+struct CountsSource<'a> {
     finder: Finder<'a>,
     filter: MoveFilter,
     weights: &'a Weights,
@@ -358,7 +358,7 @@ struct CountedMoves<'a> {
     scratch: RefCell<LookUpBuffers>,
 }
 
-impl CountedMoves<'_> {
+impl CountsSource<'_> {
     /// Returns the results of all games that reached the position `pos`, or `None` if no game did.
     fn results(&self, pos: &Keyed<VariantPosition>) -> Result<Option<Results>> {
         let part = self.finder.range_of(pos.identity());
@@ -373,7 +373,7 @@ impl CountedMoves<'_> {
     }
 }
 
-impl MoveSource for CountedMoves<'_> {
+impl MoveSource for CountsSource<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         let moves = self.finder.moves(pos, &mut self.scratch.borrow_mut())?;
         let turn = pos.position().turn();
@@ -785,7 +785,7 @@ impl<'a> ConvertBook<'a> {
             }
             self.book.refuse_changed()?;
             let suite = SourceSuite {
-                source: &PlayedMoves(self.book),
+                source: &WeightedMoves(self.book),
                 path: self.book.path(),
                 results: &|_| Ok(None),
                 starts: &self.starts(&suite.starts),
@@ -804,9 +804,9 @@ impl<'a> ConvertBook<'a> {
 }
 
 /// A source that contains only the moves of a book with a weight greater than 0. Moves with weight 0 are never played.
-struct PlayedMoves<'a>(&'a Book);
+struct WeightedMoves<'a>(&'a Book);
 
-impl SourceWrapper for PlayedMoves<'_> {
+impl SourceWrapper for WeightedMoves<'_> {
     type Inner = Book;
 
     fn inner(&self) -> &Book {

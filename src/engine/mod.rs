@@ -38,7 +38,7 @@ use std::{
 };
 
 use self::{
-    output::Output,
+    output::LineQueue,
     second_engine::{Event, SecondEngine},
     session::{Session, split_command},
 };
@@ -49,7 +49,7 @@ pub use self::{
 use crate::{
     error::{Error, Result},
     task,
-    uci::{Line, Lines},
+    uci::{UciLine, UciLines},
 };
 
 /// The maximum number of commands of the user interface that wait to be handled, and of lines of the second engine, which
@@ -96,15 +96,15 @@ impl SourceEngine {
         let is_quitting = Arc::new(AtomicBool::new(false));
         let quit = Arc::clone(&is_quitting);
         feeder.start("input", move |feeder| {
-            for line in Lines::new(input) {
+            for line in UciLines::new(input) {
                 let event = match line {
-                    Line::Text(text) => {
+                    UciLine::Text(text) => {
                         if split_command(&text).is_some_and(|(word, _)| word == "quit") {
                             quit.store(true, Ordering::Relaxed);
                         }
                         Event::Command(text)
                     }
-                    Line::TooLong => Event::TooLongCommand,
+                    UciLine::TooLong => Event::TooLongCommand,
                 };
                 feeder.send(event)?;
             }
@@ -119,7 +119,7 @@ impl SourceEngine {
             }
             None => None,
         };
-        let output = Output::start(output, is_quitting)?;
+        let output = LineQueue::start(output, is_quitting)?;
         let session = Session::new(self.sources, self.settings, second_engine, output);
         match session.run(&mut events) {
             // Nobody read the answers after `quit`.

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// A queue of lines that a separate thread writes, so that a user interface that does not read cannot keep the session
 /// from ending.
-pub(super) struct Output {
+pub(super) struct LineQueue {
     lines: Taker<String>,
     /// The error with which writing failed.
     problem: Arc<Mutex<Option<io::Error>>>,
@@ -29,12 +29,12 @@ pub(super) struct Output {
     is_quitting: Arc<AtomicBool>,
 }
 
-impl Output {
+impl LineQueue {
     /// Starts the thread that writes to `output`.
     pub(super) fn start(
         mut output: impl Write + Send + 'static,
         is_quitting: Arc<AtomicBool>,
-    ) -> Result<Output> {
+    ) -> Result<LineQueue> {
         let problem: Arc<Mutex<Option<io::Error>>> = Arc::default();
         let failed = Arc::clone(&problem);
         let write = move |line: String| {
@@ -45,7 +45,7 @@ impl Output {
                 kind.into()
             })
         };
-        Ok(Output {
+        Ok(LineQueue {
             lines: task::start_taking("output", MAX_QUEUED_LINES, write)?,
             problem,
             is_quitting,
@@ -87,7 +87,7 @@ impl Output {
     /// Returns an error if the output cannot be written.
     pub(super) fn finish(self) -> Result<()> {
         let timeout = self.is_quitting().then_some(QUIT_TIMEOUT);
-        let Output { lines, problem, .. } = self;
+        let LineQueue { lines, problem, .. } = self;
         lines.finish(timeout);
         refuse_failure(&problem)
     }

@@ -11,7 +11,7 @@ use std::{
 use shakmaty::{Color, Move, Position, uci::UciMove, variant::VariantPosition};
 
 use super::{
-    output::Output,
+    output::LineQueue,
     second_engine::{Event, SecondEngine},
     settings::{
         Fallback, Play, SessionOption, Settings, VARIANTS, ignored_options, is_ignored_option,
@@ -73,12 +73,12 @@ pub(super) struct Session {
     settings: Settings,
     options: Vec<SessionOption>,
     second_engine: Option<SecondEngine>,
-    output: Output,
+    output: LineQueue,
     random: Random,
     /// The last `position` command, in the form in which it is sent to the second engine.
     position: String,
     /// The game that the last `position` command describes, or `None` if the command is invalid.
-    game: Option<Game>,
+    game: Option<UciGame>,
     search: Option<Search>,
     /// The commands that arrived during the search and must wait for its end. Some programs do not wait for the result
     /// after `stop`.
@@ -92,13 +92,13 @@ impl Session {
         sources: Vec<EngineSource>,
         settings: Settings,
         second_engine: Option<SecondEngine>,
-        output: Output,
+        output: LineQueue,
     ) -> Session {
         Session {
             sources,
             options: SessionOption::all(second_engine.as_ref()),
             random: Random::new(settings.seed),
-            game: Some(Game::new(settings.rules().start())),
+            game: Some(UciGame::new(settings.rules().start())),
             settings,
             second_engine,
             output,
@@ -362,7 +362,7 @@ impl Session {
     /// Returns `None` if the sources contain no allowed move.
     fn choose_and_show(
         &mut self,
-        game: &Game,
+        game: &UciGame,
         go: &Go<'_>,
         refused: &mut Vec<Move>,
     ) -> Result<Option<(String, usize, Vec<String>)>> {
@@ -923,17 +923,17 @@ impl<'a> Go<'a> {
 
 /// A game that the UCI command `position` describes: its last position, and the positions before it.
 #[derive(Debug)]
-struct Game {
+struct UciGame {
     pos: Keyed<VariantPosition>,
     /// The identities of all positions of the game, including the last one. Positions with different castling rights
     /// have different identities, and so have positions with different legal en passant captures.
     identities: Vec<u64>,
 }
 
-impl Game {
-    fn new(start: VariantPosition) -> Game {
+impl UciGame {
+    fn new(start: VariantPosition) -> UciGame {
         let pos = Keyed::new(start);
-        Game {
+        UciGame {
             identities: vec![pos.identity()],
             pos,
         }
@@ -967,9 +967,9 @@ fn split_position(text: &str) -> (&str, &str) {
 /// # Errors
 ///
 /// Returns a message for the user if the position is invalid or a move is illegal.
-fn parse_position(text: &str, variant: Variant) -> Result<Game, String> {
+fn parse_position(text: &str, variant: Variant) -> Result<UciGame, String> {
     let (start, moves) = split_position(text);
-    let mut game = Game::new(match start.strip_prefix("fen") {
+    let mut game = UciGame::new(match start.strip_prefix("fen") {
         Some(fen) => variant
             .parse_position(fen.trim())
             .map_err(|err| err.to_string())?,

@@ -175,9 +175,9 @@ impl<T: Display + FromStr<Err: Display>> OptionValue for Always<'_, T> {
 
 /// A UCI option that sets a condition on games, which has the given name. Semicolons separate names, because a name may
 /// contain commas.
-struct Condition<'a>(&'a mut Selection, &'static str);
+struct ConditionOption<'a>(&'a mut Selection, &'static str);
 
-impl Condition<'_> {
+impl ConditionOption<'_> {
     fn form(&self) -> Form {
         let mut selection = Selection::default();
         let fields = selection.fields();
@@ -197,7 +197,7 @@ impl Condition<'_> {
     }
 }
 
-impl OptionValue for Condition<'_> {
+impl OptionValue for ConditionOption<'_> {
     fn text(&self) -> String {
         let given = self.0.given().into_iter();
         let mut given = given.filter(|given| given.name == self.1);
@@ -272,28 +272,28 @@ static OPTIONS: [Definition; 32] = options! {
     "MinGames", "spin", "min 0 max 1000000000", s => Always(&mut s.min_games);
     "MaxPly", "spin", "min 0 max 10000", s => Always(&mut s.max_ply);
     "Fallback", "combo", "", s => Choice(&mut s.fallback, &Fallback::NAMES);
-    "Player", "string", "", s => Condition(&mut s.filters, "player");
-    "Color", "combo", "", s => Condition(&mut s.filters, "color");
-    "Opponent", "string", "", s => Condition(&mut s.filters, "opponent");
-    "Event", "string", "", s => Condition(&mut s.filters, "event");
-    "Since", "string", "", s => Condition(&mut s.filters, "since");
-    "Until", "string", "", s => Condition(&mut s.filters, "until");
-    "MinElo", "spin", "min 0 max 4000", s => Condition(&mut s.filters, "min-elo");
-    "MaxElo", "spin", "min 0 max 4000", s => Condition(&mut s.filters, "max-elo");
-    "RequireElo", "check", "", s => Condition(&mut s.filters, "require-elo");
-    "RequireDate", "check", "", s => Condition(&mut s.filters, "require-date");
-    "Rating", "string", "", s => Condition(&mut s.filters, "rating");
-    "Speed", "string", "", s => Condition(&mut s.filters, "speed");
-    "Eco", "string", "", s => Condition(&mut s.filters, "eco");
-    "Opening", "string", "", s => Condition(&mut s.filters, "opening");
-    "OpponentRating", "string", "", s => Condition(&mut s.filters, "opponent-rating");
-    "White", "string", "", s => Condition(&mut s.filters, "white");
-    "Black", "string", "", s => Condition(&mut s.filters, "black");
-    "Exact", "check", "", s => Condition(&mut s.filters, "exact");
-    "Rated", "string", "", s => Condition(&mut s.filters, "rated");
-    "Result", "string", "", s => Condition(&mut s.filters, "result");
-    "MinPlies", "spin", "min 0 max 65535", s => Condition(&mut s.filters, "min-plies");
-    "Duplicates", "combo", "", s => Condition(&mut s.filters, "duplicates");
+    "Player", "string", "", s => ConditionOption(&mut s.filters, "player");
+    "Color", "combo", "", s => ConditionOption(&mut s.filters, "color");
+    "Opponent", "string", "", s => ConditionOption(&mut s.filters, "opponent");
+    "Event", "string", "", s => ConditionOption(&mut s.filters, "event");
+    "Since", "string", "", s => ConditionOption(&mut s.filters, "since");
+    "Until", "string", "", s => ConditionOption(&mut s.filters, "until");
+    "MinElo", "spin", "min 0 max 4000", s => ConditionOption(&mut s.filters, "min-elo");
+    "MaxElo", "spin", "min 0 max 4000", s => ConditionOption(&mut s.filters, "max-elo");
+    "RequireElo", "check", "", s => ConditionOption(&mut s.filters, "require-elo");
+    "RequireDate", "check", "", s => ConditionOption(&mut s.filters, "require-date");
+    "Rating", "string", "", s => ConditionOption(&mut s.filters, "rating");
+    "Speed", "string", "", s => ConditionOption(&mut s.filters, "speed");
+    "Eco", "string", "", s => ConditionOption(&mut s.filters, "eco");
+    "Opening", "string", "", s => ConditionOption(&mut s.filters, "opening");
+    "OpponentRating", "string", "", s => ConditionOption(&mut s.filters, "opponent-rating");
+    "White", "string", "", s => ConditionOption(&mut s.filters, "white");
+    "Black", "string", "", s => ConditionOption(&mut s.filters, "black");
+    "Exact", "check", "", s => ConditionOption(&mut s.filters, "exact");
+    "Rated", "string", "", s => ConditionOption(&mut s.filters, "rated");
+    "Result", "string", "", s => ConditionOption(&mut s.filters, "result");
+    "MinPlies", "spin", "min 0 max 65535", s => ConditionOption(&mut s.filters, "min-plies");
+    "Duplicates", "combo", "", s => ConditionOption(&mut s.filters, "duplicates");
 };
 
 const RULES: usize = 2;

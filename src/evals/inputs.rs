@@ -151,13 +151,13 @@ pub(super) struct SourceBatches<'a> {
 /// The data that a [`SourceBatches`] divides into batches: a text file with the [`Cutter`] that divides it, or a store
 /// of evaluations.
 enum BatchSource<'a> {
-    Text(&'a Input, InputEntries, Box<Cutter<Text>>),
+    Text(&'a Input, InputEntries, Box<Cutter<TextStream>>),
     Records(&'a Evals),
 }
 
 /// A reader of the decompressed bytes of a text file. It first returns the bytes that were already read from the stream
 /// to detect the format.
-type Text = Chain<Cursor<Vec<u8>>, Stream>;
+type TextStream = Chain<Cursor<Vec<u8>>, Stream>;
 
 impl<'a> SourceBatches<'a> {
     fn new(cut: BatchSource<'a>, taken: Arc<AtomicU64>) -> SourceBatches<'a> {

@@ -36,7 +36,7 @@ pub struct Answer {
     #[serde(flatten)]
     pub player: Option<PlayerTotals>,
     /// The moves, sorted by number of games in descending order, then by UCI notation.
-    pub moves: Vec<PlayedMove>,
+    pub moves: Vec<MoveAnswer>,
     /// The newest games that are not among the top games, the newest first; `None` if the view has no recent games.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent_games: Option<Vec<PlayedGame>>,
@@ -64,7 +64,7 @@ pub struct Answer {
 /// A move that was played in the position of a query, and the results of the games in which it was played.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PlayedMove {
+pub struct MoveAnswer {
     /// The move in UCI notation. Castling is written as king takes rook: `e1h1`.
     pub uci: String,
     /// The move in SAN.
@@ -223,7 +223,7 @@ fn played_move(
     mv: BookMove,
     tally: &MoveTally,
     reached: Option<u64>,
-) -> Result<PlayedMove> {
+) -> Result<MoveAnswer> {
     let pos = query.line.position();
     let next = position_after(&query.line, mv);
     let results = tally.results;
@@ -232,7 +232,7 @@ fn played_move(
         .map(|game| game_info(sources, game, query.view))
         .transpose()?;
     let of_player = query.view == View::Player;
-    Ok(PlayedMove {
+    Ok(MoveAnswer {
         uci: mv.to_string(),
         san: mv.san(pos).unwrap_or_default(),
         average_rating: (!of_player).then(|| tally.ratings.mean()),

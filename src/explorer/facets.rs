@@ -8,9 +8,9 @@ use shakmaty::Color;
 use super::{
     duplicate_groups::DuplicateGroups,
     filter::{SourceFilter, SourceFilters, Split, date_of},
-    fold::{AcceptedRows, Collector, PassingGames, fold, fold_games},
     open_index::{DateRange, GameSummary, OpenIndex, UNRATED},
     query::Line,
+    scan::{AcceptedRows, Collector, PassingGames, scan, scan_games},
     sources::Sources,
 };
 use crate::{
@@ -168,7 +168,7 @@ pub(super) fn scores(
     filters: &Selection,
 ) -> Result<Vec<RatingScore>> {
     let filters = sources.filters(filters)?;
-    let GroupResults(sums) = fold(&filters, &line.subjects(), GroupResults::default)?;
+    let GroupResults(sums) = scan(&filters, &line.subjects(), GroupResults::default)?;
     let names = RatingGroup::all().map(|group| group.floor().to_string());
     let names = names.chain(["unknown".to_owned()]);
     let scores = names.zip(sums).filter(|(_, sum)| sum.games() > 0);
@@ -195,7 +195,7 @@ pub(super) fn variants(
         return Ok(None);
     }
     type GamesByVariant = [u64; Variant::ALL.len()];
-    let games: GamesByVariant = fold_games(
+    let games: GamesByVariant = scan_games(
         &filters,
         |games: &mut GamesByVariant, _, _, _, variant| games[variant as usize] += 1,
         |a, b| std::array::from_fn(|variant| a[variant] + b[variant]),
@@ -240,7 +240,7 @@ fn grouped(sources: &Sources, line: &Line, filters: &Selection) -> Result<GroupT
         filters,
         tally: GroupTally::default(),
     };
-    Ok(fold(filters, &line.subjects(), new)?.tally)
+    Ok(scan(filters, &line.subjects(), new)?.tally)
 }
 
 /// A collector that counts the games that reached a position, for each value of the filters by speed, rating group,

@@ -19,7 +19,7 @@ use crate::{
         results::{Class, Period, YearMonths},
     },
     openings::OpeningFilter,
-    pgn::{GameResult, Mode, RatingGroup, RatingRange, Speed, folded},
+    pgn::{GameResult, Mode, RatingGroup, RatingRange, Speed, normalized},
     selection::{Evaluator, RatedStatus, Selection},
 };
 
@@ -63,7 +63,7 @@ impl<'a> SourceFilters<'a> {
 
     /// Makes the filters admit only one game of each group of duplicate games: the first one that passes the other
     /// filters.
-    pub(super) fn fold_duplicates(mut self, duplicates: &'a DuplicateGroups) -> SourceFilters<'a> {
+    pub(super) fn with_duplicates(mut self, duplicates: &'a DuplicateGroups) -> SourceFilters<'a> {
         self.duplicates = Some(duplicates);
         self
     }
@@ -85,7 +85,7 @@ impl<'a> SourceFilters<'a> {
     /// Returns all of `games` if the query counts every duplicate.
     ///
     /// `games` contains games of `source` that pass the filters. Each element is the id of a game and the index of its
-    /// move in [`PassingGames::moves`](super::fold::PassingGames::moves), which this function does not use.
+    /// move in [`PassingGames::moves`](super::scan::PassingGames::moves), which this function does not use.
     pub(super) fn keep_first<'b>(
         &self,
         source: &OpenIndex,
@@ -636,7 +636,7 @@ fn games_of_named_player(source: &OpenIndex, filters: &Selection) -> Result<Opti
     let of_side = |side| {
         names
             .iter()
-            .map(move |name| ListKey::player(&folded(name), side))
+            .map(move |name| ListKey::player(&normalized(name), side))
     };
     for list in sides.flat_map(of_side) {
         for id in source.listed(list)? {

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 
 use super::{
     filter::{SourceFilter, SourceFilters},
-    fold::{Collector, PassingGames, fold},
     open_index::{OpenIndex, earliest},
+    scan::{Collector, PassingGames, scan},
     sources::Sources,
     tally::{Rank, by_date},
 };
@@ -178,7 +178,7 @@ impl FirstSeen<'_> {
     ///
     /// Returns an error if the index is damaged.
     pub fn visits(&self, subject: ListKey, before: Option<u32>) -> Result<Visits> {
-        fold(&self.filters, &[subject], || Visits {
+        scan(&self.filters, &[subject], || Visits {
             before,
             ..Visits::default()
         })

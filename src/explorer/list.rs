@@ -9,9 +9,9 @@ use shakmaty::Color;
 use super::{
     duplicate_groups::DuplicateGroups,
     filter::{SourceFilter, SourceFilters},
-    fold::{Collector, PassingGames, fold},
     open_index::{OpenIndex, text_of_number},
     query::{Page, Query, Sort, View},
+    scan::{Collector, PassingGames, scan},
     sources::Sources,
     tally::{Rank, by_date, by_rating},
 };
@@ -163,7 +163,7 @@ pub(super) fn numbers<'a>(
         let wanted = skip.saturating_add(limit).min(MAX_GAMES_IN_MEMORY);
         let subject = query.line.subject();
         let new = || RankedGames::new(sort, wanted, last);
-        let RankedGames { total, best, .. } = fold(&filters, &[subject], new)?;
+        let RankedGames { total, best, .. } = scan(&filters, &[subject], new)?;
         let mut ranks = best.into_sorted();
         last = ranks.last().copied();
         let go_on = ranks.len() == wanted;
@@ -288,7 +288,7 @@ fn page_of_matches(
     let subjects = [query.line.subject()];
     let wanted = page.skip.saturating_add(page.limit);
     let new = || FirstGames::new(duplicates, page.sort, wanted);
-    let FirstGames { total, ranks, .. } = fold(filters, &subjects, new)?;
+    let FirstGames { total, ranks, .. } = scan(filters, &subjects, new)?;
     let ranks = ranks.into_iter().rev().skip(page.skip);
     let ranks: Vec<(Rank, u64)> = ranks.collect();
     let matches: FxHashMap<u64, u64> = ranks.iter().map(|(_, key)| (*key, 0)).collect();
@@ -296,7 +296,7 @@ fn page_of_matches(
         duplicates,
         games: matches.clone(),
     };
-    let sizes = fold(filters, &subjects, new)?.games;
+    let sizes = scan(filters, &subjects, new)?.games;
     let first = |((_, number, mv), key): (Rank, u64)| {
         let more = sizes[&key].saturating_sub(1);
         (number_of(number, page.sort), mv, more)

@@ -11,7 +11,7 @@
 //! such as a player, together with an index of counts; methods return an error for such a filter. Methods that
 //! list games skip indexes of counts, and return an error if there is no index of games.
 //!
-//! A query passes through these modules: `filter` prepares the filters for each index, `fold` makes one pass over
+//! A query passes through these modules: `filter` prepares the filters for each index, `scan` makes one pass over
 //! the results of the position in each index, and a `Collector` adds them up. `tally` collects moves and their
 //! results, `list` collects games, `opening_table` openings, and `facets` the number of games for each value of a
 //! filter. `answer` contains the types of the results, which serde can serialize.
@@ -41,7 +41,6 @@ mod duplicate_groups;
 mod facets;
 mod filter;
 mod first_seen;
-mod fold;
 mod list;
 mod open_index;
 mod opening_table;
@@ -49,6 +48,7 @@ mod other_starts;
 mod prepare;
 mod query;
 mod reply;
+mod scan;
 mod sources;
 mod suggest;
 mod tally;
@@ -79,7 +79,7 @@ use self::{
     unknown_name::{matched_names, unknown_name, unknown_names},
 };
 pub use self::{
-    answer::{Answer, MonthCount, PlayedMove, PlayerScore, PlayerTotals, YearCount},
+    answer::{Answer, MonthCount, MoveAnswer, PlayerScore, PlayerTotals, YearCount},
     facets::{ColorCount, Facets, RatingScore},
     list::{GameInfo, GameList, ListedGame, MatchGames, PlayedGame, Player},
     opening_table::{OpeningRow, OpeningTable},

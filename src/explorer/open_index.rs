@@ -16,7 +16,7 @@ use crate::{
     index::{
         Index,
         store::{
-            Contents, CountedContents, EcoNumber, GameRow, ListKey, ListLocation, SiteId,
+            CountedContents, EcoNumber, GameRow, IndexDescription, ListKey, ListLocation, SiteId,
             StoredPart,
             count_pages::CountedList,
             game_rows::{ROWS_PER_ENTRY, date_number},
@@ -26,7 +26,8 @@ use crate::{
     },
     openings::OpeningNumber,
     pgn::{
-        Date, GameResult, Mode, NameMatch, RatingGroup, Speed, doubled_mean, folded, rated_event,
+        Date, GameResult, Mode, NameMatch, RatingGroup, Speed, doubled_mean, normalized,
+        rated_event,
     },
     position::Variant,
     selection::Selection,
@@ -38,7 +39,7 @@ use crate::{
 pub(super) struct OpenIndex {
     pub name: String,
     pub index: Index,
-    pub contents: Contents,
+    pub contents: IndexDescription,
     /// The description of the counts, if this is an index of counts.
     pub counted: Option<CountedContents>,
     /// The modification time of the directory, if the file system has one.
@@ -63,7 +64,7 @@ impl OpenIndex {
         let index = Index::open(path)?;
         let counted = index.counted()?;
         let contents = match &counted {
-            Some(counted) => Some(Contents {
+            Some(counted) => Some(IndexDescription {
                 paging: counted.paging(),
                 positions: counted.positions,
                 items: counted.rows,
@@ -162,11 +163,11 @@ impl OpenIndex {
     /// Returns the numbers of all names of players and events that match `name`, in ascending order. `how` says
     /// whether the whole name must match, or only a part of it.
     pub(super) fn numbers_of(&self, name: &str, how: NameMatch) -> Result<Vec<u32>> {
-        let wanted = folded(name);
+        let wanted = normalized(name);
         if how == NameMatch::Part {
             let mut numbers = Vec::new();
             self.for_each_name(|number, name| {
-                if how.matches(&folded(name), &wanted) {
+                if how.matches(&normalized(name), &wanted) {
                     numbers.push(number);
                 }
             })?;
@@ -175,7 +176,7 @@ impl OpenIndex {
         let mut numbers = Vec::new();
         for number in self.listed(ListKey::name(&wanted))? {
             // The list may contain another name with the same hash.
-            if folded(&self.name(number)?) == wanted {
+            if normalized(&self.name(number)?) == wanted {
                 numbers.push(number);
             }
         }

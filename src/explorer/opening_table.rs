@@ -8,9 +8,9 @@ use shakmaty::Color;
 
 use super::{
     filter::{SourceFilter, SourceFilters},
-    fold::{Collector, PassingGames, fold, fold_games},
     open_index::{GameSummary, OpenIndex, text_of_number},
     query::Line,
+    scan::{Collector, PassingGames, scan, scan_games},
     sources::Sources,
     tally::{PlayerTally, RatingSum, count_games},
 };
@@ -269,7 +269,7 @@ pub(super) fn opening_table(
     let of_player = !asked.player.is_empty();
     let average = average_of(&filters, line, of_player);
     let new = || OpeningTallies::new(of_player);
-    let tallies = fold(&filters, &[line.subject()], new)?.tallies;
+    let tallies = scan(&filters, &[line.subject()], new)?.tallies;
     let mut total = OpeningTally::default();
     tallies.iter().for_each(|tally| total += *tally);
     let rows = OpeningRows {
@@ -311,7 +311,7 @@ fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Aver
             sum.add(&source.game(id), color_of(filter, id, of_player));
         }
     };
-    fold_games(filters, add, Average::joined)
+    scan_games(filters, add, Average::joined)
 }
 
 /// A builder of the rows of an [`OpeningTable`].

@@ -8,10 +8,10 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::{
     filter::{SourceFilter, SourceFilters},
-    fold::{Collector, PassingGames, fold, fold_games},
     open_index::{GameSummary, OpenIndex, date_of_number, text_of_number},
     query::Line,
     reply::Reply,
+    scan::{Collector, PassingGames, scan, scan_games},
     sources::Sources,
     tally::PlayerTally,
 };
@@ -398,7 +398,7 @@ fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGa
             sum.player.add(&game, color);
         }
     };
-    fold_games(filters, add, AllGames::joined)
+    scan_games(filters, add, AllGames::joined)
 }
 
 /// The results of a set of games, and the number of recent games among them. The opponent's last game is the
@@ -543,7 +543,7 @@ impl Preparing<'_> {
             is_cut: false,
             recent_since: self.recent_since,
         };
-        let mut games = fold(side, &[line.subject()], new)?;
+        let mut games = scan(side, &[line.subject()], new)?;
         // An illegal move belongs to another position with the same hash.
         games.moves.retain(|mv, _| mv.to_move(pos).is_some());
         Ok(games)

@@ -142,7 +142,7 @@ impl Sources {
         filters.skip_unfinished |= self.skip_unfinished;
         let prepared = SourceFilters::new(&self.indexes, &filters)?;
         Ok(match filters.counts_once() {
-            true => prepared.fold_duplicates(self.duplicates()?),
+            true => prepared.with_duplicates(self.duplicates()?),
             false => prepared,
         })
     }

@@ -7,9 +7,9 @@ use shakmaty::{Color, Position};
 
 use super::{
     filter::{SourceFilter, SourceFilters, Split},
-    fold::{AcceptedRows, Collector, PassingGames, fold, fold_games},
     open_index::{GameSummary, OpenIndex},
     query::{Line, Query},
+    scan::{AcceptedRows, Collector, PassingGames, scan, scan_games},
 };
 use crate::{
     error::Result,
@@ -202,7 +202,7 @@ impl PositionTally {
     /// Returns an error if an index is damaged.
     pub(super) fn new(filters: &SourceFilters<'_>, query: &Query) -> Result<PositionTally> {
         let subjects = query.line.subjects();
-        let mut tally = fold(filters, &subjects, || PositionTally::empty(query))?;
+        let mut tally = scan(filters, &subjects, || PositionTally::empty(query))?;
         let pos = query.line.position();
         // An illegal move belongs to another position with the same hash.
         tally
@@ -365,7 +365,7 @@ pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Op
     if counted.any(|counted| !counted.has_ends) {
         return Ok(None);
     }
-    let count = fold(filters, &line.subjects(), GameCount::default)?;
+    let count = scan(filters, &line.subjects(), GameCount::default)?;
     Ok((!count.is_incomplete).then_some(count.games))
 }
 
@@ -409,7 +409,7 @@ pub(super) fn count_games_of_players(
         (_, true) => a,
         _ => a.iter().zip(b).map(|(a, b)| a + b).collect(),
     };
-    let games = fold_games(filters, add, join);
+    let games = scan_games(filters, add, join);
     Ok(match games.is_empty() {
         true => zeros(),
         false => games,

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{open_index::OpenIndex, sources::Sources};
 use crate::{
     error::{Error, Result},
-    pgn::{NameMatch, NearestNames, PlayerNames, did_you_mean, folded},
+    pgn::{NameMatch, NearestNames, PlayerNames, did_you_mean, normalized},
     selection::Selection,
 };
 
@@ -226,10 +226,10 @@ impl<'a> NameSearch<'a> {
     /// `role`.
     fn any_is_known(&self, names: &[String], role: NameRole) -> Result<bool> {
         if self.how == NameMatch::Part {
-            let wanted: Vec<String> = names.iter().map(|name| folded(name)).collect();
+            let wanted: Vec<String> = names.iter().map(|name| normalized(name)).collect();
             let mut is_known = false;
             self.for_each(role, |name, _| {
-                let name = folded(name);
+                let name = normalized(name);
                 is_known = wanted.iter().any(|wanted| self.how.matches(&name, wanted));
                 !is_known
             })?;

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::{
     entries::Entries,
     layout::{self, PositionStats},
-    store::{self, Contents},
+    store::{self, IndexDescription},
 };
 use crate::{
     error::Result,
@@ -120,8 +120,8 @@ fn single_batch(entries: Entries) -> Vec<EntryBatch> {
 
 /// Creates the last entry of an explorer's index, which describes the whole index. Returns its key and its value. The
 /// value is the encoded form of `contents`, with the number of positions replaced by `positions`.
-pub(super) fn last_entry(contents: Contents, positions: u64) -> (&'static [u8], Vec<u8>) {
-    let contents = Contents {
+pub(super) fn last_entry(contents: IndexDescription, positions: u64) -> (&'static [u8], Vec<u8>) {
+    let contents = IndexDescription {
         positions,
         ..contents
     };

@@ -12,8 +12,8 @@ use super::{
     entry_batches::IndexedFile,
     layout::{self, GameHeader, GameOffset, PositionStats},
     store::{
-        self, COUNTED, COUNTS, Contents, CountedContents, GameRow, LISTS, ListKey, NameReader,
-        Paging, chunk_key,
+        self, COUNTED, COUNTS, CountedContents, GameRow, IndexDescription, LISTS, ListKey,
+        NameReader, Paging, chunk_key,
         count_pages::{CountedList, find_counts},
         game_details::{GAMES_PER_ENTRY, GameDetails, GameText},
         game_rows::{ROW_SIZE, ROWS_PER_ENTRY},
@@ -76,7 +76,7 @@ pub struct Index {
     kind: IndexKind,
     inputs: Vec<IndexedFile>,
     /// The description of an explorer's index of games, or `None` for other kinds of indexes.
-    contents: Option<Contents>,
+    contents: Option<IndexDescription>,
     /// The names of players and events; empty for other kinds of indexes than the explorer's index of games.
     names: NameReader,
     /// A cache of the entry of game rows that was read last, with the number of the entry.
@@ -124,7 +124,7 @@ impl Index {
         index.variant = index.read_variant()?;
         index.kind = index.read_kind()?;
         if index.kind == IndexKind::Explorer {
-            let contents = index.required(store::CONTENTS, Contents::parse)?;
+            let contents = index.required(store::CONTENTS, IndexDescription::parse)?;
             index.names = NameReader::new(contents.names);
             index.contents = Some(contents);
         }
@@ -144,7 +144,7 @@ impl Index {
 
     /// Returns the description that an explorer's index of games stores about itself, or `None` if this index is of
     /// another kind.
-    pub(crate) fn contents(&self) -> Option<Contents> {
+    pub(crate) fn contents(&self) -> Option<IndexDescription> {
         self.contents
     }
 
@@ -204,7 +204,7 @@ impl Index {
         }
         match self.value(store::CONTENTS)? {
             None => Ok(IndexKind::Leveldb),
-            Some(value) if store::Contents::is_of_other_version(&value) => {
+            Some(value) if store::IndexDescription::is_of_other_version(&value) => {
                 let problem = "this index was made by another version of polybook: make the index again with make-book \
                                --explorer";
                 Err(Error::file(self.path(), problem))

@@ -21,7 +21,7 @@ use super::{
     layout::{self, GameHeader, IdReader, PositionStats},
     read::Index,
     store::{
-        self, COUNTS, Contents, CountedContents, LISTS, ListEntry, ListKey,
+        self, COUNTS, CountedContents, IndexDescription, LISTS, ListEntry, ListKey,
         count_pages::for_each_counted,
         game_details::GAMES_PER_ENTRY,
         game_rows::ROWS_PER_ENTRY,
@@ -236,7 +236,7 @@ fn check(index: &Index, found: &mut VerifiedIndex, meter: &Meter) -> Result<()> 
 /// The state while an index is checked. The entries are checked in the order of their keys.
 struct IndexCheck<'a> {
     index: &'a Index,
-    contents: Option<Contents>,
+    contents: Option<IndexDescription>,
     /// The description of the counts, or `None` for an index of games.
     counted: Option<CountedContents>,
     found: &'a mut VerifiedIndex,
@@ -525,7 +525,13 @@ impl IndexCheck<'_> {
         Ok((entries, rows))
     }
 
-    fn page(&mut self, key: &[u8], last: ListKey, page: &[u8], contents: Contents) -> Result<()> {
+    fn page(
+        &mut self,
+        key: &[u8],
+        last: ListKey,
+        page: &[u8],
+        contents: IndexDescription,
+    ) -> Result<()> {
         let (mut chunked, mut positions) = (Vec::new(), 0);
         let mut is_well_formed = true;
         let read = for_each_list(contents.paging, page, last, |subject, list, _| {
@@ -553,7 +559,7 @@ impl IndexCheck<'_> {
     /// of a name. The index must contain this game or name; `contents` states the number of its names. Ids and numbers
     /// ascend from chunk to chunk, so those of this chunk must be at least `least`. Returns the smallest id or number
     /// that the next chunk may contain, or `None` if an item is invalid.
-    fn items(&mut self, list: &List<'_>, least: u64, contents: Contents) -> Option<u64> {
+    fn items(&mut self, list: &List<'_>, least: u64, contents: IndexDescription) -> Option<u64> {
         let are_names = list.moves().all(|mv| mv == NAMED);
         let end = match are_names {
             true => u64::from(contents.names),
@@ -573,7 +579,7 @@ impl IndexCheck<'_> {
         &mut self,
         subject: ListKey,
         chunked: ChunkedList,
-        contents: Contents,
+        contents: IndexDescription,
     ) -> Result<u64> {
         let (mut entries, mut least) = (0, 0);
         for chunk in self.index.chunks(subject, chunked) {

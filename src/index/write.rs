@@ -40,8 +40,8 @@ use super::{
     layout,
     posting::{Posting, position_entries},
     store::{
-        self, Contents, CountPageBuilder, CountedContents, CountsSources, ListKey, ListRecord,
-        Paging, StoredGames, list_entries, results::ResultRow,
+        self, CountPageBuilder, CountedContents, CountsSources, IndexDescription, ListKey,
+        ListRecord, Paging, StoredGames, list_entries, results::ResultRow,
     },
 };
 #[cfg(feature = "serve")]
@@ -181,7 +181,7 @@ impl IndexWriter {
         meter: &Meter,
     ) -> Result<(WrittenIndex, Finished)> {
         let (items, games) = (record_count(from.records), from.games.len());
-        let contents = Contents::new(items, from.games.name_count(), from.max_ply);
+        let contents = IndexDescription::new(items, from.games.name_count(), from.max_ply);
         meter.add_total(items);
         let mut rows = from.games.entries();
         let rows = filled_batches(move |entries| rows.fill(entries, BYTES_PER_WRITE));
@@ -597,14 +597,14 @@ fn check_replaceable(path: &Path, force: bool) -> Result<Vec<OsString>> {
         return Ok(Vec::new());
     }
     let problem = match content(path) {
-        Ok(TargetContent::Index(files)) if force => return Ok(files),
-        Ok(TargetContent::Index(_)) => return Err(Error::exists(path)),
-        Ok(TargetContent::IndexAnd(other)) => format!(
+        Ok(OldOutput::Index(files)) if force => return Ok(files),
+        Ok(OldOutput::Index(_)) => return Err(Error::exists(path)),
+        Ok(OldOutput::IndexAnd(other)) => format!(
             "this index exists and contains {}, which is not a file of an index: move that file away, or choose \
              another directory",
             other.display()
         ),
-        Ok(TargetContent::Other) => {
+        Ok(OldOutput::Other) => {
             "this path exists and is not an index: choose another directory".to_owned()
         }
         Err(err) if err.kind() == ErrorKind::Io => return Err(err),
@@ -638,11 +638,11 @@ pub(super) fn holds_database(path: &Path) -> Result<bool> {
 /// Returns an error if there is a LevelDB database at `path` that is damaged or cannot be read, because it might be an
 /// index.
 pub fn is_index(path: impl AsRef<Path>) -> Result<bool> {
-    Ok(matches!(content(path.as_ref())?, TargetContent::Index(_)))
+    Ok(matches!(content(path.as_ref())?, OldOutput::Index(_)))
 }
 
 /// The result of checking what already exists at the path at which a new index will be placed.
-enum TargetContent {
+enum OldOutput {
     /// An index, which consists of these files.
     Index(Vec<OsString>),
     /// An index, and a file or directory that does not belong to it.
@@ -653,14 +653,14 @@ enum TargetContent {
 
 /// Determines whether there is an index at `path`. Also lists the files of the index, and finds out whether its
 /// directory contains anything else.
-fn content(path: &Path) -> Result<TargetContent> {
+fn content(path: &Path) -> Result<OldOutput> {
     if !holds_database(path)? || Database::open(path)?.get(layout::TOTAL_GAMES)?.is_none() {
-        return Ok(TargetContent::Other);
+        return Ok(OldOutput::Other);
     }
     let known = Database::names_in(path)?;
     let is_known = |name: &OsStr| name.to_str().is_some_and(|name| known.contains(name));
     let files = own_files(path, is_known)?;
-    Ok(files.map_or_else(TargetContent::IndexAnd, TargetContent::Index))
+    Ok(files.map_or_else(OldOutput::IndexAnd, OldOutput::Index))
 }
 
 /// Returns `true` if `name` has the form of the name of a LevelDB file. When a new index replaces an old one, this

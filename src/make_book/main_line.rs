@@ -14,7 +14,8 @@ use super::{collected::Needs, options::MakeBook};
 use crate::{
     openings::{self, OpeningNumber},
     pgn::{
-        GameEnd, GameReader, GameResult, MoveReceiver, OpenLines, Step, Stop, Token, play_main_line,
+        GameEnd, GameReader, GameResult, LineStop, MoveReceiver, OpenLines, Step, Token,
+        play_main_line,
     },
     position::{BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook},
 };
@@ -128,25 +129,25 @@ impl MainLine {
             before: None,
         };
         let stop = match options.max_ply {
-            0 => Stop::Receiver,
+            0 => LineStop::Receiver,
             _ => play_main_line(games, options.piece_letters, pos, &mut moves),
         };
         let before = moves.before;
         match stop {
-            Stop::End(end) => self.end_of_game(end),
-            Stop::Receiver if options.variations => {
+            LineStop::End(end) => self.end_of_game(end),
+            LineStop::Receiver if options.variations => {
                 let ply = self.plies.len().saturating_sub(1);
                 match self.read_variations(options, games, before.as_ref(), ply) {
                     Token::End(end) => self.end_of_game(end),
                     token => self.rest_of_game(options, needs, games, pos, Some(token.text())),
                 }
             }
-            Stop::Receiver => self.rest_of_game(options, needs, games, pos, None),
-            Stop::NullMove => MainLineEnd {
+            LineStop::Receiver => self.rest_of_game(options, needs, games, pos, None),
+            LineStop::NullMove => MainLineEnd {
                 null_move: true,
                 ..self.skip_unplayable(options, needs, games, pos, b"")
             },
-            Stop::Illegal(mv) => {
+            LineStop::Illegal(mv) => {
                 let problem = Problem {
                     offset: mv.offset,
                     ply: self.plies.len(),

@@ -18,8 +18,8 @@ use crate::{
     index::store::SiteId,
     openings::OpeningNumber,
     pgn::{
-        Batch, Condition, Date, DuplicateKeys, GameIdentity, GameReader, GameResult, Input,
-        SkippedParts, Tags, Token, UnknownVariants, name_hash, tag_text,
+        Batch, Date, DuplicateKeys, GameIdentity, GameReader, GameResult, Input, SkippedParts,
+        Tags, Token, UnknownVariants, name_hash, tag_text,
     },
     position::{
         Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
@@ -27,6 +27,7 @@ use crate::{
     },
     provenance::GameCounts,
     results::Wdl,
+    selection::Condition,
 };
 
 /// The approximate size of a batch of games, in bytes of PGN.

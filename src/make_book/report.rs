@@ -11,10 +11,11 @@ pub use crate::provenance::Rejection;
 use crate::{
     book::{LossSummary, MinimaxSummary},
     error::counted,
-    pgn::{Condition, unknown_variant},
+    pgn::unknown_variant,
     position::Variant,
     progress::Meter,
     provenance::{GameCounts, Pruned, as_text},
+    selection::Condition,
 };
 
 /// The numbers of games and half-moves that a run of `make-book` counted, and the numbers of irregularities that it

@@ -14,11 +14,9 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    pgn::{
-        Condition, DuplicateKeys, Input, NAMED_VARIANTS, NO_GAME, PlayerNames, SkippedParts,
-        tag_text,
-    },
+    pgn::{DuplicateKeys, Input, NAMED_VARIANTS, NO_GAME, PlayerNames, SkippedParts, tag_text},
     position::MoveError,
+    selection::Condition,
     storage::sort::SpillingSet,
     task,
 };

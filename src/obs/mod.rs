@@ -28,8 +28,8 @@ mod database;
 mod error;
 mod info;
 mod merge;
+mod recover_positions;
 mod rows;
-mod walk;
 mod writer;
 
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Writes OOBS databases: collects encoded positions, sorts them by EPD, creates the tables of a new database,
 //! and fills the table `Book`.
 //!
-//! A [walk](super::walk) finds positions in arbitrary order, each with all its rows. Each thread collects them in
+//! A [walk](super::recover_positions) finds positions in arbitrary order, each with all its rows. Each thread collects them in
 //! its own sorter, and the sorters are merged. SQLite then only appends to its index, which takes 35 % less time than
 //! `CREATE INDEX` after the insertions, and 600 MB less memory.
 //!
@@ -29,8 +29,8 @@ use rusqlite::{Connection, OpenFlags, Statement};
 use super::{
     error::{ObsError, Sql},
     info::Info,
+    recover_positions::{LegalCount, recover_positions},
     rows::{MAX_GAMES_PER_ROW, ObsRow},
-    walk::{LegalCount, walk},
 };
 use crate::{
     counts::Counts,
@@ -122,7 +122,7 @@ impl ObsWriter {
     ) -> Result<(ObsSummary, Finished)> {
         let sorters = PositionSorters::new(rayon::current_num_threads(), memory);
         let rare = AtomicU64::new(0);
-        let strays = walk(
+        let strays = recover_positions(
             counts,
             starts,
             stop,

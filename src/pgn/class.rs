@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{
     Tags,
-    filter::{estimated_seconds, is_rated},
+    values::{estimated_seconds, is_rated},
 };
 
 /// The speed of a game, such as bullet or blitz.

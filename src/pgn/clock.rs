@@ -3,7 +3,7 @@
 use memchr::memmem;
 use shakmaty::Color;
 
-use super::{Tags, filter::millis};
+use super::{Tags, values::millis};
 
 /// The clocks of a game, from which the time of each move is calculated.
 ///
@@ -19,7 +19,7 @@ use super::{Tags, filter::millis};
 #[derive(Debug)]
 pub(crate) struct Clocks {
     /// The periods of the time control. Empty if the time control is unknown.
-    periods: Vec<Period>,
+    periods: Vec<ControlPeriod>,
     /// The index of the current period of each side.
     period: [usize; 2],
     /// The increment of each side in seconds, and the number of its moves.
@@ -31,7 +31,7 @@ pub(crate) struct Clocks {
 
 /// A period of a time control, such as `40/5400+30`.
 #[derive(Copy, Clone, Debug)]
-struct Period {
+struct ControlPeriod {
     /// The number of the last move of the period, if the time control says it.
     last_move: Option<u32>,
     /// The time that is added to the clock when the period begins, in seconds.
@@ -79,7 +79,7 @@ impl Clocks {
         let side = usize::from(side.is_black());
         let before = std::mem::replace(&mut self.left[side], stated.left);
         self.moves[side] += 1;
-        let Some(&Period { base, .. }) = self.periods.first() else {
+        let Some(&ControlPeriod { base, .. }) = self.periods.first() else {
             return stated.taken;
         };
         let is_first = self.moves[side] == 1;
@@ -127,7 +127,7 @@ impl Clocks {
 
 /// Parses the value of a `TimeControl` tag, such as `180+2` or `40/5400+30:1800+30`. Returns its periods, or `None` if
 /// the value is unreadable.
-fn periods(tag: &[u8]) -> Option<Vec<Period>> {
+fn periods(tag: &[u8]) -> Option<Vec<ControlPeriod>> {
     let text = std::str::from_utf8(tag).ok()?.trim();
     let mut moves = 0_u32;
     let period = |text: &str| {
@@ -147,7 +147,7 @@ fn periods(tag: &[u8]) -> Option<Vec<Period>> {
             }
             None => None,
         };
-        Some(Period {
+        Some(ControlPeriod {
             last_move,
             base: seconds(base).filter(|base| *base > 0.0)?,
             increment: seconds(increment)?,

@@ -23,14 +23,14 @@ use siphasher::{
     sip128::{Hasher128, SipHasher13 as WideHasher},
 };
 
-use super::{Date, GameResult, folded};
+use super::{Date, GameResult, normalized};
 use crate::position::Variant;
 
 /// Returns a hash of the name of a player or an event. The hashes of two spellings of a name are equal if they differ
 /// only in case, blanks and periods, such as `Carlsen,M` and `Carlsen, M.`. The hash of an unknown name (empty or `?`)
 /// is 0, and no other name has this hash.
 pub(crate) fn name_hash(name: &str) -> u64 {
-    let mut name = folded(name);
+    let mut name = normalized(name);
     name.retain(|c| c != '.' && !c.is_whitespace());
     match &*name {
         "" | "?" => 0,

@@ -36,7 +36,6 @@ mod class;
 mod clock;
 mod cut;
 mod duplicate;
-mod filter;
 mod game;
 mod input;
 mod movetext;
@@ -45,6 +44,7 @@ mod play;
 mod result;
 mod tags;
 mod text;
+mod values;
 mod variations;
 mod visit;
 mod word;
@@ -54,27 +54,24 @@ pub(crate) use self::{
     class::doubled_mean,
     clock::{Clocks, CommentTimes},
     duplicate::{DuplicateKeys, GameIdentity, name_hash},
-    filter::{HIGHEST_RATING, estimated_seconds, folded, is_rated, rated_event, rating},
     names::{NearestNames, PlayerNames, did_you_mean},
     play::{
-        MoveReceiver, NAMED_VARIANTS, NO_GAME, SkippedParts, Stop, UnknownVariants, play,
+        LineStop, MoveReceiver, NAMED_VARIANTS, NO_GAME, SkippedParts, UnknownVariants, play,
         play_from_start, play_main_line, start_of, unknown_variant,
     },
     tags::tag_text,
+    values::{HIGHEST_RATING, estimated_seconds, is_rated, normalized, rated_event, rating},
     variations::{OpenLines, Step},
     write::{GameWriter, UNKNOWN_PLAYERS, commented},
 };
 pub use self::{
     class::{Mode, RatingGroup, Speed, UnknownMode, UnknownRatingGroup, UnknownSpeed},
     cut::{Batch, Cutter, MAX_GAME_LENGTH},
-    filter::{
-        Condition, ConditionError, Date, EcoRange, NameMatch, RatingRange, TagText,
-        TimeControlRange,
-    },
     game::GameReader,
     input::{Input, Stream, StreamOptions},
     movetext::{Flaw, FlawKind, GameEnd, Token},
     play::Games,
     result::GameResult,
     tags::{Tag, Tags},
+    values::{ConditionError, Date, EcoRange, NameMatch, RatingRange, TagText, TimeControlRange},
 };

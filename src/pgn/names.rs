@@ -4,7 +4,7 @@ use std::{cmp::Reverse, hash::BuildHasher};
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use super::{NameMatch, folded};
+use super::{NameMatch, normalized};
 use crate::provenance::shortened;
 
 /// The maximum number of similar names that a message about an unknown name suggests.
@@ -73,14 +73,14 @@ impl SimilarName {
 impl NearestNames {
     pub(crate) fn new(wanted: &str) -> NearestNames {
         NearestNames {
-            wanted: beginning(&folded(wanted)).to_owned(),
+            wanted: beginning(&normalized(wanted)).to_owned(),
             best: Vec::new(),
         }
     }
 
     /// Adds `name`, which occurs in `games` games, if it is among the most similar names.
     pub(crate) fn offer(&mut self, name: &str, games: u64) {
-        let likeness = likeness(&self.wanted, &folded(beginning(name)));
+        let likeness = likeness(&self.wanted, &normalized(beginning(name)));
         if likeness < MIN_LIKENESS {
             return;
         }
@@ -175,7 +175,7 @@ impl PlayerNames {
     /// Counts `games` games of the player `name`, whose name matches the filter. Ignores further names if
     /// [`MAX_COUNTED`] names have been added.
     pub(crate) fn add_matched(&mut self, name: &str, games: u64) {
-        let key = FxBuildHasher.hash_one(folded(name));
+        let key = FxBuildHasher.hash_one(normalized(name));
         if self.matched.len() < MAX_COUNTED || self.matched.contains_key(&key) {
             let name = shown(name);
             let (spelling, sum) = self.matched.entry(key).or_insert_with(|| (name.clone(), 0));
@@ -201,7 +201,7 @@ impl PlayerNames {
     /// order.
     pub(crate) fn matched(&self) -> Vec<String> {
         let mut names = Vec::from_iter(self.matched.values());
-        names.sort_by_cached_key(|(name, games)| (Reverse(*games), folded(name)));
+        names.sort_by_cached_key(|(name, games)| (Reverse(*games), normalized(name)));
         let names = names.into_iter().take(MAX_MATCHED);
         names.map(|(name, _)| name.clone()).collect()
     }
@@ -235,9 +235,9 @@ impl PlayerNames {
         }
         // If a filter has names for both colors, each of these names may occur in games.
         let is_known = |wanted: &str, names: &[String]| {
-            let wanted = folded(wanted);
+            let wanted = normalized(wanted);
             let mut names = names.iter();
-            names.any(|name| self.how.matches(&folded(name), &wanted))
+            names.any(|name| self.how.matches(&normalized(name), &wanted))
         };
         let nearest = self.nearest.into_iter().map(NearestNames::names);
         let nearest = self.wanted.iter().zip(nearest);

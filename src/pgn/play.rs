@@ -199,7 +199,7 @@ impl<P: Rules, F: FnMut(&Keyed<P>, Move, usize) -> bool> MoveReceiver<P> for F {
 }
 
 /// The reason why a main line was not played further.
-pub(crate) enum Stop<'a> {
+pub(crate) enum LineStop<'a> {
     /// The receiver ended the line after the last move.
     Receiver,
     /// The game has ended.
@@ -237,7 +237,7 @@ pub(crate) fn play_main_line<'a, P: Rules>(
     letters: PieceLetters,
     pos: &mut Keyed<P>,
     moves: &mut impl MoveReceiver<P>,
-) -> Stop<'a> {
+) -> LineStop<'a> {
     let in_english = letters == PieceLetters::English;
     loop {
         if in_english {
@@ -246,7 +246,7 @@ pub(crate) fn play_main_line<'a, P: Rules>(
             {
                 games.take_word(word);
                 if !pass_move(games, pos, mv, moves) {
-                    return Stop::Receiver;
+                    return LineStop::Receiver;
                 }
                 continue;
             }
@@ -257,23 +257,23 @@ pub(crate) fn play_main_line<'a, P: Rules>(
         }
         let (text, offset) = match games.next_token() {
             Token::Move { text, offset } | Token::Unreadable { text, offset } => (text, offset),
-            Token::NullMove { .. } => return Stop::NullMove,
+            Token::NullMove { .. } => return LineStop::NullMove,
             Token::BeginVariation => {
                 moves.read_variation(games);
                 continue;
             }
             Token::EndVariation => unreachable!("a variation is read to its end"),
-            Token::End(end) => return Stop::End(end),
+            Token::End(end) => return LineStop::End(end),
         };
         match letters.read_move(pos.position(), text) {
             Ok(mv) if pass_move(games, pos, mv, moves) => {}
-            Ok(_) => return Stop::Receiver,
+            Ok(_) => return LineStop::Receiver,
             Err(_) if games.is_double_loss(text) => {
-                return Stop::End(GameEnd::Complete(Some(GameResult::Unknown)));
+                return LineStop::End(GameEnd::Complete(Some(GameResult::Unknown)));
             }
             Err(err) => {
                 let reason = with_advice(err, pos.position(), text, letters);
-                return Stop::Illegal(IllegalMove {
+                return LineStop::Illegal(IllegalMove {
                     text,
                     offset,
                     reason,
@@ -320,9 +320,9 @@ pub(crate) fn play(
     let stop = play_main_line(games, letters, pos, &mut receive);
     stepped?;
     Ok(match stop {
-        Stop::End(end) => ending(end),
-        Stop::NullMove | Stop::Receiver => ending(games.skip_moves()),
-        Stop::Illegal(mv) => Ending {
+        LineStop::End(end) => ending(end),
+        LineStop::NullMove | LineStop::Receiver => ending(games.skip_moves()),
+        LineStop::Illegal(mv) => Ending {
             illegal: Some(format!("{}: {}", mv.name(), mv.reason)),
             ..ending(games.skip_moves())
         },

@@ -24,7 +24,7 @@ struct Reached<P: Rules> {
 }
 
 /// The state of a main line or variation after the moves that were read so far.
-enum Line<P: Rules> {
+enum OpenLine<P: Rules> {
     /// No move was read. A variation here has no move to replace, so its moves cannot be played.
     Empty(Reached<P>),
     /// All moves were played. A variation replaces the last one.
@@ -38,12 +38,12 @@ enum Line<P: Rules> {
     Unknown,
 }
 
-impl<P: Rules> Line<P> {
+impl<P: Rules> OpenLine<P> {
     /// Returns the position in which an alternative to the last move begins, or `None` if it is unknown.
     fn before(&self) -> Option<&Reached<P>> {
         match self {
-            Line::Played { before, .. } | Line::Stopped(before) => Some(before),
-            Line::Empty(_) | Line::Unknown => None,
+            OpenLine::Played { before, .. } | OpenLine::Stopped(before) => Some(before),
+            OpenLine::Empty(_) | OpenLine::Unknown => None,
         }
     }
 }
@@ -73,7 +73,7 @@ pub(crate) enum Step<'l, P: Rules> {
 /// and so on.
 pub(crate) struct OpenLines<P: Rules> {
     /// The main line, and the open variations that are nested at most [`MAX_NESTING`] deep.
-    lines: Vec<Line<P>>,
+    lines: Vec<OpenLine<P>>,
     /// The number of open variations that are nested deeper.
     too_deep: usize,
     letters: PieceLetters,
@@ -84,9 +84,9 @@ impl<P: Rules> OpenLines<P> {
     /// Creates the lines of a game before its first move. The game starts in the position `start`, or in an unknown
     /// position.
     pub(crate) fn of_game(start: Option<Keyed<P>>) -> OpenLines<P> {
-        let start = start.map(|pos| Line::Empty(Reached { pos, ply: 0 }));
+        let start = start.map(|pos| OpenLine::Empty(Reached { pos, ply: 0 }));
         OpenLines {
-            lines: vec![start.unwrap_or(Line::Unknown)],
+            lines: vec![start.unwrap_or(OpenLine::Unknown)],
             too_deep: 0,
             letters: PieceLetters::English,
             max_ply: usize::MAX,
@@ -103,7 +103,7 @@ impl<P: Rules> OpenLines<P> {
         max_ply: usize,
     ) -> OpenLines<P> {
         OpenLines {
-            lines: vec![Line::Stopped(Reached { pos: before, ply })],
+            lines: vec![OpenLine::Stopped(Reached { pos: before, ply })],
             too_deep: 0,
             letters,
             max_ply,
@@ -129,8 +129,9 @@ impl<P: Rules> OpenLines<P> {
             }
             _ if self.too_deep > 0 => Step::TooDeep,
             Token::BeginVariation => {
-                let before = self.lines.last().and_then(Line::before).cloned();
-                self.lines.push(before.map_or(Line::Unknown, Line::Empty));
+                let before = self.lines.last().and_then(OpenLine::before).cloned();
+                self.lines
+                    .push(before.map_or(OpenLine::Unknown, OpenLine::Empty));
                 Step::BeginVariation
             }
             Token::EndVariation => {
@@ -147,26 +148,26 @@ impl<P: Rules> OpenLines<P> {
         let Some(line) = self.lines.last_mut() else {
             return Step::NotPlayed;
         };
-        let now = match std::mem::replace(line, Line::Unknown) {
-            Line::Empty(now) | Line::Played { after: now, .. } => now,
-            Line::Stopped(_) | Line::Unknown => return Step::NotPlayed,
+        let now = match std::mem::replace(line, OpenLine::Unknown) {
+            OpenLine::Empty(now) | OpenLine::Played { after: now, .. } => now,
+            OpenLine::Stopped(_) | OpenLine::Unknown => return Step::NotPlayed,
         };
         if now.ply >= self.max_ply {
-            *line = Line::Stopped(now);
+            *line = OpenLine::Stopped(now);
             return Step::NotPlayed;
         }
         let Some(text) = text else {
-            *line = Line::Stopped(now);
+            *line = OpenLine::Stopped(now);
             return Step::NullMove;
         };
         let Ok(mv) = self.letters.read_move(now.pos.position(), text) else {
-            *line = Line::Stopped(now);
+            *line = OpenLine::Stopped(now);
             return Step::Illegal;
         };
         let mut after = now.clone();
         after.pos.play(mv);
         after.ply += 1;
-        *line = Line::Played { before: now, after };
+        *line = OpenLine::Played { before: now, after };
         line.before()
             .map_or(Step::NotPlayed, |before| Step::Played {
                 before: &before.pos,

@@ -2,7 +2,7 @@
 //!
 //! Nearly every move is written in strict SAN, which is tried first. The other forms that occur in files, and that
 //! Polyglot accepts, are tried next. Examples are `Nd5` for a capture and `Nxd5` for a move without capture, `ed5`,
-//! `e8Q`, `e8=q`, `Ng1-f3`, `g1f3`, `nf3`, and castling as `0-0`, `OO`, `e1g1` or `e1h1`. `Spelling` normalizes other
+//! `e8Q`, `e8=q`, `Ng1-f3`, `g1f3`, `nf3`, and castling as `0-0`, `OO`, `e1g1` or `e1h1`. `PlainMove` normalizes other
 //! spellings to these forms. A text is never read as a move that it does not describe.
 //!
 //! Also contains the piece letters in several languages, and [advice](with_advice) for moves that cannot be read
@@ -75,7 +75,7 @@ fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
     {
         return Ok(mv);
     }
-    let spelling = Spelling::new(text).ok_or(MoveError::Unreadable)?;
+    let spelling = PlainMove::new(text).ok_or(MoveError::Unreadable)?;
     let mv = match *spelling.text() {
         [b'b', b'1'..=b'8', ..] => find(pos, spelling.text()),
         [b'b', ..] => find_pawn_or_bishop(pos, spelling.text()),
@@ -88,7 +88,7 @@ fn read_slowly<P: Position>(pos: &P, text: &[u8]) -> Result<Move, MoveError> {
 }
 
 /// Returns the legal move of `pos` that `text` describes in SAN or UCI notation. The caller must have normalized `text`
-/// with [`Spelling`].
+/// with [`PlainMove`].
 ///
 /// # Errors
 ///
@@ -208,7 +208,7 @@ fn may_mean_pawn<P: Position>(pos: &P, to: Square) -> bool {
 
 /// Returns `true` if a text has the form of a move. The move need not be legal in any position.
 pub fn looks_like_move(text: &[u8]) -> bool {
-    Spelling::new(text).is_some_and(|spelling| parse(spelling.text()).is_some())
+    PlainMove::new(text).is_some_and(|spelling| parse(spelling.text()).is_some())
 }
 
 /// Parses a written move as SAN without a position, so the move need not be legal. A text that consists only of squares
@@ -217,7 +217,7 @@ pub(crate) fn san_of(text: &[u8]) -> Option<SanPlus> {
     if let Ok(san) = SanPlus::from_ascii(text) {
         return Some(san);
     }
-    let san = parse(Spelling::new(text)?.text())?;
+    let san = parse(PlainMove::new(text)?.text())?;
     let suffix = text.iter().find_map(|byte| match byte {
         b'+' => Some(Suffix::Check),
         b'#' => Some(Suffix::Checkmate),
@@ -242,18 +242,18 @@ const MAX_MOVE_LENGTH: usize = 16;
 /// A normalized written move. It consists of ASCII letters, digits and a few other ASCII characters. It contains
 /// neither check signs nor annotations.
 #[derive(Copy, Clone, Debug)]
-struct Spelling {
+struct PlainMove {
     bytes: [u8; MAX_MOVE_LENGTH],
     length: usize,
     /// Whether the text states that the move captures en passant.
     pub en_passant: bool,
 }
 
-impl Spelling {
+impl PlainMove {
     /// Normalizes a written move. Returns `None` if the text is too long, or contains a character that does not occur
     /// in moves.
-    pub(super) fn new(text: &[u8]) -> Option<Spelling> {
-        let mut spelling = Spelling {
+    pub(super) fn new(text: &[u8]) -> Option<PlainMove> {
+        let mut spelling = PlainMove {
             bytes: [0; MAX_MOVE_LENGTH],
             length: 0,
             en_passant: false,
@@ -800,16 +800,16 @@ mod tests {
             ("hxg8=(Q)", "hxg8=Q"),
             ("--", "-"),
         ] {
-            let spelling = Spelling::new(text.as_bytes()).expect(text);
+            let spelling = PlainMove::new(text.as_bytes()).expect(text);
             assert_eq!(String::from_utf8_lossy(spelling.text()), tidy, "{text}");
         }
         for text in ["exd6ep", "exd6e.p.", "exd6e.p", "exd6e.p.+"] {
-            let spelling = Spelling::new(text.as_bytes()).expect(text);
+            let spelling = PlainMove::new(text.as_bytes()).expect(text);
             assert_eq!(spelling.text(), b"exd6");
             assert!(spelling.en_passant);
         }
-        assert!(Spelling::new("é4".as_bytes()).is_none());
-        assert!(Spelling::new(&[b'e'; MAX_MOVE_LENGTH + 1]).is_none());
+        assert!(PlainMove::new("é4".as_bytes()).is_none());
+        assert!(PlainMove::new(&[b'e'; MAX_MOVE_LENGTH + 1]).is_none());
     }
 
     // Property tests: no spelling of a move is read as another move. They test all legal moves of the positions of

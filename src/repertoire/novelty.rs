@@ -141,7 +141,7 @@ pub fn new_moves(
 
 /// A game that waits to be compared with the reference (such as a database of earlier games). If the reference is an
 /// index, the positions of many waiting games are looked up together.
-struct Game {
+struct WaitingGame {
     found: NewMove,
     start: VariantPosition,
     /// The day before which reference games must have been played to count, or `None` if all games count.
@@ -155,12 +155,12 @@ struct Game {
     known: Vec<AtomicBool>,
 }
 
-impl Game {
+impl WaitingGame {
     /// Estimates how many bytes of memory the game uses until it has been compared with the reference.
     fn bytes(&self) -> usize {
         let of_moves =
             size_of::<Move>() + size_of::<ListKey>() + size_of::<Probe>() + size_of::<bool>();
-        size_of::<Game>() + self.moves.len() * of_moves + self.found.text.len() * 2
+        size_of::<WaitingGame>() + self.moves.len() * of_moves + self.found.text.len() * 2
     }
 
     /// Returns the index of the game's novelty (new move), or `None` if the reference contains all positions of the
@@ -198,7 +198,7 @@ impl Lookup<'_> {
     /// the game in the reference. If the reference is an index of games, leaves the look-up to
     /// [`finish`](Lookup::finish), which looks up the positions of many games together. Returns `None` if no name in
     /// [`Reference::players`] matches a player.
-    fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<Game>> {
+    fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<WaitingGame>> {
         let tags = reader.tags().clone();
         let how = match self.reference.exact {
             true => NameMatch::Whole,
@@ -251,7 +251,7 @@ impl Lookup<'_> {
             found.text = text[begin..reader.offset()].to_vec();
         }
         let earlier = self.reference.earlier;
-        Ok(Some(Game {
+        Ok(Some(WaitingGame {
             found,
             start: played.start,
             before: earlier.then(|| first_day(Date::of_tags(&tags))),
@@ -303,7 +303,7 @@ impl Lookup<'_> {
     /// games.
     fn finish(
         &self,
-        games: Vec<Game>,
+        games: Vec<WaitingGame>,
         take: &mut impl FnMut(&NewMove) -> Result<()>,
     ) -> Result<()> {
         let finished = task::caught(|| {
@@ -311,7 +311,8 @@ impl Lookup<'_> {
                 let mut reached = vec![None; games.len()];
                 if let Some((_, first_seen)) = &self.explored {
                     mark_unknown(first_seen, &games, self.reference.earlier)?;
-                    let is_new = |game: &Game| game.new_move(self.reference.first, self.indexed());
+                    let is_new =
+                        |game: &WaitingGame| game.new_move(self.reference.first, self.indexed());
                     count_games(first_seen, &games, is_new, &mut reached)?;
                 }
                 let games = games.into_par_iter().zip(reached);
@@ -325,7 +326,7 @@ impl Lookup<'_> {
     /// Returns the result for a game whose positions have been looked up in the reference. `reached` describes the
     /// reference games that reached the position before the game's novelty (new move). It is `None` if there is no
     /// novelty, or if the reference contains no games.
-    fn finished(&self, game: Game, reached: Option<Visits>) -> Result<NewMove> {
+    fn finished(&self, game: WaitingGame, reached: Option<Visits>) -> Result<NewMove> {
         let new = game
             .new_move(self.reference.first, self.indexed())
             .map(|number| (number, game.before(number)));
@@ -354,7 +355,7 @@ impl Lookup<'_> {
 /// Marks the positions of `games` that no game of the reference reached. `first_seen` looks up when games of the
 /// reference first reached a position. If `earlier` is `true`, a game is compared only with reference games that are
 /// older.
-fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Result<()> {
+fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[WaitingGame], earlier: bool) -> Result<()> {
     let all = games.par_iter().enumerate();
     let mut asked: Vec<Probe> = all
         .flat_map_iter(|(number, game)| {
@@ -381,8 +382,8 @@ fn mark_unknown(first_seen: &FirstSeen<'_>, games: &[Game], earlier: bool) -> Re
 /// game without a novelty.
 fn count_games(
     first_seen: &FirstSeen<'_>,
-    games: &[Game],
-    new_move: impl Fn(&Game) -> Option<usize> + Sync,
+    games: &[WaitingGame],
+    new_move: impl Fn(&WaitingGame) -> Option<usize> + Sync,
     reached: &mut [Option<Visits>],
 ) -> Result<()> {
     let with_new = games.par_iter().enumerate();

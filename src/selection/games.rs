@@ -2,12 +2,10 @@
 
 use shakmaty::Color;
 
-use super::{RatedStatus, Selection};
+use super::{Condition, RatedStatus, Selection};
 use crate::{
     openings::OpeningNumber,
-    pgn::{
-        Condition, Date, GameResult, RatingGroup, Speed, Tags, estimated_seconds, is_rated, rating,
-    },
+    pgn::{Date, GameResult, RatingGroup, Speed, Tags, estimated_seconds, is_rated, rating},
 };
 
 /// The tags of the names and the ratings of White and Black.

@@ -7,6 +7,7 @@
 //! columns of an index of games, or the classes of an index of counts. Not every evaluator can apply every condition:
 //! [`Selection::unanswerable`] names the first condition that an [`Evaluator`] lacks the data for.
 
+mod condition;
 mod fields;
 mod games;
 
@@ -15,12 +16,15 @@ use std::fmt;
 use shakmaty::Color;
 use thiserror::Error;
 
-pub use self::fields::{ConditionValue, Field, Form, SetError, Spelling};
+pub use self::{
+    condition::Condition,
+    fields::{ConditionValue, Field, Form, SetError, Spelling},
+};
 use crate::{
     openings::OpeningFilter,
     pgn::{
         ConditionError, Date, EcoRange, GameResult, NameMatch, RatingGroup, RatingRange, Speed,
-        TagText, TimeControlRange, folded,
+        TagText, TimeControlRange, normalized,
     },
 };
 
@@ -219,7 +223,7 @@ impl Selection {
         }
         let names = [&self.player, &self.opponent, &self.white, &self.black];
         let mut names = names.into_iter().flatten().chain(&self.event);
-        if let Some(name) = names.find(|name| folded(name).is_empty()) {
+        if let Some(name) = names.find(|name| normalized(name).is_empty()) {
             return Err(ConditionError::Malformed {
                 text: name.clone(),
                 what: fields::BLANK_NAME,

@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     Refusal,
-    content::Content,
+    content::ResponseBody,
     queue::{FairQueue, Permit, QueueLimits, Visitor},
 };
 
@@ -281,7 +281,7 @@ impl Client {
     ///
     /// Returns an error response if too many unsent bytes are waiting for the visitor, or if too many large responses
     /// are waiting. Also returns an error response if the permits are not available within ten seconds.
-    pub(super) async fn to_be_sent(&self, content: Content) -> Result<Content, Refusal> {
+    pub(super) async fn to_be_sent(&self, content: ResponseBody) -> Result<ResponseBody, Refusal> {
         if content.size() <= SMALL {
             return Ok(content);
         }
@@ -450,7 +450,7 @@ mod tests {
     #[test]
     fn large_answers_hold_permits_until_they_are_sent() {
         with_client([0, 0, 0, 0], &[], [10, 0, 0, 1], async |client| {
-            let content = |size| Content::pgn(vec![b'x'; size]);
+            let content = |size| ResponseBody::pgn(vec![b'x'; size]);
             let other = Visitor::at([10, 0, 0, 2].into());
             let unsent = |client: &Client| UNSENT.permits - client.queues.unsent.free();
 

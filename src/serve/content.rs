@@ -27,7 +27,7 @@ pub(super) const PGN: &str = "application/x-chess-pgn";
 
 /// The body of an HTTP response, and its media type.
 #[derive(Clone)]
-pub(super) struct Content {
+pub(super) struct ResponseBody {
     media_type: &'static str,
     body: Bytes,
 }
@@ -44,51 +44,51 @@ impl<T> AsRef<[u8]> for GuardedBody<T> {
     }
 }
 
-impl Content {
-    fn new(media_type: &'static str, body: Vec<u8>) -> Content {
+impl ResponseBody {
+    fn new(media_type: &'static str, body: Vec<u8>) -> ResponseBody {
         let body = body.into();
-        Content { media_type, body }
+        ResponseBody { media_type, body }
     }
 
     /// Creates a response body from `document`, which is serialized as JSON with unchanged keys.
-    pub(super) fn json(document: &impl Serialize) -> Result<Content, Refusal> {
-        Ok(Content::new(JSON, written(document)?))
+    pub(super) fn json(document: &impl Serialize) -> Result<ResponseBody, Refusal> {
+        Ok(ResponseBody::new(JSON, written(document)?))
     }
 
     /// Creates a response body from `document`, which is serialized as JSON. All keys are converted from snake case to
     /// camel case.
-    pub(super) fn camel_json(document: &impl Serialize) -> Result<Content, Refusal> {
+    pub(super) fn camel_json(document: &impl Serialize) -> Result<ResponseBody, Refusal> {
         let document = serde_json::to_value(document);
         let document = document.map_err(|err| Refusal::unavailable(err.to_string()))?;
-        Content::json(&with_camel_keys(document))
+        ResponseBody::json(&with_camel_keys(document))
     }
 
     /// Creates a response body of the media type `application/x-ndjson`. The body is one line that contains `document`
     /// as JSON.
-    pub(super) fn line(document: &impl Serialize) -> Result<Content, Refusal> {
+    pub(super) fn line(document: &impl Serialize) -> Result<ResponseBody, Refusal> {
         let mut body = written(document)?;
         body.push(b'\n');
-        Ok(Content::new("application/x-ndjson", body))
+        Ok(ResponseBody::new("application/x-ndjson", body))
     }
 
     /// Creates a response body from games in PGN. `body` contains their text, in any encoding.
-    pub(super) fn pgn(body: Vec<u8>) -> Content {
-        Content::new(PGN, body)
+    pub(super) fn pgn(body: Vec<u8>) -> ResponseBody {
+        ResponseBody::new(PGN, body)
     }
 
     /// Creates a response body from a Polyglot book. `body` contains the bytes of the book.
-    pub(super) fn book(body: Vec<u8>) -> Content {
-        Content::new("application/octet-stream", body)
+    pub(super) fn book(body: Vec<u8>) -> ResponseBody {
+        ResponseBody::new("application/octet-stream", body)
     }
 
     /// Attaches the value `held` to the content. The value is dropped together with the content, for example when the
     /// content has been sent.
-    pub(super) fn holding(self, held: impl Send + 'static) -> Content {
+    pub(super) fn holding(self, held: impl Send + 'static) -> ResponseBody {
         let holding = GuardedBody {
             body: self.body,
             _held: held,
         };
-        Content {
+        ResponseBody {
             media_type: self.media_type,
             body: Bytes::from_owner(holding),
         }
@@ -202,7 +202,7 @@ pub(super) struct CacheKey {
 }
 
 /// A cache of recent responses. When it is full, new responses replace old ones.
-pub(super) type ResponseCache = Cache<CacheKey, Content, EntryWeight>;
+pub(super) type ResponseCache = Cache<CacheKey, ResponseBody, EntryWeight>;
 
 /// A weigher for the response cache, which returns the size of a response in bytes. The cache limits the sum of these
 /// sizes.
@@ -229,7 +229,10 @@ impl CacheKey {
     /// Returns `true` if the client's `Accept` header names a media type of JSON and does not prefer plain text to it.
     /// Such types are `application/json`, `application/x-ndjson` and Lichess's `application/vnd.lichess.v3+json`.
     pub(super) fn accepts_json(&self) -> bool {
-        let names = self.accept.split(',').filter_map(|range| range.split(';').next());
+        let names = self
+            .accept
+            .split(',')
+            .filter_map(|range| range.split(';').next());
         names.map(str::trim).any(|name| {
             let is_json = name.rsplit(['/', '+', '-']).next().is_some_and(|end| {
                 end.eq_ignore_ascii_case("json") || end.eq_ignore_ascii_case("ndjson")
@@ -260,8 +263,8 @@ impl CacheKey {
     }
 }
 
-impl Weighter<CacheKey, Content> for EntryWeight {
-    fn weight(&self, key: &CacheKey, content: &Content) -> u64 {
+impl Weighter<CacheKey, ResponseBody> for EntryWeight {
+    fn weight(&self, key: &CacheKey, content: &ResponseBody) -> u64 {
         // The memory of an entry besides the key and the content: entries in the tables of the cache, and overhead of
         // allocations.
         const OVERHEAD: usize = 256;
@@ -296,7 +299,7 @@ mod tests {
     #[test]
     fn the_size_of_the_cache_is_bounded() {
         let cache = response_cache();
-        let content = Content::pgn(vec![b'x'; 10_000]);
+        let content = ResponseBody::pgn(vec![b'x'; 10_000]);
         for number in 0..5_000 {
             cache.insert(asked(number), content.clone());
         }

@@ -29,7 +29,7 @@ use shakmaty::{Color, Move, Position};
 use super::{
     Parameters, Refusal, Request, Route, ServedRepertoire,
     client::{Client, StopAtEnd, while_wanted},
-    content::{CacheKey, Content},
+    content::{CacheKey, ResponseBody},
     queue::Visitor,
     refusal::for_clients,
     request,
@@ -89,7 +89,7 @@ pub(super) struct Product {
     what: &'static str,
     /// The advice in the error message if making the product takes too long.
     advice: &'static str,
-    make: fn(&AppState, &CacheKey, Visitor, &Arc<AtomicBool>) -> Result<Content, Refusal>,
+    make: fn(&AppState, &CacheKey, Visitor, &Arc<AtomicBool>) -> Result<ResponseBody, Refusal>,
 }
 
 pub(super) const BOOK: Product = Product {
@@ -211,7 +211,7 @@ fn make_book(
     key: &CacheKey,
     visitor: Visitor,
     stop: &Arc<AtomicBool>,
-) -> Result<Content, Refusal> {
+) -> Result<ResponseBody, Refusal> {
     let Request {
         query, parameters, ..
     } = app.request(key, Route::Make)?;
@@ -246,8 +246,8 @@ fn make_book(
     };
     let size = written.len();
     let content = match plan.as_pgn {
-        true => Content::pgn(written),
-        false => Content::book(written),
+        true => ResponseBody::pgn(written),
+        false => ResponseBody::book(written),
     };
     if !only_counts {
         return Ok(content);
@@ -255,7 +255,7 @@ fn make_book(
     if entries > 0 {
         app.keep_content(visitor, of, content);
     }
-    Content::json(&json!({
+    ResponseBody::json(&json!({
         "games": report.totals.games.counted,
         "positions": positions,
         "entries": entries,
@@ -562,7 +562,7 @@ fn build_repertoire(
     key: &CacheKey,
     visitor: Visitor,
     stop: &Arc<AtomicBool>,
-) -> Result<Content, Refusal> {
+) -> Result<ResponseBody, Refusal> {
     let Request {
         query, parameters, ..
     } = app.request(key, Route::Build)?;
@@ -625,8 +625,8 @@ fn build_repertoire(
     let bytes = read_limited(&path, "repertoire", "lower depth")?;
     let size = bytes.len();
     let content = match name.ends_with(".pgn") {
-        true => Content::pgn(bytes),
-        false => Content::book(bytes),
+        true => ResponseBody::pgn(bytes),
+        false => ResponseBody::book(bytes),
     };
     if only_counts {
         app.keep_content(visitor, of, content);
@@ -640,7 +640,7 @@ fn build_repertoire(
              --reach {one_in} --max-ply {depth}{by} --out {name}",
             words.joined(),
         );
-        return Content::json(&json!({
+        return ResponseBody::json(&json!({
             "games": games,
             "answers": built.summary.answers,
             "bytes": size,
@@ -657,7 +657,7 @@ fn list_gaps(
     key: &CacheKey,
     _visitor: Visitor,
     stop: &Arc<AtomicBool>,
-) -> Result<Content, Refusal> {
+) -> Result<ResponseBody, Refusal> {
     let Request {
         query, parameters, ..
     } = app.request(key, Route::Gaps)?;
@@ -710,7 +710,7 @@ pub(super) fn report_repertoires(
     app: &AppState,
     key: &CacheKey,
     stop: &Arc<AtomicBool>,
-) -> Result<Content, Refusal> {
+) -> Result<ResponseBody, Refusal> {
     let Request {
         query, parameters, ..
     } = app.request(key, Route::Repertoire)?;
@@ -757,7 +757,7 @@ fn edited_pgn(
     app: &AppState,
     parameters: &Parameters,
     stop: &Arc<AtomicBool>,
-) -> Result<Content, Refusal> {
+) -> Result<ResponseBody, Refusal> {
     let color = side(parameters)?;
     let served = app.served_repertoire(parameters, color)?;
     let edited = served.edited(parameters, stop)?;
@@ -779,7 +779,7 @@ fn edited_pgn(
     };
     add_to_pgn(pgn, &added, edits.removed(), &start, out, &reading)?;
     let bytes = read_limited(&path, "repertoire", "edit the file in another program")?;
-    Ok(Content::pgn(bytes))
+    Ok(ResponseBody::pgn(bytes))
 }
 
 /// Returns the value of the parameter `minGame`, the minimum number of games of a gap.

@@ -12,7 +12,7 @@ use shakmaty::variant::VariantPosition;
 
 use super::{
     Refusal, Request,
-    content::{CacheKey, Content, JSON, PGN},
+    content::{CacheKey, JSON, PGN, ResponseBody},
     make::min_games,
     state::AppState,
 };
@@ -36,7 +36,7 @@ pub(super) fn prepare(
     app: &AppState,
     key: &CacheKey,
     stop: &Arc<AtomicBool>,
-) -> Result<Content, Refusal> {
+) -> Result<ResponseBody, Refusal> {
     let (request, color, me) = app.preparation(key)?;
     let Request {
         query, parameters, ..
@@ -91,7 +91,7 @@ pub(super) fn prepare(
         }
         let mut games = Vec::new();
         write_prepared(&query, lines, &mut games, Path::new("prepare"))?;
-        return app.cached(key, Content::pgn(games));
+        return app.cached(key, ResponseBody::pgn(games));
     }
     let has_games = prepared.theirs.results.games() > 0 && prepared.yours.results.games() > 0;
     app.answered(key, (&filters, has_games), &prepared, stop)

@@ -445,7 +445,7 @@ fn check_count(name: &str, names: &[String]) -> Result<(), Refusal> {
 
 /// Returns `true` if the parameter `duplicates` says that duplicates of a game count as one game, and `false` if it
 /// says that each duplicate counts. Returns `None` if the parameter is not given.
-pub(super) fn folds_duplicates(parameters: &Parameters) -> Result<Option<bool>, Refusal> {
+pub(super) fn counts_duplicates_once(parameters: &Parameters) -> Result<Option<bool>, Refusal> {
     parameters.choice("duplicates", "once or all", |name| match name {
         "once" => Some(true),
         "all" => Some(false),

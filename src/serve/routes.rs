@@ -31,7 +31,7 @@ use tower_http::{
 use super::{
     Parameters, Request as ParsedRequest, Route,
     client::{Client, StopAtEnd, while_connected, while_wanted},
-    content::{CacheKey, Content, JSON, PGN, not_modified},
+    content::{CacheKey, JSON, PGN, ResponseBody, not_modified},
     guard::Origin,
     make, page, prepare,
     queue::Permit,
@@ -140,12 +140,14 @@ fn cors(origins: &[Origin]) -> CorsLayer {
 /// A function that creates a response from the data of [`AppState`]. Its last argument is a flag that is set to cancel
 /// the work, because the client has disconnected or the time limit of a reader thread is exceeded.
 trait IndexAnswer:
-    FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal> + Send + 'static
+    FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<ResponseBody, Refusal> + Send + 'static
 {
 }
 
 impl<T> IndexAnswer for T where
-    T: FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<Content, Refusal> + Send + 'static
+    T: FnOnce(&AppState, &CacheKey, &Arc<AtomicBool>) -> Result<ResponseBody, Refusal>
+        + Send
+        + 'static
 {
 }
 
@@ -305,7 +307,7 @@ async fn of_texts(
     State(app): ServerState,
     Extension(client): Asker,
     request: Request,
-    answer: impl FnOnce(&AppState, &CacheKey, ShouldContinue<'_>) -> Result<Content, Refusal>
+    answer: impl FnOnce(&AppState, &CacheKey, ShouldContinue<'_>) -> Result<ResponseBody, Refusal>
     + Send
     + 'static,
 ) -> Result<Response, Refusal> {
@@ -335,28 +337,28 @@ struct CountedSuggestion {
 /// Answers `/suggest`: returns the names of players, events or openings that best match the text that the user has
 /// typed. `key` contains the query string with the parameters `field`, `text`, `limit`, `source`, `duplicates` and
 /// `with`.
-fn suggestions(app: &AppState, key: &CacheKey) -> Result<Content, Refusal> {
+fn suggestions(app: &AppState, key: &CacheKey) -> Result<ResponseBody, Refusal> {
     let SuggestRequest {
         field,
         text,
         limit,
         source,
-        fold_duplicates,
+        counts_once,
         with,
     } = app.suggest_request(key)?;
     let source = source.as_deref();
     let found = app.explorer.suggest(field, &text, limit, source)?;
-    if !fold_duplicates && with.is_empty() {
-        return app.cached(key, Content::json(&found)?);
+    if !counts_once && with.is_empty() {
+        return app.cached(key, ResponseBody::json(&found)?);
     }
     let filters = Selection {
         player: found.iter().map(|found| found.name.clone()).collect(),
         exact: true,
         source: source.map(str::to_owned),
-        duplicates: fold_duplicates.then_some(Duplicates::Once),
+        duplicates: counts_once.then_some(Duplicates::Once),
         ..Selection::default()
     };
-    let games = match fold_duplicates {
+    let games = match counts_once {
         true => app.explorer.count_games_of_players(&filters)?,
         false => found.iter().map(|found| found.games).collect(),
     };
@@ -380,14 +382,14 @@ fn suggestions(app: &AppState, key: &CacheKey) -> Result<Content, Refusal> {
         },
         met,
     });
-    app.cached(key, Content::json(&counted.collect::<Vec<_>>())?)
+    app.cached(key, ResponseBody::json(&counted.collect::<Vec<_>>())?)
 }
 
 /// Answers `/facets`: returns the number of games for each value of each filter. This is the number of games that would
 /// pass if the filter had only this value and all other filters were unchanged. `key` contains the path and the query
 /// string of the request. If no game passes the filters, and one of the names in the filters occurs in no game, the
 /// response also contains this name. Setting `stop` cancels the search for such a name.
-fn facets(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+fn facets(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<ResponseBody, Refusal> {
     let query = app.request(key, Route::Facets)?.query;
     let facets = app.explorer.facets(&query.line, &query.filters)?;
     let has_games = facets.games > 0;
@@ -397,7 +399,7 @@ fn facets(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Cont
 /// Answers `/scores`: returns the results of the games that reach a position, separately for each rating group. `key`
 /// contains the path and the query string of the request. If no game passes the filters, and one of the names in the
 /// filters occurs in no game, the response also contains this name. Setting `stop` cancels the search for such a name.
-fn scores(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+fn scores(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<ResponseBody, Refusal> {
     let query = app.request(key, Route::Scores)?.query;
     let scores = app.explorer.scores(&query.line, &query.filters)?;
     let has_games = !scores.is_empty();
@@ -408,7 +410,11 @@ fn scores(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Cont
 /// Answers `/openings`: returns the openings of the games that reach a position, as JSON. `key` contains the path and
 /// the query string of the request. If no game passes the filters, and one of the names in the filters occurs in no
 /// game, the response also contains this name. Setting `stop` cancels the search for such a name.
-fn openings(app: &AppState, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+fn openings(
+    app: &AppState,
+    key: &CacheKey,
+    stop: &Arc<AtomicBool>,
+) -> Result<ResponseBody, Refusal> {
     let ParsedRequest {
         query, parameters, ..
     } = app.request(key, Route::Openings)?;

@@ -23,7 +23,7 @@ use super::{
     BookFile, Parameters, Refusal, Request, Route, ServedRepertoire,
     board::{Board, Moves},
     client::{Client, while_connected},
-    content::{CacheKey, Content, JSON, PGN, ResponseCache, etag_of, response_cache},
+    content::{CacheKey, JSON, PGN, ResponseBody, ResponseCache, etag_of, response_cache},
     hash,
     queue::{FairQueue, Permit, QueueLimits, Visitor},
     request,
@@ -177,7 +177,7 @@ pub(super) struct AppState {
     duplicate_waiters: AtomicUsize,
     /// The books and repertoires whose size visitors requested last, the newest at the end. They are kept because a
     /// request for the file itself usually follows.
-    stored: Mutex<Vec<(Visitor, ContentIdentity, Content)>>,
+    stored: Mutex<Vec<(Visitor, ContentIdentity, ResponseBody)>>,
     /// The states of the PGN files of all sources when the server was started.
     files: FileStates,
     /// The maximum number of games in the PGN files from which a book or repertoire is made.
@@ -194,7 +194,7 @@ pub(super) struct SuggestRequest {
     pub(super) limit: usize,
     pub(super) source: Option<String>,
     /// Whether duplicates of a game count as one game.
-    pub(super) fold_duplicates: bool,
+    pub(super) counts_once: bool,
     /// The names of opponents. If it is not empty, the response contains the number of games against them.
     pub(super) with: Vec<String>,
 }
@@ -295,8 +295,8 @@ impl Workers {
     pub(super) async fn content(
         &self,
         client: &Client,
-        work: impl FnOnce() -> Result<Content, Refusal> + Send + 'static,
-    ) -> Result<Content, Refusal> {
+        work: impl FnOnce() -> Result<ResponseBody, Refusal> + Send + 'static,
+    ) -> Result<ResponseBody, Refusal> {
         let permit = self.queue.acquire_soon(client.visitor(), 1).await?;
         self.content_with(permit, client, work).await
     }
@@ -311,8 +311,8 @@ impl Workers {
         &self,
         permit: Permit,
         client: &Client,
-        work: impl FnOnce() -> Result<Content, Refusal> + Send + 'static,
-    ) -> Result<Content, Refusal> {
+        work: impl FnOnce() -> Result<ResponseBody, Refusal> + Send + 'static,
+    ) -> Result<ResponseBody, Refusal> {
         let content = self.run(permit, client, work).await?;
         client.to_be_sent(content).await
     }
@@ -437,7 +437,7 @@ impl AppState {
         key: &CacheKey,
         route: Route,
         should_continue: ShouldContinue<'_>,
-    ) -> Result<Content, Refusal> {
+    ) -> Result<ResponseBody, Refusal> {
         let request = self.request(key, route)?;
         let mut answer = self.explorer.answer(&request.query)?;
         let mut polybook = Board::new(&request, &answer, &self.explorer);
@@ -465,8 +465,8 @@ impl AppState {
         }
         let document = WithBoard { answer, polybook };
         let content = match route {
-            Route::Player => Content::line(&document),
-            _ => Content::json(&document),
+            Route::Player => ResponseBody::line(&document),
+            _ => ResponseBody::json(&document),
         }?;
         match request.clocks {
             // A response with thinking times is not cached, because it depends on PGN files, which may change.
@@ -478,7 +478,11 @@ impl AppState {
     /// Answers `/games` with a page of the list of games that reach a position, as JSON. If no game passes the
     /// filters, and one of the names in the filters occurs in no game, the response also contains this name. Setting
     /// `stop` cancels the search for such a name.
-    pub(super) fn games(&self, key: &CacheKey, stop: &Arc<AtomicBool>) -> Result<Content, Refusal> {
+    pub(super) fn games(
+        &self,
+        key: &CacheKey,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<ResponseBody, Refusal> {
         let request = self.request(key, Route::Games)?;
         let mut list = self.explorer.games(&request.query, &request.page)?;
         // A request for a later page would be refused.
@@ -511,7 +515,7 @@ impl AppState {
         &self,
         key: &CacheKey,
         should_continue: ShouldContinue<'_>,
-    ) -> Result<Content, Refusal> {
+    ) -> Result<ResponseBody, Refusal> {
         let request = self.request(key, Route::Games)?;
         let (_, numbers) = self.explorer.game_numbers(&request.query, &request.page)?;
         let mut text = Vec::new();
@@ -526,7 +530,7 @@ impl AppState {
                 text.push(b'\n');
             }
         }
-        Ok(Content::pgn(text))
+        Ok(ResponseBody::pgn(text))
     }
 
     /// Answers a request for the game with the id `id`. Returns its moves as JSON if the client prefers JSON, otherwise
@@ -537,7 +541,7 @@ impl AppState {
         key: &CacheKey,
         id: &str,
         should_continue: ShouldContinue<'_>,
-    ) -> Result<Content, Refusal> {
+    ) -> Result<ResponseBody, Refusal> {
         // Lichess's routes for a game have no parameters.
         let request = match key.path.starts_with("/game/") {
             true => Some(self.request(key, Route::Game)?),
@@ -550,17 +554,17 @@ impl AppState {
             Some(request) if key.prefers(JSON, PGN) => {
                 self.open_game(number, &text, &request.query, should_continue)
             }
-            _ => Ok(Content::pgn(text)),
+            _ => Ok(ResponseBody::pgn(text)),
         }
     }
 
     /// Answers `/book`: looks up a position in each of the server's books, and returns the moves as JSON.
-    pub(super) fn book(&self, key: &CacheKey) -> Result<Content, Refusal> {
+    pub(super) fn book(&self, key: &CacheKey) -> Result<ResponseBody, Refusal> {
         let request = Request::parse(Route::Book, &key.query)?;
         let books = self.books.iter();
         let books = books.map(|book| book.moves(&request.query.line));
         let books: Vec<_> = books.collect::<Result<_>>()?;
-        Content::json(&BTreeMap::from([("books", books)]))
+        ResponseBody::json(&BTreeMap::from([("books", books)]))
     }
 
     /// Finds the duplicate games, if the answer to the request `key` needs them and no request has found them before. A
@@ -604,7 +608,7 @@ impl AppState {
             return Ok(false);
         }
         let route = match &*key.path {
-            "/suggest" => return Ok(self.suggest_request(key)?.fold_duplicates),
+            "/suggest" => return Ok(self.suggest_request(key)?.counts_once),
             "/prepare" => return Ok(self.preparation(key)?.0.query.filters.counts_once()),
             "/lichess" => Route::Lichess,
             "/player" | "/personal" => Route::Player,
@@ -628,21 +632,21 @@ impl AppState {
 
     /// Answers `/about`: returns a description of the server's games, books and repertoires, as JSON. `key` describes
     /// the request, which must not have parameters.
-    pub(super) fn about(&self, key: &CacheKey) -> Result<Content, Refusal> {
+    pub(super) fn about(&self, key: &CacheKey) -> Result<ResponseBody, Refusal> {
         Parameters::parse_only(&key.query, &[])?;
         let mut about = json!(self.about);
         about["variants"] = json!(self.explorer.variants(&Selection::default())?);
         about["books"] = self.books.iter().map(BookFile::name).collect();
         about["repertoires"] = json!(self.repertoires);
         about["me"] = json!(self.me);
-        self.cached(key, Content::json(&about)?)
+        self.cached(key, ResponseBody::json(&about)?)
     }
 
     /// Answers `/read`: parses text that a user has pasted, and returns its moves or its position as JSON.
-    pub(super) fn read(&self, key: &CacheKey) -> Result<Content, Refusal> {
+    pub(super) fn read(&self, key: &CacheKey) -> Result<ResponseBody, Refusal> {
         let parameters = Parameters::parse_only(&key.query, &["variant", "text"])?;
         let text = parameters.text("text").unwrap_or_default();
-        Content::json(&Moves::of_text(request::variant(&parameters)?, text))
+        ResponseBody::json(&Moves::of_text(request::variant(&parameters)?, text))
     }
 
     /// Parses a request to `route`. Returns an error response if the request is invalid, if it selects a source (an
@@ -702,10 +706,10 @@ impl AppState {
             text: parameters.text("text").unwrap_or_default().to_owned(),
             limit: limit.unwrap_or(SUGGESTED) as usize,
             source: source.map(str::to_owned),
-            fold_duplicates: request::folds_duplicates(&parameters)?.unwrap_or(false),
+            counts_once: request::counts_duplicates_once(&parameters)?.unwrap_or(false),
             with: request::names(&parameters, "with")?,
         };
-        if (request.fold_duplicates || !request.with.is_empty())
+        if (request.counts_once || !request.with.is_empty())
             && request.field != SuggestField::Player
         {
             let problem =
@@ -832,7 +836,7 @@ impl AppState {
 
     /// Removes the stored book or repertoire with the identity `identity`, and returns it. Returns `None` if there is
     /// none.
-    pub(super) fn take_content(&self, identity: &ContentIdentity) -> Option<Content> {
+    pub(super) fn take_content(&self, identity: &ContentIdentity) -> Option<ResponseBody> {
         let mut stored = task::lock(&self.stored);
         let at = stored.iter().position(|(_, other, _)| other == identity)?;
         Some(stored.remove(at).2)
@@ -845,13 +849,13 @@ impl AppState {
         &self,
         visitor: Visitor,
         identity: ContentIdentity,
-        content: Content,
+        content: ResponseBody,
     ) {
         let mut stored = task::lock(&self.stored);
         stored.retain(|(other, ..)| *other != visitor);
         stored.push((visitor, identity, content));
         let (most, most_bytes) = MAX_STORED;
-        let bytes = |stored: &[(_, _, Content)]| {
+        let bytes = |stored: &[(_, _, ResponseBody)]| {
             stored
                 .iter()
                 .map(|(.., content)| content.size())
@@ -871,7 +875,7 @@ impl AppState {
         (filters, has_games): (&Selection, bool),
         answer: &impl Serialize,
         stop: &AtomicBool,
-    ) -> Result<Content, Refusal> {
+    ) -> Result<ResponseBody, Refusal> {
         let content = self.with_unknown_name((filters, has_games), answer, stop)?;
         self.cached(key, content)
     }
@@ -884,7 +888,7 @@ impl AppState {
         (filters, has_games): (&Selection, bool),
         answer: &impl Serialize,
         stop: &AtomicBool,
-    ) -> Result<Content, Refusal> {
+    ) -> Result<ResponseBody, Refusal> {
         // The search reads all names of an index.
         let unknown_name = match has_games {
             true => None,
@@ -892,7 +896,7 @@ impl AppState {
                 .explorer
                 .unknown_name_while(filters, &|| !stop.load(Ordering::Relaxed))?,
         };
-        Content::camel_json(&WithUnknownName {
+        ResponseBody::camel_json(&WithUnknownName {
             answer,
             unknown_name,
         })
@@ -900,7 +904,11 @@ impl AppState {
 
     /// Stores `content`, the response to the request `key`, in the cache, and returns it. Must not be called for a
     /// response that contains the PGN text of games, because the PGN files may change.
-    pub(super) fn cached(&self, key: &CacheKey, content: Content) -> Result<Content, Refusal> {
+    pub(super) fn cached(
+        &self,
+        key: &CacheKey,
+        content: ResponseBody,
+    ) -> Result<ResponseBody, Refusal> {
         self.cache.insert(key.clone(), content.clone());
         Ok(content)
     }
@@ -958,7 +966,7 @@ impl AppState {
         text: &[u8],
         query: &Query,
         should_continue: ShouldContinue<'_>,
-    ) -> Result<Content, Refusal> {
+    ) -> Result<ResponseBody, Refusal> {
         let moves = Moves::of_game(self.explorer.variant_of_game(number)?, text);
         let line = moves.line();
         let listed = self.explorer.listed_game(number)?;
@@ -968,7 +976,7 @@ impl AppState {
         let mut info = listed.played.game;
         info.white.title = moves.tag("WhiteTitle");
         info.black.title = moves.tag("BlackTitle");
-        Content::json(&OpenGame {
+        ResponseBody::json(&OpenGame {
             result: self.explorer.header(number)?.result().into_owned(),
             event: listed.event,
             site: moves.tag("Site"),
@@ -1090,7 +1098,7 @@ mod tests {
             parameters: Parameters::parse("").unwrap(),
             files: FileStates::new(),
         };
-        let content = |size: usize| Content::pgn(vec![b'x'; size]);
+        let content = |size: usize| ResponseBody::pgn(vec![b'x'; size]);
         app.keep_content(visitor(1), identity(1), content(9));
         for number in 2..50 {
             app.keep_content(visitor(2), identity(number), content(9));

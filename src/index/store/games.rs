@@ -18,7 +18,7 @@ use crate::{
         },
     },
     openings::OpeningNumber,
-    pgn::{Date, GameResult, Mode, Speed, Tags, folded, rating, tag_text},
+    pgn::{Date, GameResult, Mode, Speed, Tags, normalized, rating, tag_text},
     position::Variant,
     storage::sort::{ByteReader, ByteRun},
 };
@@ -109,7 +109,7 @@ impl GameFacts {
             row.opening = opening;
             row.moves = moves;
             for (name, color) in [(white, Color::White), (black, Color::Black)] {
-                let subject = ListKey::player(&folded(name), color);
+                let subject = ListKey::player(&normalized(name), color);
                 self.players.push(ListRecord::listed(subject, number));
             }
         }
@@ -241,7 +241,7 @@ impl StoredGames {
             *number = given;
             if is_new {
                 self.keep_name(name)?;
-                let subject = ListKey::name(&folded(name));
+                let subject = ListKey::name(&normalized(name));
                 lists.push(ListRecord::named(subject, given));
             }
         }

@@ -14,7 +14,7 @@
 //! | `xp`, 8 bytes of a [`ListKey`], byte 255 | a page of lists, see [`lists`]; the key contains the greatest subject that the page may contain |
 //! | `xp`, 8 bytes of a [`ListKey`], byte 0, 4 bytes | a chunk of a list that is too long for a page; the 4 bytes are the number of the chunk |
 //! | `xp`, 8 bytes of a [`ListKey`], byte 1, a [`Period`] | the results of the games of such a list in a period, see [`periods`]. The period is encoded as byte 0 for all time; byte 1 and 2 bytes for a year; or byte 2, 2 bytes for the year and 1 byte for the month |
-//! | `xz` | the description of these data, see [`Contents`] |
+//! | `xz` | the description of these data, see [`IndexDescription`] |
 //!
 //! An index of counts contains neither games nor any of these keys. It contains these instead:
 //!
@@ -62,7 +62,7 @@ pub use self::{
 use super::layout::parse_number;
 pub(crate) use super::read::{ListLocation, StoredPart};
 
-/// The LevelDB key of the [`Contents`], the description of an explorer's index of games. Other indexes do not
+/// The LevelDB key of the [`IndexDescription`], the description of an explorer's index of games. Other indexes do not
 /// contain it.
 pub const CONTENTS: &[u8] = b"xz";
 
@@ -164,7 +164,7 @@ const VERSION: u64 = 10;
 /// | 4 | the number of names |
 /// | 5 | the last half-move of a game that is counted; only with `--max-ply` |
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Contents {
+pub struct IndexDescription {
     /// The rule by which lists are assigned to pages.
     pub paging: Paging,
     /// The number of positions.
@@ -177,12 +177,12 @@ pub struct Contents {
     pub max_ply: Option<usize>,
 }
 
-impl Contents {
+impl IndexDescription {
     /// Creates a description of an index. `items` is the total number of items in all lists. `names` is the number of
     /// player and event names. If `max_ply` is not `None`, only this many half-moves of each game were counted. The
     /// number of positions is 0 until the caller sets it.
-    pub fn new(items: u64, names: u32, max_ply: Option<usize>) -> Contents {
-        Contents {
+    pub fn new(items: u64, names: u32, max_ply: Option<usize>) -> IndexDescription {
+        IndexDescription {
             paging: Paging::for_items(items),
             positions: 0,
             items,
@@ -211,13 +211,13 @@ impl Contents {
 
     /// Decodes the description of an index. Returns `None` if it is malformed, or if it states another version of the
     /// layout.
-    pub fn parse(value: &[u8]) -> Option<Contents> {
+    pub fn parse(value: &[u8]) -> Option<IndexDescription> {
         let mut fields = value.split(|byte| *byte == b'|');
         let mut number = || parse_number::<u64>(fields.next()?);
         if number()? != VERSION {
             return None;
         }
-        let contents = Contents {
+        let contents = IndexDescription {
             paging: Paging::of_bits(u32::try_from(number()?).ok()?)?,
             positions: number()?,
             items: number()?,
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn contents_come_back() {
-        let contents = Contents {
+        let contents = IndexDescription {
             paging: Paging::for_items(5_000_000),
             positions: 4_000_000,
             items: 5_000_000,
@@ -457,11 +457,11 @@ mod tests {
         };
         assert_eq!(contents.write(), b"10|16|4000000|5000000|12");
         for max_ply in [None, Some(30)] {
-            let contents = Contents {
+            let contents = IndexDescription {
                 max_ply,
                 ..contents
             };
-            assert_eq!(Contents::parse(&contents.write()), Some(contents));
+            assert_eq!(IndexDescription::parse(&contents.write()), Some(contents));
         }
         for malformed in [
             "",
@@ -472,10 +472,17 @@ mod tests {
             "10|16|1|1|1|",
             "10|16|1|1|1|1|1",
         ] {
-            assert_eq!(Contents::parse(malformed.as_bytes()), None, "{malformed}");
+            assert_eq!(
+                IndexDescription::parse(malformed.as_bytes()),
+                None,
+                "{malformed}"
+            );
         }
         for (value, is_other) in [("7|16|1|1|1", true), ("10|16|1|1|x", false), ("x", false)] {
-            assert_eq!(Contents::is_of_other_version(value.as_bytes()), is_other);
+            assert_eq!(
+                IndexDescription::is_of_other_version(value.as_bytes()),
+                is_other
+            );
         }
     }
 }

@@ -16,9 +16,10 @@ use crate::{
         report::{Report, Totals},
         run::{BatchDispatcher, Run},
     },
-    pgn::{Condition, Input},
+    pgn::Input,
     position::{Variant, VariantChoice},
     provenance::Provenance,
+    selection::Condition,
     task,
 };
 

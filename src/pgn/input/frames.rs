@@ -16,7 +16,7 @@ use std::{
 
 use super::{
     CHUNK_SIZE, Input, SMALL_WINDOW, Sender,
-    unpack::{Part, Unpacker, in_part},
+    unpack::{Decoder, Unpacker, in_part},
     zstd_window,
 };
 use crate::{
@@ -161,7 +161,7 @@ impl<R: BufRead> Read for Frames<'_, R> {
 /// Decompresses `frame`, which begins at the offset `start` of `input`, and sends its text to `chunks`.
 fn send_frame(input: &Input, frame: &[u8], start: u64, chunks: &Feeder<Vec<u8>>) -> Result<()> {
     let damaged = |err| input.error(in_part(err, FileKind::Zstd, start));
-    let mut part = Part::new(FileKind::Zstd, frame, SMALL_WINDOW).map_err(damaged)?;
+    let mut part = Decoder::new(FileKind::Zstd, frame, SMALL_WINDOW).map_err(damaged)?;
     loop {
         task::fault("unpack frame");
         let mut chunk = Vec::with_capacity(CHUNK_SIZE);

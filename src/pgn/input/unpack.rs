@@ -141,14 +141,14 @@ pub(super) struct Unpacker<'a, R: BufRead> {
     /// The maximum size of a zstd window in bytes. Must not be 0.
     memory: usize,
     /// The decoder of the current part, or `None` between two parts.
-    part: Option<Part<Lookahead<R>>>,
+    part: Option<Decoder<Lookahead<R>>>,
     /// The bytes after the current part. `None` while `part` contains this reader, and at the end of the file.
     rest: Option<Lookahead<R>>,
     left_out: &'a Arc<OnceLock<String>>,
 }
 
 /// A decoder of one part of a compressed file.
-pub(super) enum Part<R: BufRead> {
+pub(super) enum Decoder<R: BufRead> {
     Gzip(Box<GzDecoder<R>>),
     Bzip2(BzDecoder<R>),
     Zstd(Box<zstd::Decoder<'static, R>>),
@@ -201,7 +201,7 @@ impl<R: BufRead> Read for Unpacker<'_, R> {
                 if read > 0 || buf.is_empty() {
                     return Ok(read);
                 }
-                self.rest = self.part.take().map(Part::into_rest);
+                self.rest = self.part.take().map(Decoder::into_rest);
             }
             let Some(mut rest) = self.rest.take() else {
                 return Ok(0);
@@ -215,25 +215,25 @@ impl<R: BufRead> Read for Unpacker<'_, R> {
                 return Ok(0);
             }
             self.part_start = self.offset + rest.passed;
-            self.part = Some(Part::new(self.kind, rest, self.memory)?);
+            self.part = Some(Decoder::new(self.kind, rest, self.memory)?);
         }
     }
 }
 
-impl<R: BufRead> Part<R> {
+impl<R: BufRead> Decoder<R> {
     /// Creates a decoder of the part at the start of `source`.
     ///
     /// # Panics
     ///
     /// Panics if `kind` is not gzip, bzip2 or zstd.
-    pub(super) fn new(kind: FileKind, source: R, memory: usize) -> io::Result<Part<R>> {
+    pub(super) fn new(kind: FileKind, source: R, memory: usize) -> io::Result<Decoder<R>> {
         Ok(match kind {
-            FileKind::Gzip => Part::Gzip(Box::new(GzDecoder::new(source))),
-            FileKind::Bzip2 => Part::Bzip2(BzDecoder::new(source)),
+            FileKind::Gzip => Decoder::Gzip(Box::new(GzDecoder::new(source))),
+            FileKind::Bzip2 => Decoder::Bzip2(BzDecoder::new(source)),
             FileKind::Zstd => {
                 let mut decoder = zstd::Decoder::with_buffer(source)?.single_frame();
                 decoder.window_log_max(memory.ilog2().min(31))?;
-                Part::Zstd(Box::new(decoder))
+                Decoder::Zstd(Box::new(decoder))
             }
             _ => unreachable!("a zip archive is read member by member"),
         })
@@ -242,19 +242,19 @@ impl<R: BufRead> Part<R> {
     /// Returns the reader of the bytes after the part, which must have been read to its end.
     fn into_rest(self) -> R {
         match self {
-            Part::Gzip(decoder) => decoder.into_inner(),
-            Part::Bzip2(decoder) => decoder.into_inner(),
-            Part::Zstd(decoder) => decoder.finish(),
+            Decoder::Gzip(decoder) => decoder.into_inner(),
+            Decoder::Bzip2(decoder) => decoder.into_inner(),
+            Decoder::Zstd(decoder) => decoder.finish(),
         }
     }
 }
 
-impl<R: BufRead> Read for Part<R> {
+impl<R: BufRead> Read for Decoder<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
-            Part::Gzip(decoder) => decoder.read(buf),
-            Part::Bzip2(decoder) => decoder.read(buf),
-            Part::Zstd(decoder) => decoder.read(buf),
+            Decoder::Gzip(decoder) => decoder.read(buf),
+            Decoder::Bzip2(decoder) => decoder.read(buf),
+            Decoder::Zstd(decoder) => decoder.read(buf),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A single pass over the results of a position. They may be stored as rows of counts, as results by period, or
 //! as a list of games.
 //!
-//! [`fold`] passes all results that the filters admit to a [`Collector`], which adds them up. Each kind of answer
+//! [`scan`] passes all results that the filters admit to a [`Collector`], which adds them up. Each kind of answer
 //! about a position has its own collector.
 
 use std::ops::Range;
@@ -51,12 +51,12 @@ pub(super) enum AcceptedRows {
     All(Split),
 }
 
-/// A collector of the results of a position that pass the filters of a query. The function [`fold`] passes these
+/// A collector of the results of a position that pass the filters of a query. The function [`scan`] passes these
 /// results to the collector. A result is either an individual game or a row, which is a stored sum over many games.
 pub(super) trait Collector: Send {
     /// Returns the kind of rows that this collector accepts. A row is the stored sum of the results of all games in
     /// which the same move was played. An accepted row is passed to the collector instead of these games. By default,
-    /// no rows are accepted. All collectors of one call of [`fold`] must return the same kind.
+    /// no rows are accepted. All collectors of one call of [`scan`] must return the same kind.
     fn accepted_rows(&self) -> AcceptedRows {
         AcceptedRows::None
     }
@@ -131,7 +131,7 @@ impl PassingGames<'_> {
 /// # Errors
 ///
 /// Returns an error if an index is damaged.
-pub(super) fn fold<C: Collector>(
+pub(super) fn scan<C: Collector>(
     filters: &SourceFilters<'_>,
     subjects: &[ListKey],
     new: impl Fn() -> C + Sync,
@@ -143,7 +143,7 @@ pub(super) fn fold<C: Collector>(
             if let Some(classes) = &filters.class_filter
                 && let AcceptedRows::OfCounts(split) | AcceptedRows::All(split) = accepted
             {
-                fold_counts(classes, source, subjects, split, &mut all)?;
+                scan_counts(classes, source, subjects, split, &mut all)?;
             }
             continue;
         }
@@ -152,11 +152,11 @@ pub(super) fn fold<C: Collector>(
             (ListLocation::Chunks(list), Some(classes), AcceptedRows::All(split))
                 if list.has_periods =>
             {
-                fold_periods(classes, source, LISTS, subject, list.items, split, &mut all)?;
+                scan_periods(classes, source, LISTS, subject, list.items, split, &mut all)?;
             }
             (location, ..) => {
                 let stored = source.list(subject, location)?;
-                fold_list(filters, source, filter, &stored, &new, &mut all)?;
+                scan_list(filters, source, filter, &stored, &new, &mut all)?;
             }
         }
     }
@@ -168,7 +168,7 @@ pub(super) fn fold<C: Collector>(
 ///
 /// `add` adds a game to a sum. Its arguments are the sum, the index that contains the game, the filter for this
 /// index, and the id and variant of the game. `join` adds two sums. Each thread has a sum of its own.
-pub(super) fn fold_games<T: Default + Send>(
+pub(super) fn scan_games<T: Default + Send>(
     filters: &SourceFilters<'_>,
     add: impl Fn(&mut T, &OpenIndex, &SourceFilter<'_>, u32, Variant) + Sync,
     join: impl Fn(T, T) -> T + Sync + Send,
@@ -225,7 +225,7 @@ fn for_each_game(
 /// # Errors
 ///
 /// Returns an error if the index is damaged.
-fn fold_counts(
+fn scan_counts(
     classes: &ClassFilter,
     source: &OpenIndex,
     subjects: &[ListKey],
@@ -248,7 +248,7 @@ fn fold_counts(
                 }
             }
             CountedList::Periods(games) => {
-                fold_periods(classes, source, COUNTS, *subject, games, split, collector)?;
+                scan_periods(classes, source, COUNTS, *subject, games, split, collector)?;
             }
         }
     }
@@ -268,7 +268,7 @@ fn fold_counts(
 /// # Errors
 ///
 /// Returns an error if the index is damaged.
-fn fold_periods(
+fn scan_periods(
     classes: &ClassFilter,
     source: &OpenIndex,
     prefix: &[u8; 2],
@@ -288,14 +288,14 @@ fn fold_periods(
         if found > games || period == Period::All && found != games {
             return Err(source.damaged("the results of a position do not add up to its games"));
         }
-        fold_period(classes, source, period, &results, collector)?;
+        scan_period(classes, source, period, &results, collector)?;
     }
     Ok(())
 }
 
 /// Passes the results `results` of the period `period` to `collector`. Leaves out results whose class (speed and rating
 /// group) the filter `classes` rejects. The whole period must lie in the filter's range of dates.
-fn fold_period(
+fn scan_period(
     classes: &ClassFilter,
     source: &OpenIndex,
     period: Period,
@@ -325,7 +325,7 @@ fn fold_period(
 /// # Errors
 ///
 /// Returns an error if a part is malformed or contains an unknown game.
-fn fold_list<C: Collector>(
+fn scan_list<C: Collector>(
     filters: &SourceFilters<'_>,
     source: &OpenIndex,
     filter: &SourceFilter<'_>,
@@ -335,7 +335,7 @@ fn fold_list<C: Collector>(
 ) -> Result<()> {
     let parts = stored.iter().map(|part| part.list(&source.index));
     let parts = parts.collect::<Result<Vec<List<'_>>>>()?;
-    let add_part = |collector: &mut C, scratch: &mut Scratch, number: usize| {
+    let add_part = |collector: &mut C, scratch: &mut ScanBuffers, number: usize| {
         let part = &parts[number];
         let end = parts.get(number + 1).map_or(Some(u32::MAX), List::first_id);
         let known = end.and_then(|end| scratch.select(filter, part, end));
@@ -349,13 +349,13 @@ fn fold_list<C: Collector>(
     };
     // Starts with the last part, because it contains the newest games in many collections.
     if parts.len() <= MAX_SERIAL_PARTS {
-        let mut scratch = Scratch::default();
+        let mut scratch = ScanBuffers::default();
         return (0..parts.len())
             .rev()
             .try_for_each(|number| add_part(all, &mut scratch, number));
     }
-    let begin = || (new(), Scratch::default());
-    let collected: Vec<Result<(C, Scratch)>> = (0..parts.len())
+    let begin = || (new(), ScanBuffers::default());
+    let collected: Vec<Result<(C, ScanBuffers)>> = (0..parts.len())
         .into_par_iter()
         .rev()
         .with_min_len(MIN_PARTS_PER_THREAD)
@@ -372,14 +372,14 @@ fn fold_list<C: Collector>(
 
 /// The buffers for filtering one part of a list of games. They are reused for the next part.
 #[derive(Default)]
-struct Scratch {
+struct ScanBuffers {
     /// Whether each game in a range of ids passes.
     passes: Vec<bool>,
     /// The games of a part; the passing games are at the front.
     games: Vec<(u32, u32)>,
 }
 
-impl Scratch {
+impl ScanBuffers {
     /// Finds the games in `part`, a part of a list of games, that pass `filter`. Writes them to the front of the field
     /// `games`, and returns their number. Returns `None` if `part` is malformed or contains an invalid id. An id is
     /// invalid if no game has it, or if it is not less than `end`, the first id of the next part.

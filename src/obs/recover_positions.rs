@@ -61,7 +61,7 @@ pub(super) struct LegalCount {
 ///
 /// Returns an error if `starts` or `visit` returns one, or if a temporary file cannot be read. Returns
 /// [`Error::Interrupted`] if `stop` is set.
-pub(super) fn walk<P, D, F>(
+pub(super) fn recover_positions<P, D, F>(
     counts: &Counts,
     starts: impl Iterator<Item = Result<Keyed<P>>> + Send,
     stop: &AtomicBool,
@@ -330,7 +330,7 @@ mod tests {
             assert!(before.is_none(), "visited twice: {}", epd(pos));
             Ok(())
         };
-        let strays = walk(counts, starts, &AtomicBool::new(false), visit)?;
+        let strays = recover_positions(counts, starts, &AtomicBool::new(false), visit)?;
         Ok((found.into_inner().unwrap(), strays))
     }
 
@@ -372,12 +372,13 @@ mod tests {
 
         let visit = |_: &mut (), _: &Chess, _: &[LegalCount]| Err(Error::file("rows", "full"));
         let stop = AtomicBool::new(false);
-        let err = walk(&counts, std::iter::once(Ok(start())), &stop, visit).unwrap_err();
+        let err =
+            recover_positions(&counts, std::iter::once(Ok(start())), &stop, visit).unwrap_err();
         assert!(err.to_string().contains("rows"), "{err}");
 
         let visit = |_: &mut (), _: &Chess, _: &[LegalCount]| Ok(());
         let stop = AtomicBool::new(true);
-        let err = walk(
+        let err = recover_positions(
             &counts,
             std::iter::repeat_with(|| Ok(start())),
             &stop,

@@ -1,5 +1,5 @@
-//! The values of the conditions in a game filter: texts of tags, dates, ranges of ECO codes, and ranges of time
-//! controls. A value that cannot be parsed results in a [`ConditionError`].
+//! The values of tags that conditions on games compare: ratings, dates, names, ECO codes, time controls and other texts.
+//! A condition whose value cannot be parsed results in a [`ConditionError`].
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -7,6 +7,29 @@ use thiserror::Error;
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 use crate::pgn::{Tags, tag_text};
+
+/// The highest number that is accepted as a rating. A greater number, such as 27000 for 2700, is probably a typing
+/// error.
+pub(crate) const HIGHEST_RATING: u16 = 4000;
+
+/// Parses the value of a rating tag, such as `2400`, `1200?`, `1400 (club)` or `DWZ=1500`. Ignores the number of games
+/// after the `P` in a provisional rating of the US Chess Federation, such as `1500P23`. The rest of the text must
+/// contain exactly one number, and this number must be from 1 to 4,000. Otherwise returns `None`.
+pub(crate) fn rating(value: &[u8]) -> Option<u16> {
+    let is_digit = u8::is_ascii_digit;
+    let start = value.iter().position(is_digit)?;
+    let digits = value[start..].iter().take_while(|byte| is_digit(byte));
+    let end = start + digits.count();
+    let rest = match &value[end..] {
+        [b'P' | b'p', games @ ..] if !games.is_empty() && games.iter().all(is_digit) => &[],
+        rest => rest,
+    };
+    if value[..start].ends_with(b"-") || rest.iter().any(is_digit) {
+        return None;
+    }
+    let elo = str::from_utf8(&value[start..end]).ok()?.parse().ok();
+    elo.filter(|elo| (1..=HIGHEST_RATING).contains(elo))
+}
 
 /// The error for an invalid [`Selection`](crate::selection::Selection): a condition cannot be parsed, or no game can
 /// meet all conditions.
@@ -301,7 +324,7 @@ impl TimeControlPeriod {
 
 /// Parses a number of seconds, such as `8` or `0.08`, and returns it in milliseconds. Returns `None` for any other
 /// text.
-pub(in crate::pgn) fn millis(text: &str) -> Option<u64> {
+pub(super) fn millis(text: &str) -> Option<u64> {
     let (whole, decimals) = text.trim().split_once('.').unwrap_or((text, "0"));
     let decimals = decimals.trim();
     let decimals = decimals.get(..3).unwrap_or(decimals);
@@ -440,8 +463,10 @@ impl NameMatch {
     /// Returns `true` if `value`, the value of a tag, matches at least one of `names`. Normalizes the value and the
     /// names before comparing them.
     pub(crate) fn matches_any(self, value: &[u8], names: &[String]) -> bool {
-        let value = folded(&tag_text(value));
-        names.iter().any(|name| self.matches(&value, &folded(name)))
+        let value = normalized(&tag_text(value));
+        names
+            .iter()
+            .any(|name| self.matches(&value, &normalized(name)))
     }
 }
 
@@ -463,7 +488,7 @@ fn without_escapes(text: &str) -> Cow<'_, str> {
 /// Normalizes a name for comparisons. Removes the escapes of PGN, and converts the name to Unicode's form NFC and [to
 /// lower case](caseless). Leaves a single blank between words, none before or after a comma, and replaces the period
 /// after an initial with a blank. `Carlsen, M.` thus equals `Carlsen,M`, and `J.R.` equals `J. R.`.
-pub(crate) fn folded(name: &str) -> String {
+pub(crate) fn normalized(name: &str) -> String {
     let name = &*without_escapes(name);
     let lower: Cow<'_, str> = match name.is_ascii() {
         true => name.to_ascii_lowercase().into(),
@@ -838,20 +863,20 @@ mod tests {
             ("A.", "a"),
             ("A..B", "A. B"),
         ] {
-            assert_eq!(folded(name), folded(other), "{name}");
-            assert_eq!(folded(&folded(name)), folded(name), "{name}");
+            assert_eq!(normalized(name), normalized(other), "{name}");
+            assert_eq!(normalized(&normalized(name)), normalized(name), "{name}");
         }
-        assert_ne!(folded("Müller"), folded("Muller"));
+        assert_ne!(normalized("Müller"), normalized("Muller"));
         for (name, other) in [
             ("St. Louis", "St Louis"),
             ("Tal M", "Tal,M"),
             ("JR", "J.R."),
             ("1.e4", "1e4"),
         ] {
-            assert_ne!(folded(name), folded(other));
+            assert_ne!(normalized(name), normalized(other));
         }
-        assert_eq!(folded("No. 5, A. B ,C"), "no. 5,a b,c");
-        assert_eq!(folded(" \n "), "");
+        assert_eq!(normalized("No. 5, A. B ,C"), "no. 5,a b,c");
+        assert_eq!(normalized(" \n "), "");
         assert!(NameMatch::Part.matches_any(b"Mu\xcc\x88ller,  Hans", &["ÜLLER, h".to_owned()]));
         assert!(!NameMatch::Whole.matches_any(b"M\xfcller", &["ller".to_owned()]));
     }
