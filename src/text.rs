@@ -1,5 +1,6 @@
-//! Text for terminals and spreadsheets. Text from games, files and requests can contain characters that a terminal
-//! obeys instead of showing them, and cells that a spreadsheet executes as formulas.
+//! Text for terminals, shells and spreadsheets. Text from games, files and requests can contain characters that a
+//! terminal obeys instead of showing them, blanks that divide a shell's words, and cells that a spreadsheet executes
+//! as formulas.
 
 /// Returns `true` if a terminal may obey `c` instead of showing it: if `c` is a control character, a separator of lines,
 /// or a character that changes the direction of the text after it.
@@ -11,6 +12,31 @@ pub fn is_unsafe(c: char) -> bool {
 /// Returns the escape for a character, such as `\u001b`. It means the same character in a JSON string.
 pub fn escape(c: char) -> String {
     format!("\\u{:04x}", u32::from(c))
+}
+
+/// Quotes a word of a shell command if the shell requires quotes.
+pub fn shell_word(word: &str) -> String {
+    let plain: &[u8] = if cfg!(windows) {
+        br"_./:@%+,=-\"
+    } else {
+        b"_./:@%+,=-"
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || plain.contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        word.to_owned()
+    } else if cfg!(windows) {
+        // File names on Windows contain no double quotes, and the Command Prompt knows no other quotes.
+        format!("\"{word}\"")
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Quotes the path of a file as an argument of a shell command. If the path begins with a hyphen, it gets the prefix
+/// `./`, so that the command does not read it as an option.
+pub fn shell_path(path: &str) -> String {
+    let directory = if path.starts_with('-') { "./" } else { "" };
+    shell_word(&format!("{directory}{path}"))
 }
 
 #[cfg(feature = "obs")]

@@ -1,6 +1,7 @@
 //! `polybook make-book` on the command line.
 
 use std::{
+    ffi::OsString,
     fs,
     io::Write,
     path::{Path, PathBuf},
@@ -47,6 +48,64 @@ fn the_summary_for_people_goes_to_standard_error() {
     assert!(text.contains("book.bin: "), "{text}");
     let output = run(dir.path(), &format!("make-book -q {}", selfplay()));
     assert!(output.stderr.is_empty());
+}
+
+/// Returns the commands of the summary's last line, which show the outputs.
+fn next_commands(dir: &Path, args: &[OsString]) -> Vec<String> {
+    let output = run(dir, args);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{text}");
+    let last = text.lines().last().unwrap();
+    let commands = last
+        .strip_prefix("look at it: ")
+        .or_else(|| last.strip_prefix("look at them: "));
+    commands
+        .map(|commands| commands.split("; ").map(str::to_owned).collect())
+        .unwrap_or_default()
+}
+
+#[test]
+fn the_summary_ends_with_commands_that_show_the_outputs() {
+    let dir = temp();
+    let games = sample("famous.pgn");
+    let made = args![
+        "make-book",
+        "--min-game",
+        "1",
+        &games,
+        "--bin=-my book.bin",
+        "--obs",
+        "it's.obs.db3",
+        "--leveldb",
+        "all.idx",
+        "--explorer",
+        "games.idx",
+        "--counts",
+        "all.counts"
+    ];
+    let commands = next_commands(dir.path(), made);
+    assert_eq!(commands.len(), 4, "{commands:?}");
+    assert_eq!(commands[3], "polybook serve --open games.idx");
+    // On Windows, the Command Prompt may not be the shell that runs the test.
+    #[cfg(unix)]
+    for command in &commands[..3] {
+        let command = command.replacen("polybook", env!("CARGO_BIN_EXE_polybook"), 1);
+        let mut shell = std::process::Command::new("sh");
+        let shown = shell.arg("-c").arg(&command).current_dir(dir.path());
+        let shown = shown.output().unwrap();
+        assert!(shown.status.success(), "{command}: {shown:?}");
+        assert!(shown.stdout.len() > 100, "{command}: {shown:?}");
+    }
+    for silent in [
+        "--counts=other.counts",
+        "--suite=lines.pgn",
+        "--bin=-",
+        "--bin=empty.bin",
+    ] {
+        let min_game = if silent.contains("empty") { "99" } else { "1" };
+        let made = args!["make-book", &games, "--min-game", min_game, silent];
+        assert_eq!(next_commands(dir.path(), made), [""; 0], "{silent}");
+    }
 }
 
 #[test]

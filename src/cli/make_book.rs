@@ -31,6 +31,7 @@ use polybook::{
     position::{PieceLetters, Variant, VariantChoice},
     selection::{Condition, Duplicates},
     suite::SuiteFormat,
+    text::shell_path,
 };
 
 /// The heading above the options that name outputs, in the help of `make-book`.
@@ -442,7 +443,35 @@ pub fn summary(report: &Report, seconds: f64) -> String {
     games(&mut text, report);
     outputs(&mut text, report);
     text += &format!("{seconds:.2} seconds\n");
+    next_commands(&mut text, report);
     text
+}
+
+/// Appends a line with the commands that show the outputs. Empty outputs, counts and suites have no such command.
+fn next_commands(text: &mut String, report: &Report) {
+    let book = report.book.as_ref().filter(|book| book.entries > 0);
+    let obs = report.obs.as_ref().filter(|obs| obs.rows > 0);
+    let commands: Vec<String> = [
+        book.map(|book| ("show", &book.path)),
+        obs.map(|obs| ("show", &obs.path)),
+        report
+            .index
+            .as_ref()
+            .map(|index| ("games --index", &index.path)),
+        report
+            .explorer
+            .as_ref()
+            .map(|index| ("serve --open", &index.path)),
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|(_, path)| *path != Path::new("-"))
+    .map(|(command, path)| format!("polybook {command} {}", shell_path(&path.to_string_lossy())))
+    .collect();
+    if !commands.is_empty() {
+        let pronoun = if commands.len() == 1 { "it" } else { "them" };
+        *text += &format!("look at {pronoun}: {}\n", commands.join("; "));
+    }
 }
 
 fn warnings(text: &mut String, report: &Report) {

@@ -50,6 +50,7 @@ use crate::{
     },
     selection::Selection,
     storage::{output::TemporaryDir, sort::Memory},
+    text::{shell_path, shell_word},
     tree::{Limits, LinesOf, MoveSource, Tree, played},
 };
 
@@ -471,10 +472,10 @@ impl OptionWords {
         let value = value.to_string();
         if value.starts_with('-') {
             // An equals sign is needed, because clap reads a value that begins with a dash as an option.
-            self.0.push(quoted(&format!("{name}={value}")));
+            self.0.push(shell_word(&format!("{name}={value}")));
         } else {
             self.switch(name);
-            self.0.push(quoted(&value));
+            self.0.push(shell_word(&value));
         }
     }
 
@@ -491,17 +492,7 @@ impl OptionWords {
     }
 
     fn file(&mut self, name: &str) {
-        let directory = if name.starts_with('-') { "./" } else { "" };
-        self.0.push(quoted(&format!("{directory}{name}")));
-    }
-}
-
-/// Quotes a word for a shell command if the shell requires quotes.
-fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:@%+,=-".contains(&byte);
-    match !word.is_empty() && word.bytes().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+        self.0.push(shell_path(name));
     }
 }
 
