@@ -18,7 +18,7 @@ use axum::{
     extract::{Path, Request, State, rejection::PathRejection},
     handler::Handler,
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
-    response::{IntoResponse, Response},
+    response::{Html, IntoResponse, Response},
     routing::{MethodRouter, get},
 };
 use serde::Serialize;
@@ -97,11 +97,22 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/repertoire", or_posted(index(make::report_repertoires)))
         .method_not_allowed_fallback(async || Refusal::method())
         // Unknown addresses need CORS headers too, so that a page can read the error.
-        .fallback(async || {
-            Refusal::unknown("this address does not exist: the page of the explorer is at /")
-        })
+        .fallback(async |headers: HeaderMap| unknown_address(&headers))
         .with_state(state);
     with_page(api, origins).layer(CompressionLayer::new())
+}
+
+/// Returns the response with status 404 for an unknown address: a page with a link for a browser, and a line of text
+/// for other clients.
+fn unknown_address(headers: &HeaderMap) -> Response {
+    let accepted = headers.get(header::ACCEPT).map(HeaderValue::as_bytes);
+    if accepted.is_some_and(|types| types.starts_with(b"text/html")) {
+        let page = "<!doctype html><html lang=en><meta name=color-scheme content=\"light dark\"><title>polybook</title>\
+                    <p>This address does not exist. <a href=/>Open the explorer</a>\n";
+        return (StatusCode::NOT_FOUND, Html(page)).into_response();
+    }
+    Refusal::unknown("this address does not exist: the page of the explorer is at /")
+        .into_response()
 }
 
 /// Returns the routes `api` and the routes of the web page. Pages of `origins` may read the responses of `api`.

@@ -13,6 +13,25 @@ const head = (page) => page.locator("#games-head");
 const total = async (page) => Number((await page.locator("#games .foot span").first().textContent()).match(/of ([\d,]+)/)[1].replace(",", ""));
 
 const tests = {
+  async "the address in the name of an event is short, and a link in the game"() {
+    const address = "https://lichess.org/tournament/winter-marathon-2024";
+    const answer = (change) => async (route) => route.fulfill({ json: change(await (await route.fetch()).json()) });
+    const routes = {
+      "**/games?*": answer(({ games, ...rest }) => ({ ...rest, games: games.map((game) => ({ ...game, event: address })) })),
+      "**/game/*": answer((game) => ({ ...game, event: `Rated blitz ${address}` })),
+    };
+    const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul", { routes });
+    await followed(page);
+    assert.equal(await page.locator("#games .event span").first().textContent(), "lichess.org/…hon-2024");
+    await page.locator("#games .game").first().click();
+    const link = page.locator("#heading p a");
+    await link.waitFor();
+    assert.equal(await link.getAttribute("href"), address);
+    assert.match(await link.textContent(), /^Rated blitz lichess\.org\/…hon-2024$/);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "a part of a bar lists the games with its result, and the numbers stay"() {
     const player = "/?player=Morphy,+Paul&color=white";
     const { page, context, faults } = await open(browser, url, player);

@@ -130,17 +130,20 @@ const tests = {
   },
 
   async "a player's weaker openings come first, and chance is not marked"() {
-    const routes = { "**/openings?*": (route) => route.fulfill({ json: own }) };
+    const routes = { "**/openings?*": (route) => route.fulfill({ json: own }), "**/lichess?*legal=0*": (route) => route.fulfill({ json: { white: 1, draws: 2, black: 9 } }) };
     const { page, context, faults } = await open(browser, url, "/?player=Morphy,+Paul&view=openings", { routes });
     await page.waitForSelector("#openings .openings");
     assert.deepEqual(await names(page), ["Weak", "Chance", "Strong"]);
     const marks = await page.locator("#openings .body .field-of .sign").evaluateAll((all) => all.map((one) => one.className.trim()));
-    // A score that is more than 30 percentage points from the average is an arrowhead.
-    assert.deepEqual(marks, ["sign weaker beyond below", "sign", "sign stronger beyond"]);
+    assert.deepEqual(marks, ["sign weaker", "sign", "sign stronger"]);
+    // The dot of a score that is more than 30 percentage points from the average is at the edge.
+    const [field, dot] = await Promise.all([".field-of", ".field-of .sign"].map((of) => page.locator(`#openings .body ${of}`).first().boundingBox()));
+    assert.ok(dot.x >= field.x - 0.5 && dot.x < field.x + 2, `${dot.x} in ${field.x}`);
     // An end of a range that is more than 30 percentage points from the average is an arrowhead, too.
     assert.deepEqual(await page.locator("#openings .between").evaluateAll((all) => all.map((one) => one.className.trim())), ["between weaker", "between  cut-below", "between stronger"]);
     assert.equal(await page.locator("#openings .most-lost").textContent(), "Most lost: Weak, 4.0 points in 12 games");
-    assert.match(await page.locator("#openings .key").textContent(), /Marked: 2 of 3 openings; chance alone would mark about 0\.6$/);
+    assert.equal(await page.locator("#openings .key").textContent(), "Average 50.0%likely weakerlikely strongercould be chance");
+    assert.match(await page.locator("#openings .key [title]").first().getAttribute("title"), /Marked: 2 of 3 openings; chance alone would mark about 0\.6\.$/);
     assert.equal(await page.locator("#openings .points.weaker").textContent(), "−4.0");
     assert.equal(await page.locator("#openings .name button[aria-label]").first().getAttribute("aria-label"), "Weak, 12 games, score 17%, 4 points below the average");
     // The range of an opening says why the opening is not marked.
@@ -166,6 +169,13 @@ const tests = {
     await followed(page);
     assert.deepEqual(await names(page), ["Strong", "Chance", "Weak"]);
     await accessible(page, "openings");
+    // The opening with the most points lost is a link to its position.
+    const opened = page.waitForRequest(/legal=0/);
+    await page.locator("#openings .most-lost button").click();
+    await opened;
+    await reaches(page, "c2c4");
+    await page.goBack();
+    await followed(page);
     await page.unrouteAll({ behavior: "ignoreErrors" });
     // The scores of won games say nothing.
     await page.goto(new URL("/?player=Morphy,+Paul&result=win&view=openings", url).href);

@@ -101,6 +101,15 @@ export function folded(text) {
 }
 
 /**
+ * Returns the address in the name of an event, and the name with a short form of the address.
+ * @param {string | null | undefined} event
+ */
+export function eventWords(event) {
+  const address = /https?:\/\/\S+/.exec(event ?? "")?.[0] ?? "";
+  return { address, name: (event ?? "").replace(address, () => address.replace(/^\w+:\/\/(www\.)?|[/?#]+$/g, "").replace(/^([^/]*)\/.{12,}(.{8})$/, "$1/…$2")) };
+}
+
+/**
  * Returns the first word of a name as a part of the name of a file. It has only letters and digits of ASCII.
  * @param {string | undefined} name
  */

@@ -3,13 +3,14 @@
 
 import { askFile, words } from "./api.js";
 import { b, button, copy, div, fill, icon, make, on, p, save, span, toast } from "./dom.js";
-import { counted, dateWords, number, plyNumber, splitName } from "./format.js";
+import { counted, dateWords, eventWords, number, plyNumber, splitName } from "./format.js";
 import { firstPly, reveal } from "./line.js";
 import { path, svg } from "./pieces.js";
 
 /** @typedef {import("./api.js").Evaluation} Evaluation */
 /** @typedef {import("./api.js").GameMove} GameMove */
 /** @typedef {import("./api.js").OpenGame} OpenGame */
+/** @typedef {import("./dom.js").Child} Child */
 
 /** The signs of numeric annotation glyphs (NAGs), with a class for those that mark mistakes. */
 const GLYPHS = /** @type {Record<number, [string, string]>} */ ({
@@ -42,7 +43,9 @@ export function showGameHeading(place, game, close) {
   const tag = (/** @type {string} */ name) => game.tags.find(([known]) => known === name)?.[1] ?? "";
   const time = readableTime(tag("TimeControl"));
   const round = game.round && `round ${game.round}`;
-  const facts = [game.event, round, time, dateWords(game.date)].filter(Boolean).join(" · ");
+  const { name, address } = eventWords(game.event);
+  const event = address ? make("a", { href: address, target: "_blank", rel: "noreferrer" }, name) : name;
+  const facts = [event, round, time, dateWords(game.date)].filter(Boolean).flatMap((fact, index) => (index ? [" · ", fact] : [fact]));
   const eco = game.opening?.eco ?? game.eco;
   const pgn = () => askFile(`game/${encodeURIComponent(game.id)}`);
   const copied = () => copy(pgn().then((file) => file.text()), "PGN");
@@ -58,7 +61,7 @@ export function showGameHeading(place, game, close) {
     place,
     div("what",
       make("h2", { title: game.opening?.name }, ...(eco ? [span("eco", eco)] : []), span("family", family), span("variation", variation)),
-      p({ class: "quiet", title: facts }, facts),
+      p({ class: "quiet", title: game.event ?? undefined }, .../** @type {Child[]} */ (facts)),
     ),
     div("actions", ...actions),
   );

@@ -4,7 +4,7 @@
 
 import { Asking, ask, askFile, words } from "./api.js";
 import { button, div, fill, icon, make, p, save, segments, small, span, toast } from "./dom.js";
-import { counted, dateWords, number } from "./format.js";
+import { counted, dateWords, eventWords, number } from "./format.js";
 import { namesIn, put } from "./state.js";
 
 /** @typedef {import("./api.js").Game} Game */
@@ -250,7 +250,7 @@ export class GamesList {
         span("san", game.uci ? (sans.get(game.uci) ?? "") : ""),
         span({ class: "points", "aria-hidden": "true" }, point(white), point(black)),
         span("names", line(game.white, game.winner === "white"), line(game.black, game.winner === "black"), span("unseen", result)),
-        span("event", span("", game.event ?? ""), small(facts.filter(Boolean).join(" · "))),
+        span("event", span("", eventWords(game.event).name), small(facts.filter(Boolean).join(" · "))),
         span("date", dateWords(game.date)),
       ],
       () => this.#open(game.id),

@@ -112,17 +112,20 @@ export class MovesTable {
     const columns = columnsOf(answer, context.books);
     const sorted = (/** @type {string} */ key) => {
       const isSame = key === this.#sort.key;
-      this.#sort = { key, ascending: isSame ? !this.#sort.ascending : key === "san" };
+      this.#sort = { key, ascending: isSame ? !this.#sort.ascending : ["san", "name"].includes(key) };
       this.show(answer, context);
     };
     const head = div({ role: "rowgroup", class: "head" }, headings(answer, context, columns, this.#sort, sorted));
     const body = div({ role: "rowgroup", class: "body" });
     // Rare moves stay folded, so that a move of one game does not lead a table sorted by score.
-    rows.splice(0, cut, ...sortedRows(rows.slice(0, cut), columns, context.ofPlayer, this.#sort));
+    rows.splice(0, cut, ...sortedRows(rows.slice(0, cut), columns, context, this.#sort));
     rows.slice(0, cut).forEach((row, index) => body.append(tableRow(row, index, answer, total, context, columns)));
     const kind = `moves${context.ofPlayer ? " of-player" : ""}${columns.length ? " with-extra" : ""}${context.repertoire ? " with-repertoire" : ""}`;
     const table = div({ role: "table", "aria-label": "Moves of the position" }, head, body);
     const card = div(`card ${kind}`, table);
+    // The names of books have the room that they need, if there are at most two. The last width is that of the repertoire's buttons.
+    const widths = columns.map(({ name }) => Math.max(50, Math.min(88, columns.length < 3 ? 6.4 * name.length : 0)));
+    card.style.setProperty("--extra", [...widths, 50].map((width) => `${width}px`).join(" "));
     const rest = rows.slice(cut);
     if (rest.length) {
       const games = rest.reduce((all, { move }) => all + (move ? sum(move) : 0), 0);
@@ -238,11 +241,12 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
  * Returns the value of a row by which the table is sorted, or undefined if the row has no such value.
  * @param {Row} row
  * @param {Column[]} columns
- * @param {boolean} ofPlayer
+ * @param {Context} context
  * @param {string} key The column.
  */
-function sortValue({ uci, san, move }, columns, ofPlayer, key) {
+function sortValue({ uci, san, move }, columns, { ofPlayer, repertoire }, key) {
   if (key === "san") return san;
+  if (key === "name" && repertoire && !repertoire.isOwn) return repertoire.report.moves.find((known) => known.uci === uci)?.answers?.[0]?.san;
   const column = columns.find(({ name }) => key === `extra ${name}`);
   if (column) return column.cells.find((cell) => cell.uci === uci)?.value;
   if (!move) return undefined;
@@ -263,11 +267,11 @@ function sortValue({ uci, san, move }, columns, ofPlayer, key) {
  * Sorts rows by a column. Rows without a value come last.
  * @param {Row[]} rows
  * @param {Column[]} columns
- * @param {boolean} ofPlayer
+ * @param {Context} context
  * @param {Sort} sort
  */
-function sortedRows(rows, columns, ofPlayer, { key, ascending }) {
-  const value = (/** @type {Row} */ row) => sortValue(row, columns, ofPlayer, key);
+function sortedRows(rows, columns, context, { key, ascending }) {
+  const value = (/** @type {Row} */ row) => sortValue(row, columns, context, key);
   return [...rows].sort((one, other) => {
     const [a, b] = [value(one), value(other)];
     if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);

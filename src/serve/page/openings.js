@@ -117,7 +117,7 @@ export class OpeningsTable {
     const menu = make("select", { "aria-label": "Order of the openings", "data-focus": "openings-order" }, ...columns.map(([key]) => make("option", { value: key }, ORDERS[key] ?? key)));
     menu.value = sort.key;
     on(menu, "change", () => order(menu.value));
-    fill(this.#place, ...(ofPlayer && average !== null ? [mostLost(families), key(average, families)] : []), div("order", menu), div(`card openings${ofPlayer ? " of-player" : ""}`, table));
+    fill(this.#place, ...(ofPlayer && average !== null ? [this.#mostLost(families), key(average, families)] : []), div("order", menu), div(`card openings${ofPlayer ? " of-player" : ""}`, table));
     this.#place.querySelector(".body .name button:not(.fold)")?.setAttribute("tabindex", "0");
   }
 
@@ -127,18 +127,18 @@ export class OpeningsTable {
    * @param {(key: string) => void} choose
    */
   #headings(columns, sort, choose) {
-    const head = (/** @type {string} */ name) => {
+    const head = (/** @type {string} */ name, /** @type {string | undefined} */ title = undefined) => {
       const [, label = ""] = columns.find(([other]) => other === name) ?? [];
       const isSorted = sort.key === name;
       const press = button({ "data-focus": `sort ${name}` }, [label, ...(isSorted ? [span({ "aria-hidden": "true" }, sort.ascending ? "\u00a0↑" : "\u00a0↓")] : [])], () => choose(name));
-      return div({ role: "columnheader", class: name, "aria-sort": isSorted ? (sort.ascending ? "ascending" : "descending") : undefined }, press);
+      return div({ role: "columnheader", class: name, title, "aria-sort": isSorted ? (sort.ascending ? "ascending" : "descending") : undefined }, press);
     };
     const plain = (/** @type {string} */ kind, /** @type {string} */ label) => div({ role: "columnheader", class: kind }, label);
     const isOwn = columns === OWN;
     const order = isOwn ? ["name", "games", "losses", "score"] : ["name", "games"];
     const cells = isOwn
-      ? [...order.map(head), plain("spread", "Range"), head("points"), head("performance"), head("latest")]
-      : [...order.map(head), plain("losses", "W / D / B, %"), head("score"), head("rating"), head("latest")];
+      ? [...order.map((name) => head(name)), plain("spread", "Range"), head("points", "Points above or below the average score"), head("performance"), head("latest")]
+      : [...order.map((name) => head(name)), plain("losses", "W / D / B, %"), head("score"), head("rating"), head("latest")];
     return div({ role: "row", class: "row" }, ...cells);
   }
 
@@ -151,7 +151,7 @@ export class OpeningsTable {
    * @param {string} [family] The family of a variation. The name in the row does not repeat it.
    */
   #row(opening, filter, average, ofPlayer, fold, family) {
-    const { eco, score, points, scoreRange, lineGames, line } = opening;
+    const { eco, score, points, scoreRange } = opening;
     const games = sum(opening);
     const cell = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) => div({ role: "cell", class: kind }, ...content);
     const codes = eco[0] === eco[1] ? eco[0] : `${eco[0]}–${eco[1]}`;
@@ -160,9 +160,7 @@ export class OpeningsTable {
     const mark = finished(opening) < ENOUGH ? "" : side;
     const lost = points === undefined ? "" : `, ${number(Number(Math.abs(points).toFixed(1)))} points ${points < 0 ? "below" : "above"} the average`;
     const label = `${opening.name}, ${counted(games)}${score === null ? "" : `, score ${Math.round(score)}%`}${lost}`;
-    const isFiltered = lineGames === null || !areSimilar(lineGames, games);
-    const title = isFiltered ? "Shows only the games of this opening" : lineGames === games ? undefined : `Goes to the usual position of this opening, which ${counted(lineGames)} of any opening reached`;
-    const open = button({ "aria-label": label, title, tabindex: -1, "data-focus": `opening ${filter}` }, [make(family ? "span" : "b", "", name)], () => (isFiltered ? this.#acts.filter(filter) : this.#acts.open(line, filter, games)));
+    const open = this.#link(opening, filter, { "aria-label": label, tabindex: -1, "data-focus": `opening ${filter}` }, make(family ? "span" : "b", "", name));
     const unfold = fold
       ? button({ class: "plain fold", "aria-expanded": fold.isOpen, "aria-label": `Variations of ${opening.name}`, tabindex: -1, "data-focus": `fold ${filter}` }, [icon(fold.isOpen ? "down" : "forward")], fold.toggle)
       : span("fold");
@@ -174,6 +172,30 @@ export class OpeningsTable {
       ? [results, scored, cell("spread", ...range(score, scoreRange, average, mark, side)), cell(`points ${mark}`, points === undefined ? "–" : signed(points)), cell("performance", opening.performance ?? "–"), last]
       : [results, scored, cell("rating", opening.rating ?? "–"), last];
     return div({ role: "row", class: `row${family ? " variation" : ""}` }, nameCell, cell("games", number(games)), ...cells);
+  }
+
+  /**
+   * Returns a button that goes to the usual position of an opening, or filters its games.
+   * @param {OpeningRow} opening
+   * @param {string} filter As for a row.
+   * @param {import("./dom.js").Named} attributes
+   * @param {Child} content
+   */
+  #link({ lineGames, line, ...results }, filter, attributes, content) {
+    const games = sum(results);
+    const isFiltered = lineGames === null || !areSimilar(lineGames, games);
+    const title = isFiltered ? "Shows only the games of this opening" : lineGames === games ? undefined : `Goes to the usual position of this opening, which ${counted(lineGames)} of any opening reached`;
+    return button({ ...attributes, title }, [content], () => (isFiltered ? this.#acts.filter(filter) : this.#acts.open(line, filter, games)));
+  }
+
+  /**
+   * Names the opening with the most points lost, however the table is sorted.
+   * @param {OpeningRow[]} families
+   */
+  #mostLost(families) {
+    const worst = families.reduce((one, other) => ((other.points ?? 0) < (one.points ?? 0) ? other : one));
+    const lost = -(worst.points ?? 0);
+    return lost < 0.05 ? "" : p("most-lost", "Most lost: ", this.#link(worst, worst.name, { class: "plain", "data-focus": "most-lost" }, worst.name), `, ${lost.toFixed(1)} points in ${counted(sum(worst))}`);
   }
 
   /**
@@ -232,16 +254,6 @@ function restRow(rare, least, noun, { isOpen, toggle }) {
 }
 
 /**
- * Names the opening with the most points lost, however the table is sorted.
- * @param {OpeningRow[]} families
- */
-function mostLost(families) {
-  const worst = families.reduce((one, other) => ((other.points ?? 0) < (one.points ?? 0) ? other : one));
-  const lost = -(worst.points ?? 0);
-  return lost < 0.05 ? "" : p("most-lost", "Most lost: ", b(worst.name), `, ${lost.toFixed(1)} points in ${counted(sum(worst))}`);
-}
-
-/**
  * Returns a key to the marks of the table, with the number of marked openings and the number that chance alone would mark.
  * @param {number} average
  * @param {OpeningRow[]} families
@@ -249,10 +261,9 @@ function mostLost(families) {
 function key(average, families) {
   const judged = families.filter((one) => finished(one) >= ENOUGH);
   const marked = judged.filter((one) => sideOf(one, average)).length;
-  const chance = judged.length ? [`Marked: ${marked} of ${number(judged.length)}`, span("wide", judged.length === 1 ? " opening" : " openings"), `; chance alone would mark about ${(BY_CHANCE * judged.length).toFixed(1)}`] : [];
-  const sign = (/** @type {string} */ kind, /** @type {string} */ text) => span("", span(`sign ${kind}`), text);
-  return p("key", span("", "Points: against the average of ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), span("", span("sign"), "could be chance", span("wide", `, or fewer than ${ENOUGH} games`)),
-    span("", span("wide", "Likely: the 80% range of the score misses the average. "), ...chance));
+  const title = `Likely: the 80% range of the score misses the average, and there are at least ${ENOUGH} games.${judged.length ? ` Marked: ${marked} of ${counted(judged.length, "opening")}; chance alone would mark about ${(BY_CHANCE * judged.length).toFixed(1)}.` : ""}`;
+  const sign = (/** @type {string} */ kind, /** @type {string} */ text) => span({ title }, span(`sign ${kind}`), text);
+  return p("key", span("", "Average ", b(`${average.toFixed(1)}%`)), sign("weaker", "likely weaker"), sign("stronger", "likely stronger"), sign("", "could be chance"));
 }
 
 /**
@@ -280,15 +291,14 @@ function range(score, between, average, mark, side) {
   // The average is in the middle, and half of the width is 30 percentage points.
   const at = (/** @type {number} */ percent) => Math.max(0, Math.min(100, 50 + (50 / 30) * (percent - average)));
   const line = span("average");
-  // An end of the range that is further away from the average is drawn as an arrowhead.
+  // An end of the range that is further away from the average is drawn as an arrowhead, unless the dot is there.
   const ends = [between[0] < average - 30 && score >= average - 30 ? " cut-below" : "", between[1] > average + 30 && score <= average + 30 ? " cut" : ""];
   const width = span(`between ${mark}${ends.join("")}`);
   width.style.left = `${at(between[0])}%`;
   width.style.width = `${at(between[1]) - at(between[0])}%`;
-  // A score that is further away is an arrowhead at the end.
-  const beyond = score < average - 30 ? "beyond below" : score > average + 30 ? "beyond" : "";
-  const dot = span(`sign ${mark} ${beyond}`);
-  dot.style.left = `${at(score)}%`;
+  // The dot of a score that is further away is at the edge.
+  const dot = span(`sign ${mark}`);
+  dot.style.left = `clamp(5px, ${at(score)}%, 100% - 5px)`;
   const title = `${Math.round(score)}%, likely between ${Math.round(between[0])}% and ${Math.round(between[1])}%${mark === side ? "" : `; fewer than ${ENOUGH} games`}`;
   return [span({ class: "field-of", role: "img", title, "aria-label": title }, line, width, dot)];
 }

@@ -51,7 +51,7 @@ export async function fail(error) {
         ? ["This line cannot be played:", { play: [] }]
         : ["A filter is not valid:", { filters: {}, variant: "" }];
   const readable = /** @type {View} */ ({ ...view, ...change });
-  notice.show(/** @type {string} */ (title), `${problem}.${fen ? " This is the starting position." : ""}`, fen ? ["Edit", () => edit(fen)] : undefined);
+  notice.show(/** @type {string} */ (title), `${problem}.${fen ? " This is the starting position." : ""}`, fen ? ["Edit", () => edit(fen)] : ["All games", () => location.assign(location.pathname)]);
   if (address(readable) !== address(view)) await go(readable, { keeps: true });
 }
 
