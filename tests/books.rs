@@ -128,6 +128,9 @@ fn info_book_and_dump_book_print_what_polyglot_prints() {
 
 #[test]
 fn exact_info_book_misses_no_position_that_polyglot_finds() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let Some(program) = program(&["polyglot"]) else {
         return;
     };

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 #[cfg(feature = "serve")]
 use crate::common::served::Served;
 use crate::{
-    common::{corpus, fails, is_slow, ok, ok_json, python, run, sample, short_games, temp},
+    common::{corpus, fails, ok, ok_json, python, run, sample, short_games, takes_hours, temp},
     explorer::{expected, filters},
 };
 
@@ -171,6 +171,9 @@ fn compare([games, counts]: &[Explorer; 2], step: usize, all: usize) {
 
 #[test]
 fn every_answer_is_that_of_the_games() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     for name in ["online.pgn", "famous.pgn"] {
         let dir = temp();
         let pgn = sample(name);
@@ -209,7 +212,7 @@ fn every_answer_about_the_corpus_is_that_of_the_games() {
     let Some(corpus) = corpus() else {
         return;
     };
-    let (step, all) = if is_slow() { (1, 1) } else { (20, 8) };
+    let (step, all) = if takes_hours() { (1, 1) } else { (20, 8) };
     let files = fs::read_dir(corpus)
         .unwrap()
         .map(|file| file.unwrap().path());
@@ -326,6 +329,9 @@ fn indexes_of_added_counts_do_not_depend_on_how_they_were_added() {
 
 #[test]
 fn moves_of_rating_groups_add_up() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let pgn = dir.path().join("short.pgn");
     fs::write(&pgn, short_games(0, 2_000)).unwrap();

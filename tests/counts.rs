@@ -88,6 +88,9 @@ fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn added_counts_make_what_all_games_make() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let pgns = cut(dir.path(), "selfplay.pgn", 4);
     let counts = count_each(dir.path(), &pgns, "");
@@ -125,6 +128,9 @@ fn added_counts_make_what_all_games_make() {
 /// report.
 #[test]
 fn books_of_ordered_counts_are_those_of_the_games() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let pgns = cut(dir.path(), "selfplay.pgn", 5);
     let counts = count_each(dir.path(), &pgns, "");
@@ -225,6 +231,9 @@ fn rows_that_are_not_in_the_order_that_they_tell_are_an_error() {
 /// A page whose decompressed size is excessive is refused before it is decompressed.
 #[test]
 fn pages_that_would_fill_the_memory_are_refused() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let rows = 1 << 20;
     let of_each = |value| Column::Long(vec![Some(value); rows]);

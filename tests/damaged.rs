@@ -282,6 +282,9 @@ fn merging_without_a_name_says_first_what_it_writes() {
 /// A single damaged bit of a database never changes an answer: a command fails, or answers as before.
 #[test]
 fn a_damaged_bit_of_a_database_changes_no_answer() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let dir = dir.path();
     fs::copy(sample("famous.pgn"), dir.join("games.pgn")).unwrap();
@@ -326,7 +329,11 @@ fn a_damaged_bit_of_a_database_changes_no_answer() {
     let expected = commands.map(answer);
     assert!(expected.iter().all(Option::is_some), "{expected:?}");
     let mut random = fastrand::Rng::with_seed(20);
-    let rounds = if crate::common::is_slow() { 2000 } else { 40 };
+    let rounds = if crate::common::takes_hours() {
+        2000
+    } else {
+        40
+    };
     let mut failures = 0;
     for _ in 0..rounds {
         let mut damaged = good.clone();

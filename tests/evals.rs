@@ -37,6 +37,9 @@ fn epds(seed: u64, lines: usize) -> String {
 
 #[test]
 fn the_store_does_not_depend_on_order_threads_or_memory() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let path = |name: &str| dir.path().join(name);
     fs::write(path("a.epd"), epds(1, 40_000)).unwrap();

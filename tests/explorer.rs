@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::common::{
-    corpus, fails, is_slow, leave_out, ok, ok_json, python, sample, short_games, temp,
+    corpus, fails, leave_out, ok, ok_json, python, sample, short_games, takes_hours, temp,
 };
 use polybook::{
     MakeBook,
@@ -235,7 +235,7 @@ fn python_chess_agrees_on_the_corpus_of_masters() {
     let Some(corpus) = corpus() else {
         return;
     };
-    let options = match is_slow() {
+    let options = match takes_hours() {
         true => "--positions 2000 --filters 20",
         false => return leave_out("POLYBOOK_SLOW is not set"),
     };
@@ -385,6 +385,9 @@ fn summed_answers(index: &Path) -> Vec<polybook::Result<String>> {
 
 #[test]
 fn damaged_sums_are_errors() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let index = summed_index(dir.path());
     let expected: Vec<String> = summed_answers(&index)

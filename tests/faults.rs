@@ -18,7 +18,7 @@ use std::{
     time::Instant,
 };
 
-use crate::common::{is_slow, ok, polybook_in, sample, skip, temp_in_memory, until};
+use crate::common::{ok, polybook_in, sample, skip, takes_hours, temp_in_memory, until};
 use tempfile::TempDir;
 
 /// The kinds of calls that `inject.c` can make fail.
@@ -108,7 +108,7 @@ pub fn is_temporary(path: &Path) -> bool {
 
 /// Returns how many times each command that writes is killed.
 fn kills() -> u64 {
-    if is_slow() { 200 } else { 3 }
+    if takes_hours() { 200 } else { 3 }
 }
 
 /// Returns the entries of `files` whose path is `top` or inside `top`.

@@ -10,8 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::Signal;
+
 use crate::common::{
-    Arguments, fails, make_fifo, many_games, ok, polybook_in, sample, temp, until,
+    Arguments, fails, make_fifo, many_games, ok, polybook_in, sample, send_signal, temp, until,
 };
 
 /// Returns a command that runs the binary with the default action for SIGHUP, as a terminal does. If the tests
@@ -40,7 +42,7 @@ fn signals(status: &str, line: &str) -> Option<u64> {
 const END: Duration = Duration::from_secs(5);
 
 /// Signals, and the exit statuses that report them.
-const SIGNALS: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
+const SIGNALS: [(Signal, i32); 3] = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
 
 /// A run of the binary that is killed if the test fails.
 struct Running(Child);
@@ -76,10 +78,8 @@ impl Running {
         thread::sleep(Duration::from_millis(100));
     }
 
-    fn signal(&self, name: &str) {
-        let pid = self.0.id().to_string();
-        let sent = Command::new("kill").args([name, &pid]).status().unwrap();
-        assert!(sent.success());
+    fn signal(&self, signal: Signal) {
+        send_signal(self.0.id(), signal);
     }
 
     /// Waits for the end of the run. Returns its exit status, and its text on standard error.
@@ -99,17 +99,21 @@ impl Running {
 
     /// Sends a signal and checks how the run ends.
     #[track_caller]
-    fn ends_by(&mut self, signal: (&str, i32)) {
+    fn ends_by(&mut self, signal: (Signal, i32)) {
         self.ends_with_advice(signal, "");
     }
 
     /// Sends a signal, and checks how the run ends. `advice` is the expected end of the message.
     #[track_caller]
-    fn ends_with_advice(&mut self, (name, status): (&str, i32), advice: &str) {
-        self.signal(name);
+    fn ends_with_advice(&mut self, (signal, status): (Signal, i32), advice: &str) {
+        self.signal(signal);
         let (code, error) = self.end();
-        assert_eq!(code, Some(status), "{name}: {error}");
-        assert_eq!(error, format!("polybook: interrupted{advice}\n"), "{name}");
+        assert_eq!(code, Some(status), "{signal:?}: {error}");
+        assert_eq!(
+            error,
+            format!("polybook: interrupted{advice}\n"),
+            "{signal:?}"
+        );
     }
 }
 
@@ -398,7 +402,7 @@ fn text_whose_reader_is_slow() {
         run.until_it_listens();
         // The shorter text may have been written completely already.
         if run.0.try_wait().unwrap().is_none() {
-            run.signal("-INT");
+            run.signal(Signal::INT);
             let (code, _) = run.end();
             assert_eq!(code, Some(130), "{line}");
         }
@@ -550,7 +554,7 @@ fn a_kill_leaves_the_old_output_and_the_next_run_tidies_up() {
             .iter()
             .all(|output| part(old.path(), output).is_some())
     });
-    run.signal("-KILL");
+    run.signal(Signal::KILL);
     run.end();
     assert!(
         OUTPUTS
@@ -584,7 +588,7 @@ fn a_kill_of_a_repertoire_leaves_an_index_that_the_next_run_removes() {
     // Another run does not remove the directory of a running one.
     ok(dir, &line("famous.pgn"));
     assert!(has_index());
-    run.signal("-KILL");
+    run.signal(Signal::KILL);
     run.end();
     assert!(has_index());
     ok(dir, &line("famous.pgn"));
@@ -857,7 +861,7 @@ fn nohup_survives_its_terminal() {
         .args(["make-book", "-"]);
     let mut run = Running::spawn(&mut command);
     run.until_it_listens();
-    run.signal("-HUP");
+    run.signal(Signal::HUP);
     thread::sleep(Duration::from_millis(300));
     assert!(run.0.try_wait().unwrap().is_none());
     let games = fs::read(sample("famous.pgn")).unwrap();

@@ -468,14 +468,7 @@ fn an_interrupt_ends_cleanly() {
     });
     // The run has read all of the first games but those that fit into the pipe.
     received.recv().unwrap();
-    let pid = child.id().to_string();
-    assert!(
-        std::process::Command::new("kill")
-            .args(["-INT", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    crate::common::send_signal(child.id(), rustix::process::Signal::INT);
     let output = child.wait_with_output().unwrap();
     feeder.join().unwrap();
     assert_eq!(output.status.code(), Some(130));

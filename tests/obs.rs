@@ -86,10 +86,10 @@ fn damage_in_a_database_is_noticed() {
     assert!(refused > 50, "too little damage reaches a table: {refused}");
     // If the reader of a table closes the pipe early, the command ends quietly.
     let pipe = format!(
-        "'{}' convert a.obs.db3 - --format csv | head -c 10 >head.txt; exit ${{PIPESTATUS[0]}}",
+        "{{ '{}' convert a.obs.db3 - --format csv; echo $? >status; }} | head -c 10 >head.txt; exit $(cat status)",
         env!("CARGO_BIN_EXE_polybook")
     );
-    let mut shell = Command::new("bash");
+    let mut shell = Command::new("sh");
     let ended = shell.args(["-c", &pipe]).current_dir(dir.path()).output();
     let ended = ended.unwrap();
     assert!(

@@ -25,6 +25,9 @@ fn rows(db: &Path) -> Vec<Row> {
 
 #[test]
 fn merged_databases_are_that_of_all_games() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let text = fs::read_to_string(sample("selfplay.pgn")).unwrap();
     let games: Vec<String> = text
@@ -126,6 +129,9 @@ fn many_moves(path: &Path, moves: usize) {
 
 #[test]
 fn a_position_of_many_moves_takes_neither_quadratic_time_nor_memory() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let at = |name: &str| dir.path().join(name);
     let moves = 300_000;
@@ -251,6 +257,9 @@ fn a_sum_that_no_database_can_have_is_refused() {
 
 #[test]
 fn merged_samples_are_their_sums() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     for name in ["famous", "selfplay"] {
         let pgn = sample(&format!("{name}.pgn"));

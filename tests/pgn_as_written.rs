@@ -365,10 +365,7 @@ fn a_run_that_waits_for_a_pipe_can_be_interrupted() {
             // Bit 1 is SIGINT.
             caught & 2 != 0
         });
-        let kill = std::process::Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
-            .status();
-        assert!(kill.unwrap().success());
+        crate::common::send_signal(child.id(), rustix::process::Signal::INT);
         // Standard input stays open until here.
         let stdin = child.stdin.take();
         let status = child.wait().unwrap();

@@ -18,14 +18,13 @@ fn write_games(dir: &Path) -> Vec<String> {
     let games = fs::read_to_string(sample("selfplay.pgn")).unwrap();
     let half = games[..games.len() / 2].rfind("[Event ").unwrap();
     fs::write(dir.join("a.pgn"), &games[..half]).unwrap();
-    fs::write(dir.join("b.pgn"), &games[half..]).unwrap();
-    let packed = Command::new("gzip").arg(dir.join("b.pgn")).status();
-    assert!(packed.unwrap().success());
+    let packed = zstd::encode_all(games[half..].as_bytes(), 1).unwrap();
+    fs::write(dir.join("b.pgn.zst"), packed).unwrap();
     fs::copy(sample("famous.pgn"), dir.join("c.pgn")).unwrap();
     let odd = "[Event \"x\"]\n[FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\"]\n\n1. e4 Kd7 1-0\n\n\
                [Event \"y\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Ke3 1-0\n\n";
     fs::write(dir.join("d.pgn"), odd.repeat(3)).unwrap();
-    ["a.pgn", "b.pgn.gz", "c.pgn", "d.pgn"]
+    ["a.pgn", "b.pgn.zst", "c.pgn", "d.pgn"]
         .map(str::to_owned)
         .to_vec()
 }
@@ -170,12 +169,9 @@ fn files(dir: &Path, counts: &str) -> Vec<(String, Vec<u8>)> {
 /// Writes the same games with dates, ratings and time controls.
 fn write_tagged_games(dir: &Path) -> Vec<String> {
     let names = write_games(dir);
-    let unpacked = Command::new("gzip")
-        .arg("-d")
-        .arg(dir.join("b.pgn.gz"))
-        .status();
-    assert!(unpacked.unwrap().success());
-    let names = names.iter().map(|name| name.replace(".gz", ""));
+    let packed = fs::File::open(dir.join("b.pgn.zst")).unwrap();
+    fs::write(dir.join("b.pgn"), zstd::decode_all(packed).unwrap()).unwrap();
+    let names = names.iter().map(|name| name.replace(".zst", ""));
     let names: Vec<String> = names.collect();
     for name in &names {
         let text = fs::read_to_string(dir.join(name)).unwrap();

@@ -154,6 +154,9 @@ fn a_player_has_several_names() {
 
 #[test]
 fn the_first_of_equal_games_counts_whatever_the_threads_and_the_memory() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let once = crate::common::many_games();
     // The duplicates differ in where they were played.

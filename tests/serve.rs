@@ -9,6 +9,9 @@ use std::{
 };
 
 #[cfg(unix)]
+#[cfg(unix)]
+use rustix::process::Signal;
+
 use crate::common::make_fifo;
 use crate::common::{fails, ok, sample, served::Served, temp, until};
 #[cfg(target_os = "linux")]
@@ -368,6 +371,27 @@ fn a_request_that_accepts_no_coding_is_refused_in_one_line() {
     }
     let packed = served.ask("GET", "/lichess", "Accept-Encoding: gzip, identity;q=0\r\n");
     assert_eq!(packed.status, 200);
+}
+
+#[test]
+fn a_browser_gets_a_link_at_an_unknown_address() {
+    let (_dir, served) = famous();
+    let shown = served.ask("GET", "/nowhere", "Accept: text/html,*/*;q=0.8\r\n");
+    assert_eq!(shown.status, 404);
+    assert!(
+        shown
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/html")
+    );
+    assert!(shown.text().contains("<a href=/>"), "{}", shown.text());
+    let told = served.get("/nowhere");
+    assert_eq!(told.status, 404);
+    assert!(
+        told.header("content-type")
+            .unwrap()
+            .starts_with("text/plain")
+    );
 }
 
 #[test]
@@ -1300,12 +1324,12 @@ fn the_browser_is_started_with_the_page() {
 #[cfg(unix)]
 #[test]
 fn signals_end_the_server_as_any_command() {
-    for (signal, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let (_dir, served) = famous();
         assert_eq!(served.get("/about").status, 200);
         // An idle connection does not delay the shutdown.
         let _idle = served.connect();
-        assert_eq!(served.signal(signal).code(), Some(status), "{signal}");
+        assert_eq!(served.signal(signal).code(), Some(status), "{signal:?}");
     }
 }
 
@@ -1432,13 +1456,13 @@ fn a_temporary_index_of_a_server_that_was_killed_is_removed() {
     let killed = start();
     let living = start();
     assert_eq!(entries(), 2);
-    assert_eq!(killed.signal("-KILL").code(), None);
+    assert_eq!(killed.signal(Signal::KILL).code(), None);
     assert_eq!(entries(), 2);
     let next = start();
     assert_eq!(entries(), 2);
     for served in [living, next] {
         assert_eq!(served.get("/game/00000000").status, 200);
-        served.signal("-TERM");
+        served.signal(Signal::TERM);
     }
     assert_eq!(entries(), 0);
 }
@@ -1461,7 +1485,7 @@ fn what_a_server_was_making_when_a_signal_came_is_removed() {
         let entries = fs::read_dir(&place).unwrap();
         Vec::from_iter(entries.map(|entry| entry.unwrap().path()))
     };
-    let ended_by = |signal: &str, left: &[PathBuf]| {
+    let ended_by = |signal: Signal, left: &[PathBuf]| {
         let served = Served::start_with(dir.path(), args, |command| {
             command.env("TMPDIR", &place);
         });
@@ -1475,9 +1499,9 @@ fn what_a_server_was_making_when_a_signal_came_is_removed() {
         served.signal(signal);
         made()
     };
-    let left = ended_by("-KILL", &[]);
+    let left = ended_by(Signal::KILL, &[]);
     assert_eq!(left.len(), 1);
-    assert_eq!(ended_by("-TERM", &left), [] as [PathBuf; 0]);
+    assert_eq!(ended_by(Signal::TERM, &left), [] as [PathBuf; 0]);
 }
 
 #[cfg(target_os = "linux")]
@@ -1580,9 +1604,7 @@ fn a_second_server_waits_until_the_first_has_made_the_index() {
         told.contains(text)
     };
     let end = |mut child: std::process::Child| {
-        let id = child.id().to_string();
-        let sent = std::process::Command::new("kill").arg(&id).status();
-        assert!(sent.unwrap().success());
+        crate::common::send_signal(child.id(), Signal::TERM);
         child.wait().unwrap().code()
     };
     let mut first = start("first");

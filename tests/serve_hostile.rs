@@ -238,6 +238,9 @@ fn idle_and_slow_connections_do_not_stop_the_answers() {
 #[cfg(target_os = "linux")]
 #[test]
 fn work_of_clients_that_are_gone_is_not_begun() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     // Writing a history of ten thousand years without long gaps takes long.
     let game = |year: u32| format!("[Date \"{year:04}.01.01\"]\n\n1. e4 *\n\n");
@@ -582,8 +585,7 @@ fn commands_that_get_no_threads_say_so_and_end() {
                     let _ = stream.read_to_string(&mut answer);
                 }
                 assert!(answer.starts_with("HTTP/1.1 200"), "{threads}: {answer}");
-                let term = Command::new("kill").arg(child.id().to_string()).status();
-                assert!(term.unwrap().success());
+                crate::common::send_signal(child.id(), rustix::process::Signal::TERM);
             }
             let output = child.wait_with_output().unwrap();
             let status = output.status.code();
@@ -605,6 +607,9 @@ fn commands_that_get_no_threads_say_so_and_end() {
 #[cfg(target_os = "linux")]
 #[test]
 fn reading_games_without_tags_takes_no_quadratic_time() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     const GAMES: usize = 60_000;
     let dir = temp();
     let game = |number: usize| format!("1. e4 e5 {{{number}}} 2. Nf3 *\n");
@@ -644,6 +649,9 @@ fn packed_games<'a>(dir: &std::path::Path, texts: impl IntoIterator<Item = &'a [
 #[test]
 fn games_that_take_long_to_read_are_given_up() {
     use bzip2::{Compression, write::BzEncoder};
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
 
     let dir = temp();
     // Ten megabytes that decompress slowly, followed by 200 games. Each game requires decompressing them again.

@@ -1522,7 +1522,7 @@ fn few_wait_for_books_and_the_run_ends_with_the_server() {
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 1);
     thread::scope(|scope| {
         scope.spawn(|| while games.write_all(GAMES.as_bytes()).is_ok() {});
-        served.signal("-TERM");
+        served.signal(rustix::process::Signal::TERM);
     });
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
     drop(clients);

@@ -40,6 +40,9 @@ fn moves(dir: &Path, options: &str) -> Value {
 
 #[test]
 fn the_rating_group_is_that_of_the_mean_of_the_known_ratings() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     for (white, black, group) in [
         ("2800", "?", "2500"),
         ("", "2100", "2000"),

@@ -310,6 +310,9 @@ fn a_position_that_one_way_repeats_is_reached_by_another() {
 
 #[test]
 fn the_most_played_lines_are_the_first_of_all() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = made();
     let dir = dir.path();
     for options in ["", "--unique", "--balance 40-60"] {
@@ -409,6 +412,9 @@ fn suites_of_games_have_the_lines_that_were_played() {
 
 #[test]
 fn suites_of_games_depend_on_the_games_alone() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let dir = dir.path();
     let games = ["famous.pgn", "selfplay.pgn"].map(|name| sample(name).display().to_string());
@@ -493,6 +499,9 @@ fn opcodes_count_moves() {
 
 #[test]
 fn tables_of_a_book_have_every_record() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = made();
     let dir = dir.path();
     // Add a record for a position that no line reaches.
@@ -540,6 +549,9 @@ fn tables_of_a_book_have_every_record() {
 /// Tables in Parquet have the columns of tables in JSON, with keys as numbers.
 #[test]
 fn tables_in_parquet_equal_tables_in_json() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = made();
     let dir = dir.path();
     let unknown = b"\xff\xff\xff\xff\xff\xff\xff\xff\x03\x1c\0\x01\0\0\0\0";

@@ -60,6 +60,9 @@ fn the_ending_of_the_file_chooses_the_format() {
 
 #[test]
 fn a_book_of_a_tree_has_the_moves_of_the_book() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     for options in ["", "--max-ply 12", "--uniform --max-ply 25"] {
         let dir = made(options);
         ok(dir.path(), "tree book.bin --format pgn --out tree.pgn -q");

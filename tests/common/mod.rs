@@ -10,7 +10,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     fs::{self, File},
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::OnceLock,
@@ -23,6 +23,8 @@ use polybook::{
     position::{BookMove, Keyed, Variant},
 };
 use proptest::{collection::vec, prelude::*};
+#[cfg(unix)]
+use rustix::process::{Pid, Signal, kill_process};
 use shakmaty::{Chess, Position, san::SanPlus};
 use tempfile::TempDir;
 
@@ -284,26 +286,44 @@ pub fn skip(why: &str) {
     leave_out(why);
 }
 
-/// Prints why an optional test is skipped, and adds it to the file that `POLYBOOK_SKIPPED` names, because the output of
-/// passing tests is not shown.
+/// Prints which test is skipped and why, and adds this line to the file that `POLYBOOK_SKIPPED` names.
 pub fn leave_out(why: &str) {
-    eprintln!("skipped: {why}");
+    let test = thread::current().name().unwrap_or_default().to_owned();
+    let line = format!("{test}: {why}\n");
+    // The output of `eprintln` is not shown if the test passes.
+    let _ = io::stderr().write_all(format!("skipped {line}").as_bytes());
     let Some(list) = env::var_os("POLYBOOK_SKIPPED") else {
         return;
     };
-    let test = thread::current().name().unwrap_or_default().to_owned();
     let mut list = File::options()
         .create(true)
         .append(true)
         .open(list)
         .unwrap();
-    list.write_all(format!("{test}: {why}\n").as_bytes())
-        .unwrap();
+    list.write_all(line.as_bytes()).unwrap();
 }
 
-/// Returns `true` if tests may take many minutes: the environment variable `POLYBOOK_SLOW` is set.
-pub fn is_slow() -> bool {
-    env::var_os("POLYBOOK_SLOW").is_some()
+/// Returns `true` if tests that take more than a few seconds run: the environment variable `POLYBOOK_SLOW` is set.
+/// Otherwise prints that the test is skipped.
+pub fn runs_slow_tests() -> bool {
+    let is_set = env::var_os("POLYBOOK_SLOW").is_some();
+    if !is_set {
+        skip("a slow test, which POLYBOOK_SLOW=1 runs");
+    }
+    is_set
+}
+
+/// Returns `true` if tests may take hours: the environment variable `POLYBOOK_HOURS` is set.
+pub fn takes_hours() -> bool {
+    env::var_os("POLYBOOK_HOURS").is_some()
+}
+
+/// Sends a signal to a process. The program `kill` is not part of every system.
+#[cfg(unix)]
+#[track_caller]
+pub fn send_signal(process: u32, signal: Signal) {
+    let process = process.try_into().ok().and_then(Pid::from_raw);
+    kill_process(process.unwrap(), signal).unwrap();
 }
 
 /// Returns `true` if the environment variable `POLYBOOK_WITHOUT`, a list of words, contains `what`. The tests
@@ -441,7 +461,18 @@ pub fn many_games() -> &'static str {
 }
 
 /// Returns `true` if a process has ended. A process that is still a zombie counts as ended.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
+pub fn has_ended(process: &str) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", process.trim())) else {
+        return true;
+    };
+    // The state follows the name of the program, which is in parentheses.
+    stat.rsplit_once(") ")
+        .is_none_or(|(_, state)| state.starts_with('Z'))
+}
+
+/// Returns `true` if a process has ended. A process that is still a zombie counts as ended.
+#[cfg(all(unix, not(target_os = "linux")))]
 pub fn has_ended(process: &str) -> bool {
     let state = Command::new("ps")
         .args(["-o", "stat=", "-p", process.trim()])

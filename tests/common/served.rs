@@ -145,10 +145,8 @@ impl Served {
 
     /// Sends a signal and waits for the exit.
     #[cfg(unix)]
-    pub fn signal(mut self, signal: &str) -> std::process::ExitStatus {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args([signal, &id]).status();
-        assert!(sent.unwrap().success());
+    pub fn signal(mut self, signal: rustix::process::Signal) -> std::process::ExitStatus {
+        super::send_signal(self.child.id(), signal);
         let mut status = None;
         super::until("the server ends", || {
             status = self.child.try_wait().unwrap();

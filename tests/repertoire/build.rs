@@ -51,6 +51,9 @@ fn building_from_a_collection_of_one_player_suggests_the_option_player() {
 
 #[test]
 fn a_built_repertoire_has_no_gap_above_the_likelihood_that_was_asked_for() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let dir = dir.path();
     fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();

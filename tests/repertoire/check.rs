@@ -219,6 +219,9 @@ fn games_of_chess960_and_variants_are_checked() {
 
 #[test]
 fn a_repertoire_of_a_hundred_thousand_positions_is_checked() {
+    if !crate::common::runs_slow_tests() {
+        return;
+    }
     let dir = temp();
     let (mut text, mut seed) = (String::new(), 7_u64);
     for _ in 0..1700 {
