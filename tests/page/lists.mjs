@@ -13,6 +13,21 @@ const head = (page) => page.locator("#games-head");
 const total = async (page) => Number((await page.locator("#games .foot span").first().textContent()).match(/of ([\d,]+)/)[1].replace(",", ""));
 
 const tests = {
+  async "the name of a book fits into the heading of its column"() {
+    const moves = [{ uci: "e2e4", san: "e4", weight: 3, learn: 0, probability: 100 }];
+    const routes = {
+      "**/about": async (route) => route.fulfill({ json: { ...(await (await route.fetch()).json()), books: ["performance"] } }),
+      "**/book*": (route) => route.fulfill({ json: { books: [{ name: "performance", moves }] } }),
+    };
+    const { page, context, faults } = await open(browser, url, "/", { routes });
+    const heading = page.locator("#moves .head .extra");
+    assert.equal(await heading.locator("button").textContent(), "performance");
+    const [shown, needed] = await heading.evaluate((cell) => [cell.clientWidth, cell.scrollWidth]);
+    assert.ok(needed <= shown, `the name needs ${needed} of ${shown}`);
+    assert.deepEqual(faults, []);
+    await context.close();
+  },
+
   async "the address in the name of an event is short, and a link in the game"() {
     const address = "https://lichess.org/tournament/winter-marathon-2024";
     const answer = (change) => async (route) => route.fulfill({ json: change(await (await route.fetch()).json()) });
