@@ -246,7 +246,7 @@ function columnsOf({ polybook: { evals, clocks } }, books) {
  */
 function sortValue({ uci, san, move }, columns, { ofPlayer, repertoire }, key) {
   if (key === "san") return san;
-  if (key === "name" && repertoire && !repertoire.isOwn) return repertoire.report.moves.find((known) => known.uci === uci)?.answers?.[0]?.san;
+  if (key === "name" && repertoire && !repertoire.isOwn) return repertoire.report.moves.find((known) => known.uci === uci)?.answers?.map((answer) => answer.san).join(" or ") || undefined;
   const column = columns.find(({ name }) => key === `extra ${name}`);
   if (column) return column.cells.find((cell) => cell.uci === uci)?.value;
   if (!move) return undefined;
