@@ -65,7 +65,7 @@ fn moves_have_mean_times() {
     let at = |line: &str, options: &str| {
         let options: Vec<&str> = options.split_whitespace().collect();
         let args = [
-            &["moves", "--leveldb", "games.idx", "--json", "--moves", line][..],
+            &["show", "games.idx", "--json", "--moves", line][..],
             &options,
         ]
         .concat();
@@ -106,7 +106,6 @@ fn moves_have_mean_times() {
         dir,
         &[
             "moves",
-            "--leveldb",
             "games.idx",
             "--clocks",
             "--moves",
@@ -130,20 +129,20 @@ fn moves_have_mean_times() {
     refused(
         dir,
         &[
-            ("moves --leveldb plain.idx --clocks", 2, "--explorer"),
+            ("show plain.idx --clocks", 2, "--explorer"),
             (
-                "moves --leveldb packed.idx --clocks",
+                "show packed.idx --clocks",
                 1,
                 "games.pgn.zst: this file is compressed",
             ),
-            ("moves --leveldb games.idx --clocks=0", 2, "0"),
+            ("show games.idx --clocks=0", 2, "0"),
             (
-                "moves --leveldb games.idx 1.",
+                "show games.idx 1.",
                 1,
                 "this is neither a FEN nor a move",
             ),
             (
-                "moves --leveldb games.idx --clocks 5000",
+                "show games.idx --clocks 5000",
                 1,
                 "--clocks=5000",
             ),
@@ -214,7 +213,6 @@ fn decimals_of_clocks_and_controls() {
             dir,
             args![
                 "moves",
-                "--leveldb",
                 "a.idx",
                 "--clocks",
                 "--json",
@@ -232,7 +230,7 @@ fn games_without_clock_times_are_told() {
     let dir = temp();
     fs::write(dir.path().join("games.pgn"), "1. e4 e5 *\n\n1. d4 d5 *\n").unwrap();
     ok(dir.path(), "make-book -q games.pgn --explorer games.idx");
-    let output = run(dir.path(), "moves --index games.idx --clocks");
+    let output = run(dir.path(), "show games.idx --clocks");
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         said,

@@ -148,7 +148,7 @@ fn wrong_command_lines_are_one_line_with_a_tip() {
         ("make-book --json --bin - x.pgn", "standard output"),
         ("mkae-book", "did you mean 'make-book'?"),
         ("-q", "no command given; see polybook --help"),
-        ("game", "missing: --index <INDEX>, <GAME>..."),
+        ("games", "missing: <SOURCE>..."),
         ("merge-book", "no book is given"),
         ("show - --fen", "a value is required for '--fen <FEN>'"),
     ] {
@@ -352,10 +352,10 @@ fn a_full_disk_behind_standard_output() {
         "key",
         "show book.bin",
         "show book.bin --json",
-        "games --leveldb games.idx",
-        "games --leveldb games.idx --pgn",
-        "game --leveldb games.idx 0",
-        "moves --leveldb games.idx",
+        "games games.idx",
+        "games games.idx --pgn",
+        "games games.idx --pgn --id 0",
+        "show games.idx",
         "info-book --bin book.bin",
         "dump-book --bin book.bin --color white --out -",
         "merge-book -q book.bin --out -",
@@ -415,8 +415,8 @@ fn one_mistake_gives_one_message_and_databases_need_force() {
     assert!(error.contains("replace it with --force"), "{error}");
     ok(dir, "merge-book -q games.obs.db3 --out sum.obs.db3 --force");
     // One mistake gives one message.
-    for line in ["moves", "games"] {
-        let line = format!("{line} --leveldb plain.idx --since 2000");
+    for line in ["show", "games"] {
+        let line = format!("{line} plain.idx --since 2000");
         let error = fails(dir, &line, 2);
         assert!(
             error.contains("plain.idx: this index was made with --leveldb, but this command needs an explorer's index"),
@@ -454,7 +454,7 @@ fn a_second_file_or_name_of_an_option_is_an_error() {
         "make-book famous.pgn --obs b.db3 --obs c.db3",
         "merge-book a.bin --out b.bin --out c.bin",
         "info-book --bin a.bin --bin book.bin",
-        "moves --leveldb x.idx --event Paris --event London",
+        "show x.idx --event Paris --event London",
     ] {
         let error = fails(dir, line, 2);
         assert!(error.contains("cannot be used multiple times"), "{error}");
@@ -497,7 +497,7 @@ fn json_keys_have_the_documented_order() {
     assert_eq!(verified["faults"], json!([]));
     assert_eq!(verified["path"], "book.bin");
 
-    let games = ok(dir.path(), "games --leveldb games.idx --limit 1 --json");
+    let games = ok(dir.path(), "games games.idx --limit 1 --json");
     let order = [
         "key",
         "total",
@@ -537,16 +537,16 @@ fn json_keys_have_the_documented_order() {
         dir.path(),
         "make-book -q castled.pgn --explorer castled.idx",
     );
-    for command in ["games", "moves"] {
+    for (command, list) in [("games", "games"), ("show", "moves")] {
         let line = "--moves=e4 e5 Nf3 Nc6 Bc4 Bc5";
         let answer = ok_json(
             dir.path(),
-            &[command, "--index", "castled.idx", line, "--json"][..],
+            &[command, "castled.idx", line, "--json"][..],
         );
-        assert_eq!(answer[command][0]["uci"], "e1g1", "{answer}");
+        assert_eq!(answer[list][0]["uci"], "e1g1", "{answer}");
     }
     for index in ["rated.idx", "rated.db"] {
-        let games = ok_json(dir.path(), &format!("games --index {index} --json"));
+        let games = ok_json(dir.path(), &format!("games {index} --json"));
         let game = &games["games"][0];
         let file = std::path::Path::new(game["file"].as_str().unwrap());
         assert!(file.is_absolute() && file.ends_with("rated.pgn"), "{game}");
@@ -674,31 +674,76 @@ fn file_names_may_be_invalid_utf_8() {
     }
     ok(dir, args!["convert", "-q", database, at(b"\xff3.bin")]);
     ok(dir, args!["convert", "-q", database, at(b"\xff.csv")]);
-    ok(dir, args!["moves", "--leveldb", index]);
-    ok(dir, args!["games", "--leveldb", index, "--json"]);
-    let text = ok(dir, args!["game", "--leveldb", index, "0"]);
+    ok(dir, args!["show", index]);
+    ok(dir, args!["games", index, "--json"]);
+    let text = ok(dir, args!["games", index, "--pgn", "--id", "0"]);
     assert!(fs::read_to_string(&pgn).unwrap().contains(text.trim_end()));
     let mut old_spelling = std::ffi::OsString::from("-bin=");
     old_spelling.push(&bin);
     ok(dir, args!["info-book", old_spelling]);
 }
 
-/// `--index` also names the index in commands whose index is an argument without an option, or the value of another
-/// option.
 #[test]
-fn every_command_that_reads_an_index_has_the_option_index() {
+fn commands_take_sources_without_an_option() {
     let dir = made();
     let dir = dir.path();
+    ok(dir, "make-book -q famous.pgn --explorer two.idx");
     for line in [
-        "verify --index games.idx",
-        "verify --leveldb=fork.idx --json",
-        "tree --index games.idx --max-ply 2",
-        "tree --max-ply 2 --leveldb fork.idx",
-        "repertoire build --index games.idx --color white --out mine.pgn",
-        "repertoire gaps mine.pgn --color white --index games.idx",
-        "repertoire new famous.pgn --leveldb games.idx",
+        "verify games.idx",
+        "verify fork.idx --json",
+        "tree games.idx --max-ply 2",
+        "tree fork.idx --max-ply 2",
+        "repertoire build games.idx --color white --out mine.pgn",
+        "repertoire gaps mine.pgn --color white --against games.idx --against two.idx",
+        "repertoire new famous.pgn --reference games.idx",
+        "games games.idx e4 e5",
+        "show ./games.idx rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1",
+        "show book.bin 1.e4",
+        "openings games.idx --moves e4",
     ] {
         ok(dir, line);
+    }
+    for line in ["games --index games.idx", "openings --leveldb games.idx", "tree --index games.idx"] {
+        let error = fails(dir, line, 2);
+        assert!(error.contains("name the source without an option"), "{error}");
+    }
+    // Front-ends use these spellings.
+    for (old, new) in [
+        ("games --leveldb fork.idx e4 --json", "games fork.idx e4 --json"),
+        ("moves e4 --leveldb games.idx --json", "show games.idx e4 --json"),
+        ("game --leveldb fork.idx 3 1", "games fork.idx --id 3,1 --pgn"),
+    ] {
+        assert_eq!(ok(dir, old), ok(dir, new), "{old}");
+    }
+    let listed = ok_json(dir, "games games.idx --id 1 --json");
+    assert_eq!(listed["total"], 1);
+    // Without a position, a game has no move in it.
+    let mut game = ok_json(dir, "games games.idx --skip 1 --limit 1 --json")["games"][0].take();
+    game.as_object_mut().unwrap().remove("uci").unwrap();
+    assert_eq!(listed["games"][0], game);
+}
+
+/// The sources of a command are one source, and a book is shown alone.
+#[test]
+fn sources_are_added() {
+    let dir = made();
+    let dir = dir.path();
+    ok(dir, "make-book -q famous.pgn --explorer two.idx");
+    let games = |line: &str| ok_json(dir, &format!("{line} --json"))["games"].clone();
+    let [one, two] = ["show games.idx", "show games.idx two.idx"].map(games);
+    assert_eq!(two.as_u64(), one.as_u64().map(|games| 2 * games));
+    for (line, status, said) in [
+        ("show book.bin games.idx", 2, "book.bin: a book cannot be combined"),
+        ("show games.idx book.bin", 2, "book.bin: a book cannot be combined"),
+        ("show games.idx nothing.idx", 1, "nothing.idx"),
+        ("show book.bin e4 --moves e4", 2, "already gives the position"),
+        ("show book.bin e9", 1, "e9"),
+        ("games games.idx --id 1 e4", 2, "a position and conditions on games do not apply"),
+        ("games games.idx --id 1 --player tal", 2, "conditions on games do not apply"),
+        ("games games.idx --id 1 --limit 3", 2, "--limit"),
+    ] {
+        let error = fails(dir, line, status);
+        assert!(error.contains(said), "{line}: {error}");
     }
 }
 
@@ -708,10 +753,10 @@ fn moves_of_a_fork_index_are_not_sorted() {
     let dir = made();
     let dir = dir.path();
     for order in ["score", "rating", "uci"] {
-        let error = fails(dir, &*format!("moves --index fork.idx --sort {order}"), 2);
+        let error = fails(dir, &*format!("show fork.idx --sort {order}"), 2);
         assert!(error.contains("make-book --explorer"), "{error}");
     }
-    ok(dir, "moves --index fork.idx --sort games");
+    ok(dir, "show fork.idx --sort games");
 }
 
 #[test]
@@ -719,11 +764,10 @@ fn an_error_names_the_format_of_a_file_that_is_no_book() {
     let dir = made();
     for (line, said) in [
         ("verify famous.pgn", "PGN"),
-        ("show famous.pgn", "make-book"),
         ("convert famous.pgn a.csv", "make-book"),
         ("info-book --bin games.obs.db3", "database"),
-        ("show games.idx", "games.idx"),
-        ("moves --index games.obs.db3", "--explorer DIR"),
+        ("games book.bin", "--explorer DIR"),
+        ("games games.obs.db3", "--explorer DIR"),
     ] {
         let output = run(dir.path(), line);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -742,7 +786,7 @@ fn json_has_one_name_for_each_value_and_null_for_unknown_ones() {
         dir,
         "make-book -q games.pgn --min-game 1 --bin book.bin --explorer games.idx",
     );
-    let moves = ok_json(dir, "moves --leveldb games.idx --json");
+    let moves = ok_json(dir, "show games.idx --json");
     let rating = moves["moves"][0].get("average_rating");
     assert_eq!(rating, Some(&Value::Null), "{moves}");
     let tree: Value =

@@ -317,14 +317,14 @@ fn indexes_of_added_counts_do_not_depend_on_how_they_were_added() {
         assert_eq!(found["faults"], json!([]), "{found}");
     }
     // Several sources that are given together also give the same answer as one.
-    let line = "moves --sort uci --json --leveldb";
+    let line = "show --sort uci --json";
     let one = ok_json(dir, &format!("{line} two"));
     ok(dir, "make-book -q online.counts --explorer online");
     assert_eq!(
-        ok_json(dir, &format!("{line} counts --leveldb online")),
+        ok_json(dir, &format!("{line} counts online")),
         one
     );
-    assert_eq!(ok_json(dir, &format!("{line} games --leveldb online")), one);
+    assert_eq!(ok_json(dir, &format!("{line} games online")), one);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn moves_of_rating_groups_add_up() {
         let of = |index| {
             ok_json(
                 dir.path(),
-                &format!("moves --json --leveldb {index} {options}"),
+                &format!("show {index} --json {options}"),
             )
         };
         let moves = of("games");
@@ -369,8 +369,8 @@ fn moves_of_rating_groups_add_up() {
             "use 0, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2500 or unknown",
         ),
     ] {
-        for command in ["moves", "openings", "games"] {
-            let line = format!("{command} --index games --rating {rating}");
+        for command in ["show", "openings", "games"] {
+            let line = format!("{command} games --rating {rating}");
             let error = fails(dir.path(), &line, 2);
             assert!(error.contains(reason), "{line}: {error}");
         }
@@ -495,7 +495,7 @@ fn pruned_counts_do_not_know_how_many_games_reached_what_they_lack() {
             });
         assert_eq!(reached.unwrap(), of_game, "{names:?}");
     }
-    let moves = |index: &str| ok_json(dir, &format!("moves --json --leveldb {index}"));
+    let moves = |index: &str| ok_json(dir, &format!("show {index} --json"));
     assert_eq!(
         (&moves("few")["min_game"], &moves("counts")["min_game"]),
         (&json!(4), &Value::Null)
@@ -611,12 +611,12 @@ fn what_needs_games_is_refused() {
     let dir = dir.path();
     famous(dir);
     for line in [
-        "games --leveldb counts",
-        "games --leveldb counts --player Morphy",
-        "game 0 --leveldb counts",
-        "moves --leveldb counts --player Morphy",
-        "moves --leveldb counts --since 1850.01.02",
-        "moves --leveldb counts --min-elo 2000",
+        "games counts",
+        "games counts --player Morphy",
+        "games counts --pgn --id 0",
+        "show counts --player Morphy",
+        "show counts --since 1850.01.02",
+        "show counts --min-elo 2000",
     ] {
         let err = fails(dir, line, 1);
         assert_eq!(err.lines().count(), 1, "{line}: {err}");
@@ -798,34 +798,34 @@ fn answers_about_games_up_to_a_half_move_state_the_limit() {
     }
     for (indexes, max_ply, said) in [
         (
-            "--leveldb games",
+            "games",
             json!(6),
             "these counts contain only positions up to half-move 6\n",
         ),
-        ("--leveldb all", Value::Null, ""),
+        ("all", Value::Null, ""),
         (
-            "--leveldb all --leveldb others",
+            "all others",
             json!(5),
             "some of these counts contain only positions up to half-move 5\n",
         ),
         (
-            "--leveldb short",
+            "short",
             json!(4),
             "these counts contain only positions up to half-move 4\n",
         ),
-        ("--leveldb whole", Value::Null, ""),
+        ("whole", Value::Null, ""),
         (
-            "--leveldb sum",
+            "sum",
             json!(4),
             "these counts contain only positions up to half-move 4\n",
         ),
         (
-            "--leveldb short --leveldb whole",
+            "short whole",
             json!(4),
             "some of these counts contain only positions up to half-move 4\n",
         ),
     ] {
-        let output = run(dir, &format!("moves --json {indexes}"));
+        let output = run(dir, &format!("show {indexes} --json"));
         assert_eq!(String::from_utf8(output.stderr).unwrap(), said, "{indexes}");
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(answer["max_ply"], max_ply, "{indexes}");

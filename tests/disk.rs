@@ -230,7 +230,7 @@ fn short_reads_and_writes_do_not_change_answers() {
         "verify one.bin",
         "verify one",
         "dump-book --bin one.bin --color white --out -",
-        "games --leveldb one --pgn --moves e4",
+        "games one --pgn --moves e4",
         "make-book games.pgn --min-game 1 --bin - -q",
     ] {
         let scene = Scene::new(line, |dir| write_inputs(dir, 0));

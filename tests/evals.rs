@@ -379,8 +379,8 @@ fn commands_show_evaluations() {
     for command in [
         "show a.bin",
         "show a.obs.db3",
-        "moves --leveldb a.idx",
-        "moves --leveldb plain.idx",
+        "show a.idx",
+        "show plain.idx",
     ] {
         let text = shown(&format!("{command} --evals my.evals"));
         assert!(
@@ -450,7 +450,7 @@ fn commands_show_evaluations() {
     assert!(text.contains("+0.33"));
     for command in [
         "show a.bin",
-        "moves --leveldb a.idx",
+        "show a.idx",
         "tree a.bin",
         "diff a.bin b.bin",
     ] {
@@ -1050,7 +1050,6 @@ fn a_pinned_pawn_hides_no_evaluation() {
     let fen = "4k3/8/8/8/4p3/8/3P4/K3R3 w - - 0 1";
     let line = [
         "moves",
-        "--leveldb",
         "ep.idx",
         "--evals",
         "ep.evals",

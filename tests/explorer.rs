@@ -504,10 +504,10 @@ fn moves_and_games_take_filters_and_several_indexes() {
         );
     }
     let ask = |options: &str| {
-        let both = "--leveldb famous.idx --leveldb selfplay.idx --json";
-        ok_json(dir.path(), &format!("moves {both} {options}"))
+        let both = "famous.idx selfplay.idx --json";
+        ok_json(dir.path(), &format!("show {both} {options}"))
     };
-    let one = ok_json(dir.path(), "moves --leveldb famous.idx --json");
+    let one = ok_json(dir.path(), "show famous.idx --json");
     let both = ask("");
     let games = |document: &Value| document["games"].as_u64().unwrap();
     assert_eq!((games(&one), games(&both)), (45, 545));
@@ -531,7 +531,7 @@ fn moves_and_games_take_filters_and_several_indexes() {
     assert_eq!(castle.unwrap()["uci"], "e1g1");
 
     let list = |options: &str| {
-        let both = "--leveldb famous.idx --leveldb selfplay.idx --json";
+        let both = "famous.idx selfplay.idx --json";
         ok_json(dir.path(), &format!("games {both} {options}"))
     };
     let all = list("--skip 44 --limit 2");
@@ -552,19 +552,19 @@ fn moves_and_games_take_filters_and_several_indexes() {
     );
     let texts = ok(
         dir.path(),
-        "games --leveldb famous.idx --leveldb selfplay.idx --pgn --skip 45",
+        "games famous.idx selfplay.idx --pgn --skip 45",
     );
     assert_eq!(texts, fs::read_to_string(sample("selfplay.pgn")).unwrap());
 
     // Several indexes number their games in the same way for both commands.
-    let both = "--index famous.idx --index selfplay.idx";
-    let games = |ids: &str| ok(dir.path(), &format!("game {both} {ids}"));
-    let first = ok(dir.path(), "game --index selfplay.idx 0");
-    let last = ok(dir.path(), "game --index famous.idx 44");
-    assert_eq!(games("45 44 45"), format!("{first}{last}{first}"));
+    let both = "famous.idx selfplay.idx";
+    let games = |ids: &str| ok(dir.path(), &format!("games {both} --pgn --id {ids}"));
+    let first = ok(dir.path(), "games selfplay.idx --pgn --id 0");
+    let last = ok(dir.path(), "games famous.idx --pgn --id 44");
+    assert_eq!(games("45,44,45"), format!("{first}{last}{first}"));
     assert_eq!(
         games("544"),
-        ok(dir.path(), "game --index selfplay.idx 499")
+        ok(dir.path(), "games selfplay.idx --pgn --id 499")
     );
     let site = "https://lichess.org/abcdEF12";
     for (ids, problem) in [
@@ -574,10 +574,10 @@ fn moves_and_games_take_filters_and_several_indexes() {
         ),
         (
             site,
-            "with polybook games --index famous.idx --index selfplay.idx",
+            "with polybook games famous.idx selfplay.idx",
         ),
     ] {
-        let error = fails(dir.path(), &format!("game {both} {ids}"), 1);
+        let error = fails(dir.path(), &format!("games {both} --pgn --id {ids}"), 1);
         assert!(error.contains(problem), "{error}");
     }
     ok(
@@ -587,7 +587,7 @@ fn moves_and_games_take_filters_and_several_indexes() {
             sample("famous.pgn").display()
         ),
     );
-    let error = fails(dir.path(), &format!("game {both} --index plain.idx 0"), 2);
+    let error = fails(dir.path(), &format!("games plain.idx {both} --pgn --id 0"), 2);
     assert!(
         error.contains("this command needs an explorer's index"),
         "{error}"
@@ -603,22 +603,22 @@ fn an_index_without_filter_data_names_the_option_that_adds_them() {
         dir.path(),
         &format!("make-book -q {pgn} --leveldb idx --index-stats"),
     );
-    let output = crate::common::run(dir.path(), "moves --leveldb idx");
+    let output = crate::common::run(dir.path(), "show idx");
     assert!(output.status.success());
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("--explorer"), "{told}");
     for line in [
-        "moves --leveldb idx --since 1900",
-        "games --leveldb idx --sort recent",
-        "games --leveldb idx --leveldb idx",
-        "games --leveldb idx --player tal",
+        "show idx --since 1900",
+        "games idx --sort recent",
+        "games idx idx",
+        "games idx --player tal",
     ] {
         let error = fails(dir.path(), line, 2);
         assert!(error.contains("--explorer"), "{line}: {error}");
     }
-    let error = fails(dir.path(), "moves --leveldb idx --leveldb idx", 1);
+    let error = fails(dir.path(), "show idx idx", 1);
     assert!(error.contains("--explorer"), "{error}");
-    fails(dir.path(), "moves --leveldb idx --color white", 2);
+    fails(dir.path(), "show idx --color white", 2);
 }
 
 #[test]
@@ -757,18 +757,18 @@ fn names_match_in_part_on_the_command_line() {
             .map(|word| word.replace('\u{a0}', " "))
             .collect();
         let ask = |command: &str| {
-            let mut args: Vec<&str> = vec![command, "--leveldb", "a.idx", "--json"];
+            let mut args: Vec<&str> = vec![command, "a.idx", "--json"];
             args.extend(words.iter().map(String::as_str));
             ok_json(dir.path(), &args)
         };
-        assert_eq!(ask("moves")["games"], expected, "{options}");
+        assert_eq!(ask("show")["games"], expected, "{options}");
         assert_eq!(ask("games")["total"], expected, "{options}");
     }
-    for command in ["moves", "games"] {
+    for command in ["show", "games"] {
         let nobody = |options: &str| {
             fails(
                 dir.path(),
-                &format!("{command} --leveldb a.idx {options}"),
+                &format!("{command} a.idx {options}"),
                 1,
             )
         };
@@ -795,7 +795,7 @@ fn names_match_in_part_on_the_command_line() {
             assert!(error.contains(expected), "{options}: {error}");
         }
     }
-    let nothing = ok(dir.path(), "moves --leveldb a.idx --player tal --moves a3");
+    let nothing = ok(dir.path(), "show a.idx --player tal --moves a3");
     assert_eq!(
         nothing,
         "A00 Anderssen's Opening\nno game with these filters continues from this position\n"
@@ -938,7 +938,7 @@ fn dates_of_other_forms_are_read_in_the_same_way_everywhere() {
             expected,
             "{since}"
         );
-        let moves = format!("moves --leveldb a.idx --json --since {since}");
+        let moves = format!("show a.idx --json --since {since}");
         assert_eq!(of(ok_json(dir.path(), &moves)), expected, "{since}");
     }
 }
@@ -968,8 +968,8 @@ fn games_and_moves_have_the_same_result_of_a_game() {
         );
         let report = ok_json(dir.path(), &*line);
         assert_eq!(report["contradicted_results"], 2, "{report}");
-        let list = ok_json(dir.path(), args!["games", "--leveldb", index, "--json"]);
-        let moves = ok_json(dir.path(), args!["moves", "--leveldb", index, "--json"]);
+        let list = ok_json(dir.path(), args!["games", index, "--json"]);
+        let moves = ok_json(dir.path(), args!["show", index, "--json"]);
         // Records contain the tag, as the format requires. The explorer's index contains the result that is used.
         let tags = ["*", "1/2", "0-1", "*", "*", "*"];
         for (id, expected) in ["1-0", "1/2-1/2", "0-1", "*", "0-1", "*"]
@@ -997,7 +997,7 @@ fn games_and_moves_have_the_same_result_of_a_game() {
         }
         // The record of a game still leads to its text.
         for id in 0..6 {
-            ok(dir.path(), &format!("game --leveldb {index} {id}"));
+            ok(dir.path(), &format!("games {index} --pgn --id {id}"));
         }
     }
     let summary = crate::common::run(
@@ -1121,7 +1121,7 @@ fn a_game_counts_once_if_its_copies_do_not_contradict_each_other() {
             dir,
             "make-book -q games.pgn --explorer idx --max-ply 2 --force",
         );
-        let games = ok_json(dir, "games --index idx --duplicates once --json");
+        let games = ok_json(dir, "games idx --duplicates once --json");
         games["total"].as_u64().unwrap()
     };
     for (second, expected) in [
@@ -1160,15 +1160,15 @@ fn copies_of_a_game_share_its_address() {
     }
     ok(dir, "make-book -q a.pgn b.pgn --explorer ab.idx");
     let address = "https://lichess.org/abcdefgh";
-    for indexes in ["--index ab.idx", "--index a.idx --index b.idx"] {
+    for indexes in ["ab.idx", "a.idx b.idx"] {
         assert_eq!(
-            ok(dir, &*format!("game {indexes} {address}")),
+            ok(dir, &*format!("games {indexes} --pgn --id {address}")),
             game("1. e4 e5")
         );
     }
     let error = fails(
         dir,
-        &*format!("game --index a.idx --index c.idx {address}"),
+        &*format!("games a.idx c.idx --pgn --id {address}"),
         1,
     );
     assert!(error.contains("several games"), "{error}");
@@ -1198,7 +1198,6 @@ fn answers_at_the_limit_of_an_index_are_not_the_ends_of_games() {
     let first = |index: &str| {
         let args = [
             "games",
-            "--index",
             index,
             "--moves",
             "1. e4 e5 2. Nf3",
@@ -1220,7 +1219,7 @@ fn answers_at_the_limit_of_an_index_are_not_the_ends_of_games() {
 
     let prepare = |index: &str, moves: &str| {
         let options = "--opponent Them --player Me --color black --duplicates all --json";
-        let mut args = vec!["prepare", "-q", "--index", index, "--moves", moves];
+        let mut args = vec!["prepare", "-q", index, "--moves", moves];
         args.extend(options.split(' '));
         ok_json(dir, &args)
     };
@@ -1233,13 +1232,13 @@ fn answers_at_the_limit_of_an_index_are_not_the_ends_of_games() {
     assert_eq!(prepare("short", "")["lines"], serde_json::json!([]));
 
     ok(dir, "make-book -q games.pgn --explorer first --max-ply 1");
-    let rows = ok_json(dir, "openings --index first --json");
+    let rows = ok_json(dir, "openings first --json");
     assert_eq!(
         rows["families"][0].get("line_games"),
         Some(&Value::Null),
         "{rows}"
     );
-    let rows = ok_json(dir, "openings --index whole --json");
+    let rows = ok_json(dir, "openings whole --json");
     assert!(rows["families"][0]["line_games"].is_u64(), "{rows}");
 
     let new = |reference: &str| {

@@ -623,11 +623,11 @@ fn an_input_that_is_replaced_while_it_is_read_is_not_called_damaged() {
         "verify new.db3",
         "verify new.bin",
         "verify new.evals",
-        "moves --index new.fork",
-        "moves --index new.idx",
+        "show new.fork",
+        "show new.idx",
         "show new.db3",
         "show new.bin",
-        "games --leveldb new.fork",
+        "games new.fork",
         "tree new.idx --max-ply 2",
         "info-book new.bin",
         "make-book new.counts --bin x --force --min-game 1",
@@ -784,10 +784,10 @@ fn commands_that_read_books_and_databases() {
 
 #[test]
 fn commands_that_read_an_index() {
-    endures("games --leveldb index --json");
-    endures("games --leveldb index --pgn --moves e4");
-    endures("game --leveldb index 0 2");
-    endures("moves --leveldb index");
+    endures("games index --json");
+    endures("games index --pgn --moves e4");
+    endures("games index --pgn --id 0 --id 2");
+    endures("show index");
 }
 
 /// Commands that decide by the content of a file, such as whether it is damaged or may be replaced. If the system
@@ -808,7 +808,7 @@ fn an_error_of_the_system_is_not_called_damage() {
         "verify index -q",
         "verify games.obs.db3 -q",
         "verify suite.epd -q",
-        "moves --index book.bin",
+        "show book.bin",
         "make-book games.pgn --leveldb index -q",
         "make-book games.pgn --leveldb index --force -q",
         "make-book games.pgn --counts counts --force -q",
@@ -974,10 +974,10 @@ fn answers_on_a_full_device() {
     for line in [
         "show book.bin",
         "show games.obs.db3 --json",
-        "games --leveldb index",
-        "games --leveldb index --pgn",
-        "game --leveldb index 0",
-        "moves --leveldb index",
+        "games index",
+        "games index --pgn",
+        "games index --pgn --id 0",
+        "show index",
         "key",
         "info-book --bin book.bin",
         "pgheader -s book.bin",

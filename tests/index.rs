@@ -114,7 +114,7 @@ fn tables_of_leveldb_that_share_a_key_are_read() {
     ok(dir.path(), &format!("make-book -q --leveldb idx {pgn}"));
     let keys = keys_of_two_games();
     let expected = answers(&path, &keys).unwrap();
-    let game = "game --leveldb idx 0";
+    let game = "games idx --pgn --id 0";
     let text = ok(dir.path(), game);
     run_python(&python, "snapshots.py", &[&path]);
     ok(dir.path(), "verify -q idx");
@@ -134,8 +134,8 @@ fn an_index_of_another_version_is_named() {
     db.put(b"xz", &[b"6", &value[bar..]].concat()).unwrap();
     db.close().unwrap();
     for line in [
-        "moves --index idx --player Tal",
-        "games --index idx",
+        "show idx --player Tal",
+        "games idx",
         "verify idx",
     ] {
         let error = fails(dir.path(), line, 1);
@@ -147,7 +147,7 @@ fn an_index_of_another_version_is_named() {
         dir.path(),
         &format!("make-book -q --force --explorer idx {pgn}"),
     );
-    ok(dir.path(), "games --index idx");
+    ok(dir.path(), "games idx");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn several_inputs_are_numbered_through() {
         .collect();
     assert_eq!(files, [(0, "a.pgn".into()), (2, "b.pgn".into())]);
     assert!(index.files().all(|(_, path)| path.is_absolute()));
-    let found = ok_json(dir.path(), "games --leveldb idx --moves e4 --json");
+    let found = ok_json(dir.path(), "games idx --moves e4 --json");
     assert_eq!(found["total"], 2);
     let white: Vec<_> = found["games"]
         .as_array()
@@ -234,7 +234,7 @@ fn several_inputs_are_numbered_through() {
     assert_eq!(white, ["A0", "B0"]);
     assert_eq!(found["games"][1]["id"], 2);
     assert_eq!(
-        ok(dir.path(), "game --leveldb idx 2 0"),
+        ok(dir.path(), "games idx --pgn --id 2 --id 0"),
         "[White \"B0\"]\n\n1. e4 e5 *\n[White \"A0\"]\n\n1. e4 *\n\n"
     );
 }
@@ -285,7 +285,7 @@ fn places_are_exact_and_texts_byte_for_byte() {
             assert!(index.text(6).is_err());
         }
     }
-    let output = run(dir.path(), "game --leveldb idx 0");
+    let output = run(dir.path(), "games idx --pgn --id 0");
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("compressed"), "{told}");
 }
@@ -302,7 +302,7 @@ fn filtered_and_rejected_games_keep_their_records() {
         dir.path(),
         "make-book -q --leveldb idx --result 1-0 games.pgn",
     );
-    let found = ok_json(dir.path(), "games --leveldb idx --json");
+    let found = ok_json(dir.path(), "games idx --json");
     assert_eq!(found["total"], 1);
     let index = Index::open(dir.path().join("idx")).unwrap();
     let names: Vec<_> = (0..3)
@@ -325,7 +325,7 @@ fn positions_up_to_the_last_and_up_to_max_ply() {
             &format!("make-book -q --force --leveldb idx {options} games.pgn"),
         );
         let output = polybook_in(dir.path())
-            .args(["games", "--leveldb", "idx", "--json", "--moves", moves])
+            .args(["games", "idx", "--json", "--moves", moves])
             .output()
             .unwrap();
         let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -352,7 +352,7 @@ fn pages_and_texts_of_games() {
     );
     let page = ok_json(
         dir.path(),
-        "games --leveldb idx --json --skip 498 --limit 10",
+        "games idx --json --skip 498 --limit 10",
     );
     assert_eq!(page["total"], 500);
     let ids: Vec<_> = page["games"]
@@ -362,9 +362,9 @@ fn pages_and_texts_of_games() {
         .map(|game| &game["id"])
         .collect();
     assert_eq!(ids, [498, 499]);
-    let texts = ok(dir.path(), "games --leveldb idx --pgn --skip 0 --limit 500");
+    let texts = ok(dir.path(), "games idx --pgn --skip 0 --limit 500");
     assert_eq!(texts, fs::read_to_string(sample("selfplay.pgn")).unwrap());
-    let listed = ok(dir.path(), "games --leveldb idx --limit 2");
+    let listed = ok(dir.path(), "games idx --limit 2");
     assert_eq!(listed.lines().count(), 3, "{listed}");
 }
 
@@ -378,7 +378,7 @@ fn unknown_details_of_a_game_are_null() {
         format!("{tags}\n1. e4 *\n\n1. d4 1-0\n"),
     );
     ok(dir.path(), "make-book -q a.pgn --explorer a.idx");
-    let listed = ok_json(dir.path(), "games --leveldb a.idx --json");
+    let listed = ok_json(dir.path(), "games a.idx --json");
     let [first, second] = [0, 1].map(|game| listed["games"][game].as_object().unwrap().clone());
     let known = |game: serde_json::Map<String, serde_json::Value>| -> Vec<String> {
         let known = game
@@ -414,7 +414,7 @@ fn moves_need_statistics() {
         dir.path(),
         &format!("make-book -q --leveldb idx {}", pgn.display()),
     );
-    let error = fails(dir.path(), "moves --leveldb idx", 1);
+    let error = fails(dir.path(), "show idx", 1);
     assert!(error.contains("--index-stats"), "{error}");
     ok(
         dir.path(),
@@ -423,7 +423,7 @@ fn moves_need_statistics() {
             pgn.display()
         ),
     );
-    let found = ok_json(dir.path(), "moves --leveldb idx --json");
+    let found = ok_json(dir.path(), "show idx --json");
     let e4 = &found["moves"][0];
     assert_eq!(
         (e4["san"].as_str(), e4["games"].as_u64()),
@@ -434,7 +434,7 @@ fn moves_need_statistics() {
         .iter()
         .sum::<u64>();
     assert_eq!(sum, 21);
-    let none = ok_json(dir.path(), "moves --leveldb idx --json --moves a3");
+    let none = ok_json(dir.path(), "show idx --json --moves a3");
     assert_eq!(none["moves"], serde_json::json!([]));
 }
 
@@ -492,7 +492,7 @@ fn reading_an_index_does_not_change_its_files() {
     let pgn = sample("famous.pgn").display().to_string();
     ok(dir.path(), &format!("make-book -q --leveldb idx {pgn}"));
     let before = contents(&dir.path().join("idx"));
-    ok(dir.path(), "games --leveldb idx");
+    ok(dir.path(), "games idx");
     assert!(contents(&dir.path().join("idx")) == before);
 }
 
@@ -508,7 +508,7 @@ fn an_error_describes_a_path_that_is_not_an_index() {
         ("file", "contains no game"),
         ("missing", "does not exist"),
     ] {
-        let error = fails(path, &format!("games -q --leveldb {name}"), 1);
+        let error = fails(path, &format!("games {name} -q"), 1);
         assert!(error.contains(name) && error.contains(expected), "{error}");
     }
 
@@ -522,13 +522,13 @@ fn an_error_describes_a_path_that_is_not_an_index() {
         db.close().unwrap();
     };
     database("other", &[(b"a", b"b")]);
-    let error = fails(path, "games --leveldb other", 1);
+    let error = fails(path, "games other", 1);
     assert!(error.contains("is not an index of games"), "{error}");
     database(
         "passes",
         &[(b"numPasses", b"3"), (b"total_game_count", b"1")],
     );
-    let error = fails(path, "games --leveldb passes", 1);
+    let error = fails(path, "games passes", 1);
     assert!(error.contains("an old layout"), "{error}");
 }
 
@@ -555,11 +555,11 @@ fn damaged_indexes_are_errors() {
             }
             write(dir.path(), &format!("idx/{file}"), bytes);
         }
-        let error = fails(dir.path(), "games --leveldb idx", 1);
+        let error = fails(dir.path(), "games idx", 1);
         assert!(error.contains("idx"), "{name}: {error}");
     }
     fs::remove_file(dir.path().join("idx/000003.ldb")).unwrap();
-    fails(dir.path(), "games --leveldb idx", 1);
+    fails(dir.path(), "games idx", 1);
 }
 
 #[test]
@@ -578,10 +578,10 @@ fn standard_input_is_indexed_without_texts() {
         .unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(
-        ok_json(dir.path(), "games --leveldb idx --json")["games"][0]["white"],
+        ok_json(dir.path(), "games idx --json")["games"][0]["white"],
         "A"
     );
-    let error = fails(dir.path(), "game --leveldb idx 0", 1);
+    let error = fails(dir.path(), "games idx --pgn --id 0", 1);
     assert!(error.contains("standard input"), "{error}");
 }
 
@@ -599,7 +599,7 @@ fn a_changed_pgn_is_noticed() {
         "games.pgn",
         "; a line more\n[White \"A\"]\n\n1. e4 *\n\n[White \"B\"]\n\n1. e4 *\n",
     );
-    let error = fails(dir.path(), "game -q --leveldb idx 1", 1);
+    let error = fails(dir.path(), "games idx -q --pgn --id 1", 1);
     assert!(error.contains("has changed"), "{error}");
     // A different game at the same offset is also noticed.
     write(
@@ -607,14 +607,14 @@ fn a_changed_pgn_is_noticed() {
         "games.pgn",
         "[White \"A\"]\n\n1. e4 *\n\n[White \"C\"]\n\n1. e4 *\n",
     );
-    ok(dir.path(), "game -q --leveldb idx 0");
-    let error = fails(dir.path(), "game -q --leveldb idx 1", 1);
+    ok(dir.path(), "games idx -q --pgn --id 0");
+    let error = fails(dir.path(), "games idx -q --pgn --id 1", 1);
     assert!(error.contains("has changed"), "{error}");
     write(dir.path(), "games.pgn", "[White \"A\"]\n\n");
-    let error = fails(dir.path(), "game -q --leveldb idx 1", 1);
+    let error = fails(dir.path(), "games idx -q --pgn --id 1", 1);
     assert!(error.contains("has changed"), "{error}");
     fs::remove_file(dir.path().join("games.pgn")).unwrap();
-    let error = fails(dir.path(), "game -q --leveldb idx 1", 1);
+    let error = fails(dir.path(), "games idx -q --pgn --id 1", 1);
     assert!(error.contains("games.pgn"), "{error}");
 }
 
@@ -1170,7 +1170,7 @@ fn a_text_that_was_not_indexed_is_never_returned() {
     fs::write(dir.join("games.pgn"), games.concat()).unwrap();
     ok(dir, "make-book -q games.pgn --explorer idx");
     for (number, game) in games.iter().enumerate() {
-        assert_eq!(ok(dir, &*format!("game --index idx {number}")), *game);
+        assert_eq!(ok(dir, &*format!("games idx --pgn --id {number}")), *game);
     }
     let changed = [
         ["1. e4 c5 *\n\n", games[1], games[2]].concat(),
@@ -1184,7 +1184,7 @@ fn a_text_that_was_not_indexed_is_never_returned() {
     ];
     for text in changed {
         fs::write(dir.join("games.pgn"), &text).unwrap();
-        let error = fails(dir, "game --index idx 0", 1);
+        let error = fails(dir, "games idx --pgn --id 0", 1);
         assert!(error.contains("make the index again"), "{text}: {error}");
     }
     fs::write(
@@ -1192,8 +1192,8 @@ fn a_text_that_was_not_indexed_is_never_returned() {
         games.concat().replace("c4 *", "g4 *"),
     )
     .unwrap();
-    assert_eq!(ok(dir, "game --index idx 1"), games[1]);
-    fails(dir, "game --index idx 2", 1);
+    assert_eq!(ok(dir, "games idx --pgn --id 1"), games[1]);
+    fails(dir, "games idx --pgn --id 2", 1);
 }
 
 #[cfg(feature = "serve")]

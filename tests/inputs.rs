@@ -101,7 +101,7 @@ fn an_output_is_refused_before_standard_input_is_read() {
         ),
         (
             "games.evals",
-            "make-book games.pgn --suite mine.epd --evals - --eval-abs 0..1",
+            "make-book games.pgn --suite mine.epd --evals - --eval-abs 0..100",
         ),
         (
             "starts.epd",
@@ -540,16 +540,16 @@ fn other_formats_are_named_at_every_door() {
     ] {
         fs::write(dir.join(file), bytes).unwrap();
         for command in [
-            format!("moves --leveldb {file}"),
-            format!("games --leveldb {file}"),
-            format!("game --leveldb {file} 0"),
-            format!("moves --leveldb games.idx --evals {file}"),
+            format!("show {file}"),
+            format!("games {file}"),
+            format!("games {file} --pgn --id 0"),
+            format!("show games.idx --evals {file}"),
             format!("info-book {file}"),
             format!("filter {file} --best 1 --out filtered.bin"),
         ] {
             // These commands read a file that may contain PGN, to make its index.
             let is_pgn = matches!(file, "d.zip" | "e.gz" | "h.ctg");
-            if is_pgn && command.contains("--leveldb") && !command.contains("--evals") {
+            if is_pgn && !command.contains("--evals") && command.starts_with(['s', 'g']) {
                 let error = fails(dir, &format!("{command} -q"), 1);
                 let is_named = error.contains(name)
                     || error.contains(&format!("{file}: this zip archive is damaged"))
@@ -561,9 +561,7 @@ fn other_formats_are_named_at_every_door() {
             assert!(error.contains(name), "{command}: {error}");
             let needed = match () {
                 () if command.contains("--evals") => "a store of evaluations: ",
-                () if command.contains("index") || command.contains("--leveldb") => {
-                    "not an index: "
-                }
+                () if command.starts_with("games") => "not an index: ",
                 () => "not a Polyglot book",
             };
             assert!(error.contains(needed), "{command}: {error}");
@@ -955,11 +953,11 @@ fn control_characters_of_a_file_are_escaped() {
     for command in [
         "make-book games.pgn --min-game 1 --explorer again.idx",
         "make-book games.pgn --min-game 1 --strict --bin x.bin",
-        "games --index games.idx",
-        "games --index games.idx --json",
-        "moves --index games.idx",
-        "openings --index games.idx",
-        "games --index games.idx --player cmdd",
+        "games games.idx",
+        "games games.idx --json",
+        "show games.idx",
+        "openings games.idx",
+        "games games.idx --player cmdd",
         "repertoire new games.pgn --reference lines.pgn",
         "repertoire new games.pgn --reference lines.pgn --json",
         "repertoire check games.pgn lines.pgn --color white",
@@ -967,7 +965,7 @@ fn control_characters_of_a_file_are_escaped() {
         "suite-report suite.epd games.pgn",
         "show \u{1b}[31m.bin",
         "show \u{9b}31m.bin",
-        "games --index games.idx --fen \u{1b}[31m",
+        "games games.idx --fen \u{1b}[31m",
     ] {
         let said = run(command);
         let said = String::from_utf8(said).unwrap();

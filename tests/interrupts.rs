@@ -395,7 +395,7 @@ fn text_whose_reader_is_slow() {
     );
     let lines = [
         "dump-book --bin big.bin --color white --out -",
-        "games --leveldb games.idx --json",
+        "games games.idx --json",
     ];
     for line in lines {
         let mut run = Running::start(old.path(), line);

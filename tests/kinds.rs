@@ -30,7 +30,7 @@ fn names_of_tags_are_read_in_any_case_and_with_a_sign_after_them() {
         );
         let found = ok_json(
             dir,
-            args!["moves", "--index", "a.idx", "--fen", START, "--json"],
+            args!["show", "a.idx", "--fen", START, "--json"],
         );
         assert_eq!(
             (&found["games"], &found["black"]),
@@ -38,7 +38,7 @@ fn names_of_tags_are_read_in_any_case_and_with_a_sign_after_them() {
             "{name}"
         );
         assert_eq!(
-            ok_json(dir, "moves --index a.idx --json")["games"],
+            ok_json(dir, "show a.idx --json")["games"],
             0,
             "{name}"
         );
@@ -105,7 +105,7 @@ fn results_with_letters_and_signs_for_digits() {
                 dir,
                 "make-book -q a.pgn --min-game 1 --explorer a.idx --force",
             );
-            let found = ok_json(dir, "moves --index a.idx --moves e4 --json");
+            let found = ok_json(dir, "show a.idx --moves e4 --json");
             assert_eq!(
                 (&found["games"], &found[expected]),
                 (&json!(1), &json!(1)),
@@ -161,7 +161,6 @@ fn an_unusable_en_passant_square_does_not_make_a_different_position() {
             for index in ["a.idx", "a.fork"] {
                 let asked = args![
                     "games",
-                    "--index",
                     index,
                     "--fen",
                     fen,
@@ -172,8 +171,7 @@ fn an_unusable_en_passant_square_does_not_make_a_different_position() {
                 assert_eq!(ok_json(dir, asked)["total"], 2, "{index} {fen}");
             }
             let asked = args![
-                "moves",
-                "--index",
+                "show",
                 "a.idx",
                 "--fen",
                 fen,
@@ -432,12 +430,12 @@ fn messages_count_games_from_1_and_indexes_have_ids() {
     }
     let report = ok_json(dir, "make-book a.pgn --min-game 1 --bin a.bin --json");
     assert_eq!(report["rejected"][0]["game"], 1);
-    let err = fails(dir, "game --index a.idx 2", 1);
+    let err = fails(dir, "games a.idx --pgn --id 2", 1);
     assert!(
         err.contains("the index contains no game with the id 2: use an id from 0 to 1"),
         "{err}"
     );
-    assert!(ok(dir, "game --index a.idx 1").contains("Ke3"));
+    assert!(ok(dir, "games a.idx --pgn --id 1").contains("Ke3"));
 }
 
 #[cfg(feature = "serve")]

@@ -43,7 +43,7 @@ fn tables_agree(games: &[PathBuf], players: &[&str]) {
         }
     }
     for case in &mut filters {
-        let mut args = vec!["openings", "--index", "idx", "--json"];
+        let mut args = vec!["openings", "idx", "--json"];
         for (name, option) in [
             ("player", "--player"),
             ("color", "--color"),
@@ -137,7 +137,7 @@ fn performances_are_printed_with_that_of_all_games() {
     let weak = game(1400, "1. d4 d5 2. c4", "1-0").repeat(10);
     fs::write(dir.path().join("games.pgn"), format!("{strong}{weak}")).unwrap();
     index(dir.path(), &["games.pgn".into()]);
-    let text = ok(dir.path(), "openings --index idx --player A 1. e4");
+    let text = ok(dir.path(), "openings idx --player A 1. e4");
     assert!(
         text.starts_with(
             "10 of 20 games, average score in all 20 games 50.0 %, performance 1900, opponents 1900 on average\n"
@@ -150,7 +150,7 @@ fn performances_are_printed_with_that_of_all_games() {
     let chance =
         "\nmarked: 1 of 1 opening with at least 10 games; chance alone would mark about 0.2\n";
     assert!(text.ends_with(chance), "{text}");
-    let text = ok(dir.path(), "openings --index idx --player A --limit 1");
+    let text = ok(dir.path(), "openings idx --player A --limit 1");
     let chance =
         "\nmarked: 2 of 2 openings with at least 10 games; chance alone would mark about 0.4\n";
     assert!(text.ends_with(chance), "{text}");
@@ -160,7 +160,7 @@ fn performances_are_printed_with_that_of_all_games() {
     ok(dir.path(), "make-book -q both.pgn --explorer both.idx");
     let text = ok(
         dir.path(),
-        "openings --index both.idx --player A --min-games 12",
+        "openings both.idx --player A --min-games 12",
     );
     let chance =
         "\nmarked: 1 of 1 opening with at least 12 games; chance alone would mark about 0.2\n";
@@ -175,7 +175,7 @@ fn performances_are_printed_with_that_of_all_games() {
     )
     .unwrap();
     ok(dir.path(), "make-book -q colors.pgn --explorer colors.idx");
-    let text = ok(dir.path(), "openings --index colors.idx --player A");
+    let text = ok(dir.path(), "openings colors.idx --player A");
     let head = "20 games, average score 100.0 % with White, 50.0 % with Black (each game is compared with that of its color), ";
     assert!(text.starts_with(head), "{text}");
     let chance =
@@ -183,12 +183,12 @@ fn performances_are_printed_with_that_of_all_games() {
     assert!(text.ends_with(chance), "{text}");
     let json = ok_json(
         dir.path(),
-        "openings --index colors.idx --player A --sort score --json",
+        "openings colors.idx --player A --sort score --json",
     );
     assert_eq!(json["average_by_color"], json!([100.0, 50.0]));
     // The best score comes first, as in `moves`.
     assert_eq!(json["families"][0]["score"], 100.0);
-    let won = ok(dir.path(), "openings --index idx --player A --result win");
+    let won = ok(dir.path(), "openings idx --player A --result win");
     assert!(
         won.starts_with("10 games, opponents 1400 on average\n"),
         "{won}"
@@ -199,7 +199,7 @@ fn performances_are_printed_with_that_of_all_games() {
     assert_eq!(row[row.len() - results.len()..], results, "{won}");
     let json = ok_json(
         dir.path(),
-        "openings --index idx --player A --result win --json",
+        "openings idx --player A --result win --json",
     );
     let row = &json["families"][0];
     for score in [
@@ -212,16 +212,16 @@ fn performances_are_printed_with_that_of_all_games() {
         assert_eq!(*score, Value::Null, "{json}");
     }
     for order in ["points", "performance", "score"] {
-        let line = format!("openings --index idx --player A --result win --sort {order}");
+        let line = format!("openings idx --player A --result win --sort {order}");
         let error = fails(dir.path(), &line, 2);
         assert!(error.contains(&format!("--sort {order} needs games with all results")));
     }
     // The table marks no opening if no player is given, or if all scores are equal.
     for options in ["", "--player A 1. d4", "--player A --result win"] {
-        let text = ok(dir.path(), &format!("openings --index idx {options}"));
+        let text = ok(dir.path(), &format!("openings idx {options}"));
         assert_eq!(text.contains("marked"), options.ends_with("d4"), "{text}");
     }
-    let all = ok_json(dir.path(), "openings --index idx --json");
+    let all = ok_json(dir.path(), "openings idx --json");
     assert_eq!(
         (all.get("performance"), all.get("opponent_rating")),
         (None, None)
@@ -246,12 +246,12 @@ fn filters_by_opening_depend_on_moves_alone() {
     ] {
         let games = ok_json(
             dir.path(),
-            &["games", "--leveldb", "idx", "--json", "--opening", text],
+            &["games", "idx", "--json", "--opening", text],
         );
         assert_eq!(games["total"], expected, "{text}");
         let moves = ok_json(
             dir.path(),
-            &["moves", "--leveldb", "idx", "--json", "--opening", text],
+            &["show", "idx", "--json", "--opening", text],
         );
         assert_eq!(moves["games"], expected, "{text}");
         let args = [
@@ -266,7 +266,7 @@ fn filters_by_opening_depend_on_moves_alone() {
         let report = ok_json(dir.path(), &args[..]);
         assert_eq!(report["games"]["counted"], expected, "{text}: {report}");
     }
-    let error = fails(dir.path(), "games --leveldb idx --opening Sizilianisch", 2);
+    let error = fails(dir.path(), "games idx --opening Sizilianisch", 2);
     assert!(error.contains("Najdorf"), "{error}");
     // The opening depends on all moves, including those that are not counted.
     for (text, expected) in [("najdorf", 1), ("B20", 0)] {
@@ -304,16 +304,16 @@ fn tables_of_openings() {
     let dir = temp();
     fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
     index(dir.path(), &["games.pgn".into()]);
-    let table = ok_json(dir.path(), "openings --index idx --json");
+    let table = ok_json(dir.path(), "openings idx --json");
     assert_eq!((&table["games"], &table["unnamed"]), (&json!(4), &json!(1)));
     let families = ok_json(
         dir.path(),
-        "openings --index idx --json --families --sort name",
+        "openings idx --json --families --sort name",
     );
     let names = families["families"].as_array().unwrap().iter();
     let names: Vec<&str> = names.map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["Queen's Gambit", "Ruy Lopez", "Sicilian Defense"]);
-    let text = ok(dir.path(), "openings --index idx --player A");
+    let text = ok(dir.path(), "openings idx --player A");
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[0],
@@ -322,7 +322,7 @@ fn tables_of_openings() {
     );
     let part = ok(
         dir.path(),
-        &["openings", "--index", "idx", "--player", "A", "1. e4 c5"][..],
+        &["openings", "idx", "--player", "A", "1. e4 c5"][..],
     );
     assert!(
         part.starts_with(
@@ -338,15 +338,15 @@ fn tables_of_openings() {
         text.contains("\n  Sicilian Defense: Najdorf Variation"),
         "{text}"
     );
-    let few = ok(dir.path(), "openings --index idx --min-games 2");
+    let few = ok(dir.path(), "openings idx --min-games 2");
     assert_eq!(few.lines().count(), 1, "{few}");
-    let output = run(dir.path(), "openings --index idx --min-games 2");
+    let output = run(dir.path(), "openings idx --min-games 2");
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         said,
         "no opening was played in at least 2 games: use a lower --min-games\n"
     );
-    let output = run(dir.path(), "openings --index idx --families --limit 2");
+    let output = run(dir.path(), "openings idx --families --limit 2");
     assert_eq!(
         output.stdout.split(|byte| *byte == b'\n').count(),
         5,
@@ -354,7 +354,7 @@ fn tables_of_openings() {
     );
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said, "1 more: --limit 3 lists all of them\n");
-    let limited = ok_json(dir.path(), "openings --index idx --json -q --limit 2");
+    let limited = ok_json(dir.path(), "openings idx --json -q --limit 2");
     // The family and its only variation count as two.
     let families = limited["families"].as_array().unwrap();
     assert_eq!(families.len(), 1);
@@ -373,7 +373,7 @@ fn tables_of_openings() {
     ] {
         let error = fails(
             dir.path(),
-            &format!("openings --index idx {options}"),
+            &format!("openings idx {options}"),
             status,
         );
         assert!(error.contains(expected), "{error}");
@@ -480,8 +480,8 @@ fn games_from_other_positions_are_counted_and_the_advice_shows_them() {
         ("--player A", 0),
         ("--duplicates once", 3),
     ] {
-        for command in ["moves", "games", "openings"] {
-            let line = format!("{command} --index games.pgn {options}");
+        for command in ["show", "games", "openings"] {
+            let line = format!("{command} games.pgn {options}");
             let note = said(&line);
             let count = match others {
                 0 => String::new(),
@@ -503,17 +503,17 @@ fn games_from_other_positions_are_counted_and_the_advice_shows_them() {
     let fen = "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3";
     let output = run(
         dir,
-        &["games", "--index", "games.pgn", "--fen", fen, "--json"],
+        &["games", "games.pgn", "--fen", fen, "--json"],
     );
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["total"], 5);
     assert!(document.get("other_starts").is_none(), "{document}");
-    let only = said("games --index from.pgn");
+    let only = said("games from.pgn");
     assert!(
         only.contains(&format!("for example with --fen \"{fen}\"")),
         "{only}"
     );
-    assert!(!said("games --index usual.pgn").contains("another position"));
+    assert!(!said("games usual.pgn").contains("another position"));
     let served = Served::start(dir, "-q games.pgn");
     let others = |path: &str| served.json(path)["otherStarts"].clone();
     assert_eq!(served.json("/lichess")["polybook"]["otherStarts"], 3);
@@ -538,7 +538,7 @@ fn games_from_other_positions_are_counted_and_the_advice_shows_them() {
         "make-book -q games.pgn --counts counts --by speed,rating,month",
     );
     ok(dir, "make-book -q counts --explorer counts.idx");
-    assert!(!said("moves --index counts.idx").contains("another position"));
+    assert!(!said("show counts.idx").contains("another position"));
 }
 
 #[test]
@@ -563,7 +563,7 @@ fn a_name_with_typing_errors_is_corrected_as_in_the_search_of_the_page() {
         ("Karpow", 1, "Karpov, Anatoly"),
         ("ivanchuck", 1, "Ivanchuk, Vassily"),
     ] {
-        let line = format!("openings --index idx --player {name}");
+        let line = format!("openings idx --player {name}");
         let output = run(dir, &line);
         let note = String::from_utf8(output.stderr).unwrap();
         let expected =
@@ -574,12 +574,12 @@ fn a_name_with_typing_errors_is_corrected_as_in_the_search_of_the_page() {
         assert_eq!(document["matched_players"], serde_json::json!([meant]));
     }
     // A whole name is not corrected, and a name that resembles no other is an error.
-    let error = fails(dir, "openings --index idx --player Carlson --exact", 1);
+    let error = fails(dir, "openings idx --player Carlson --exact", 1);
     assert!(
         error.contains("no player has exactly the name \"Carlson\""),
         "{error}"
     );
-    let error = fails(dir, "openings --index idx --player Smyslov", 1);
+    let error = fails(dir, "openings idx --player Smyslov", 1);
     assert!(
         error.contains("no player's name contains \"Smyslov\""),
         "{error}"

@@ -1519,8 +1519,7 @@ fn untagged_games_are_of_the_variant_that_is_named() {
     let moves = crate::common::ok_json(
         dir,
         args![
-            "moves",
-            "--leveldb",
+            "show",
             "a.idx",
             "--variant",
             "atomic",

@@ -24,7 +24,7 @@ fn queries_of_a_pgn_file_are_those_of_its_index() {
     ok(dir, "make-book -q famous.pgn --explorer famous.idx");
     let mut has_indexed = Vec::new();
     for (command, options) in [
-        ("moves", "--player morphy"),
+        ("show", "--player morphy"),
         ("games", "1. e4 e5"),
         ("games", "1. e4 e5 --json"),
         ("openings", "--player morphy --sort name"),
@@ -32,10 +32,10 @@ fn queries_of_a_pgn_file_are_those_of_its_index() {
             "prepare",
             "--opponent anderssen --player morphy --color black --lines 3",
         ),
-        ("game", "3 5"),
+        ("games", "--id 3,5 --pgn"),
     ] {
-        let expected = ok(dir, &format!("{command} --index famous.idx {options}"));
-        let line = format!("{command} --index famous.pgn {options}");
+        let expected = ok(dir, &format!("{command} famous.idx {options}"));
+        let line = format!("{command} famous.pgn {options}");
         let output = run_cached(dir, &line);
         assert_eq!(
             String::from_utf8(output.stdout).unwrap(),
@@ -49,7 +49,7 @@ fn queries_of_a_pgn_file_are_those_of_its_index() {
         );
     }
     // The JSON of a game contains the move in the position and the length of the game.
-    let mut args = vec!["games", "--index", "famous.idx", "--json", "--moves"];
+    let mut args = vec!["games", "famous.idx", "--json", "--moves"];
     args.extend(["1. e4 e5", "--player", "morphy", "--sort", "recent"]);
     let games = ok_json(dir, &args[..]);
     let game = &games["games"][0];
@@ -61,21 +61,16 @@ fn queries_of_a_pgn_file_are_those_of_its_index() {
     assert_eq!(has_indexed, [true, false, false, false, false, false]);
     // The error for an unknown game names the PGN file, not the index in the cache.
     let mut unknown = polybook_in(dir);
-    unknown.args(["game", "--index", "famous.pgn", "99999"]);
+    unknown.args(["games", "famous.pgn", "--pgn", "--id", "99999"]);
     let output = unknown.env("XDG_CACHE_HOME", dir.join("cache")).output();
     let error = String::from_utf8(output.unwrap().stderr).unwrap();
     let said = "polybook: famous.pgn: the index contains no game with the id 99999";
     assert!(error.starts_with(said), "{error}");
-    let both = run_cached(dir, "moves --index famous.pgn --index online.pgn --json");
+    let both = run_cached(dir, "show famous.pgn online.pgn --json");
     let both: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
     assert_eq!(both["games"], 51);
-    // The message for a file without --index names a command that works.
-    let error = fails(dir, args!["openings", "famous.pgn"], 2);
-    let (_, command) = error.split_once("as in polybook ").unwrap();
-    let (command, _) = command.split_once("; see").unwrap();
-    assert_eq!(command, "openings --index famous.pgn");
-    let table = ok(dir, "openings --index famous.idx");
-    assert_eq!(run_cached(dir, command).stdout, table.as_bytes());
+    let table = ok(dir, "openings famous.idx");
+    assert_eq!(run_cached(dir, "openings famous.pgn").stdout, table.as_bytes());
 }
 
 #[test]
@@ -100,7 +95,7 @@ fn a_game_is_found_by_its_lichess_address() {
         "https://lichess.org/abcdEF12/black#7",
         "lichess.org/abcdEF12wxyz",
     ] {
-        let found = ok(dir, args!["game", "--index", "games.idx", id]);
+        let found = ok(dir, args!["games", "games.idx", "--pgn", "--id", id]);
         assert_eq!(found.trim_end(), first.trim_end(), "{id}");
     }
     for (id, said) in [
@@ -108,19 +103,19 @@ fn a_game_is_found_by_its_lichess_address() {
             "twiceAA1",
             "games.idx: no game, or several games, have the Lichess id twiceAA1",
         ),
-        ("unknown1", "with polybook games --index games.idx"),
+        ("unknown1", "with polybook games games.idx"),
     ] {
-        let error = fails(dir, args!["game", "--index", "games.idx", id], 1);
+        let error = fails(dir, args!["games", "games.idx", "--pgn", "--id", id], 1);
         assert!(error.contains(said), "{error}");
     }
-    let error = fails(dir, "game --index games.db abcdEF12", 2);
+    let error = fails(dir, "games games.db --pgn --id abcdEF12", 2);
     assert!(
         error.contains("this command needs an explorer's index"),
         "{error}"
     );
     let output = run(
         dir,
-        "game --index games.idx https://www.chess.com/game/live/1",
+        "games games.idx --pgn --id https://www.chess.com/game/live/1",
     );
     let error = String::from_utf8(output.stderr).unwrap();
     let said = "use the number of a game, 0 or larger, or the address of a game at lichess.org";
@@ -132,14 +127,14 @@ fn what_cannot_be_indexed_is_named() {
     let dir = temp();
     let dir = dir.path();
     fs::write(dir.join("empty.pgn"), "").unwrap();
-    for command in ["moves", "games", "openings", "game 0"] {
+    for command in ["games", "openings", "games --id 0"] {
         let (command, last) = command.split_once(' ').unwrap_or((command, ""));
-        let error = fails(dir, &*format!("{command} --index empty.pgn {last}"), 1);
+        let error = fails(dir, &*format!("{command} empty.pgn {last}"), 1);
         assert!(
             error.contains("empty.pgn: an empty file, without games"),
             "{error}"
         );
-        let error = fails(dir, &*format!("{command} --index - {last}"), 2);
+        let error = fails(dir, &*format!("{command} - {last}"), 2);
         let said = "an index of games from standard input cannot be kept in the cache: save the games as a file";
         assert!(error.contains(said), "{error}");
         #[cfg(unix)]
@@ -147,7 +142,7 @@ fn what_cannot_be_indexed_is_named() {
             // Nobody writes to the pipe, so a program that opens it waits forever.
             let _ = fs::remove_file(dir.join("pipe"));
             crate::common::make_fifo(&dir.join("pipe"));
-            let error = fails(dir, &*format!("{command} --index pipe {last}"), 2);
+            let error = fails(dir, &*format!("{command} pipe {last}"), 2);
             let said = "an index of games from pipe, a pipe or a device, cannot be kept";
             assert!(error.contains(said), "{error}");
         }
@@ -171,7 +166,7 @@ fn advice_about_a_damaged_index_in_the_cache_works() {
     let dir = temp();
     let dir = dir.path();
     fs::copy(sample("selfplay.pgn"), dir.join("selfplay.pgn")).unwrap();
-    let command = "openings --index selfplay.pgn -q";
+    let command = "openings selfplay.pgn -q";
     let sound = run_cached(dir, command).stdout;
     let cache = dir.join("cache/polybook");
     let mut entries = fs::read_dir(&cache).unwrap().map(Result::unwrap);

@@ -38,7 +38,7 @@ pub fn games_of_five(dir: &Path) -> PathBuf {
 
 /// Returns the arguments of `polybook prepare --json` for a case of `tests/python/prepare.py`.
 fn arguments(case: &Value) -> Vec<String> {
-    let mut args: Vec<String> = "prepare --index idx --json --exact"
+    let mut args: Vec<String> = "prepare idx --json --exact"
         .split(' ')
         .map(str::to_owned)
         .collect();
@@ -137,7 +137,7 @@ fn short_lists_begin_with_the_lines_that_cost_most() {
     games_of_five(dir.path());
     let lines = |most: usize| {
         let command = format!(
-            "prepare --index idx --json --player ann --opponent carl --color white --lines {most}"
+            "prepare idx --json --player ann --opponent carl --color white --lines {most}"
         );
         let document = ok_json(dir.path(), &command);
         document["lines"].as_array().unwrap().clone()
@@ -155,7 +155,7 @@ fn preparations_over_http_are_those_of_the_command() {
     fs::write(dir.path().join("mine.pgn"), "1. e4 c6 *\n\n1. d4 d5 *\n").unwrap();
     ok(dir.path(), "make-book -q --explorer idx games.pgn");
     let command =
-        "prepare --index idx --json --exact --opponent them --player me --color black --lines 3";
+        "prepare idx --json --exact --opponent them --player me --color black --lines 3";
     let alias = [
         &command.split(' ').collect::<Vec<_>>()[..],
         &["--player", "my name"],
@@ -290,7 +290,7 @@ fn lines_to_look_at_are_written_as_games() {
     let dir = temp();
     fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
     ok(dir.path(), "make-book -q --explorer idx games.pgn");
-    let command = "prepare -q --exact --index idx --opponent them --player me --color black --out tonight.pgn";
+    let command = "prepare idx -q --exact --opponent them --player me --color black --out tonight.pgn";
     let text = ok(dir.path(), command);
     assert!(text.contains("\nlook at these first\n"), "{text}");
     assert!(
@@ -315,13 +315,13 @@ fn lines_to_look_at_are_written_as_games() {
     ok(dir.path(), "make-book -q --explorer ended ended.pgn");
     let ended = ok(
         dir.path(),
-        "prepare -q --index ended --opponent them --player me --color black --duplicates all",
+        "prepare ended -q --opponent them --player me --color black --duplicates all",
     );
     assert!(!ended.contains("no usual answer"), "{ended}");
     assert!(ended.contains(", gap)\n"), "{ended}");
     let own = ok(
         dir.path(),
-        "prepare --exact --index idx --opponent them --player me --color white",
+        "prepare idx --exact --opponent them --player me --color white",
     );
     assert!(
         own.contains("  your score  their games  their score  "),
@@ -337,7 +337,7 @@ fn lines_to_look_at_are_written_as_games() {
             "who is the opponent? give the opponent's name with --opponent",
         ),
     ] {
-        let error = fails(dir.path(), &format!("prepare --index idx {options}"), 2);
+        let error = fails(dir.path(), &format!("prepare idx {options}"), 2);
         assert!(error.contains(problem), "{error}");
     }
     let help = ok(dir.path(), "prepare --help");
@@ -406,32 +406,32 @@ fn lines_to_look_at_are_written_as_games() {
     assert_eq!(fs::read_to_string(&tonight).unwrap(), games);
     for (command, status, part) in [
         (
-            "prepare --index idx --opponent them --player me",
+            "prepare idx --opponent them --player me",
             2,
             "--color",
         ),
         (
-            "prepare --index idx --player me --color black",
+            "prepare idx --player me --color black",
             2,
             "--opponent",
         ),
         (
-            "prepare --exact --index idx --opponent thim --player me --color black",
+            "prepare idx --exact --opponent thim --player me --color black",
             1,
             "did you mean \"Them\"?",
         ),
         (
-            "prepare --index idx --opponent them --player me --color black --lines 0 --out x.pgn",
+            "prepare idx --opponent them --player me --color black --lines 0 --out x.pgn",
             2,
             "--lines 0",
         ),
         (
-            "prepare --index idx --opponent them --player me --color black --out games.idx.gz",
+            "prepare idx --opponent them --player me --color black --out games.idx.gz",
             1,
             "without compression",
         ),
         (
-            "prepare --index idx --opponent them --player me --color black --out x.bin",
+            "prepare idx --opponent them --player me --color black --out x.bin",
             1,
             "x.bin: the output is PGN, not a book: choose a name that ends in .pgn",
         ),
@@ -457,7 +457,7 @@ fn lines_of_a_single_game_are_listed_on_demand() {
     fs::write(dir.join("games.pgn"), mine + &theirs + &twice).unwrap();
     ok(dir, "make-book -q --explorer idx games.pgn");
     let command =
-        "prepare -q --index idx --opponent them --player me --color black --duplicates all";
+        "prepare idx -q --opponent them --player me --color black --duplicates all";
     let lines = |options: &str| -> Vec<String> {
         let document = ok_json(dir, &format!("{command} --json {options}"));
         let lines = document["lines"].as_array().unwrap().iter();
@@ -495,7 +495,7 @@ fn a_game_in_the_files_of_both_players_counts_once() {
         ok(dir, &format!("make-book -q {name}.pgn --explorer {name}"));
     }
     let prepared = |options: &str| {
-        let command = "prepare --exact --index mine --index theirs --opponent them";
+        let command = "prepare mine theirs --exact --opponent them";
         ok(dir, &format!("{command} {options}"))
     };
     let once = prepared("--player me --color black");
@@ -525,7 +525,7 @@ fn a_game_in_the_files_of_both_players_counts_once() {
         "{other}"
     );
     let total = |options: &str| {
-        let command = format!("games --index mine --index theirs --json {options}");
+        let command = format!("games mine theirs --json {options}");
         ok_json(dir, &command)["total"].clone()
     };
     assert_eq!(total("").as_u64(), Some(8));
@@ -539,7 +539,7 @@ fn moves_of_a_player_with_both_colors_are_said_to_be_mixed() {
     fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
     ok(dir.path(), "make-book -q --explorer idx games.pgn");
     for (color, is_said) in [("", true), (" --color white", false)] {
-        let command = format!("moves --index idx --player them --exact{color}");
+        let command = format!("show idx --player them --exact{color}");
         let output = run(dir.path(), &command);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(
@@ -558,20 +558,20 @@ fn games_are_filtered_by_the_rating_of_the_opponent() {
     for (range, games) in [("2100-2100", 1), ("2101-", 1), ("-2200", 2), ("2300-", 0)] {
         // Only the opponents of these names have ratings.
         let command = format!(
-            "games --index idx --json --exact --player me --player x --opponent-rating {range}"
+            "games idx --json --exact --player me --player x --opponent-rating {range}"
         );
         let names = ["--player", "my name"];
         let args = [&command.split(' ').collect::<Vec<_>>()[..], &names].concat();
         assert_eq!(ok_json(dir.path(), &args[..])["total"], games, "{range}");
     }
     for (command, part) in [
-        ("games --index idx --opponent-rating 2000-", "--player"),
+        ("games idx --opponent-rating 2000-", "--player"),
         (
-            "games --index idx --player me --opponent-rating 2000",
+            "games idx --player me --opponent-rating 2000",
             "such as 2000-2199",
         ),
         (
-            "games --index idx --player me --opponent-rating 9-1",
+            "games idx --player me --opponent-rating 9-1",
             "such as 2000-2199",
         ),
     ] {
@@ -602,7 +602,7 @@ fn one_person_as_both_players_and_filters_without_games_are_told() {
     let dir = dir.path();
     games_of_five(dir);
     let said = |options: &str| {
-        let output = run(dir, &format!("prepare --index idx --color white {options}"));
+        let output = run(dir, &format!("prepare idx --color white {options}"));
         assert!(output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
@@ -621,7 +621,7 @@ fn one_person_as_both_players_and_filters_without_games_are_told() {
     }
     let error = fails(
         dir,
-        "prepare --index idx --color white --player Dorra --opponent Karlo",
+        "prepare idx --color white --player Dorra --opponent Karlo",
         1,
     );
     assert!(
@@ -648,7 +648,7 @@ fn a_game_between_two_names_of_a_person_keeps_its_color_under_filters() {
         + &game(["Doe", "jane42"], [2500, 1500], "0-1")
         + &game(["Doe", "Other"], [2500, 2450], "1-0");
     fs::write(dir.join("games.pgn"), games).unwrap();
-    let person = "--index games.pgn --player Doe --player jane42 --exact";
+    let person = "games.pgn --player Doe --player jane42 --exact";
     for (filters, expected) in [
         ("", [3, 2, 1]),
         ("--result win", [2, 2, 0]),
@@ -658,15 +658,15 @@ fn a_game_between_two_names_of_a_person_keeps_its_color_under_filters() {
         ("--color black --result win", [1, 1, 0]),
         ("--color black --opponent-rating 2400-", [2, 1, 1]),
     ] {
-        let moves = ok_json(dir, &format!("moves -q {person} {filters} --json"));
+        let moves = ok_json(dir, &format!("show {person} -q {filters} --json"));
         let first = &moves["moves"][0];
         let numbers = ["games", "wins", "losses"].map(|name| first[name].as_u64().unwrap());
         assert_eq!(numbers, expected, "{filters}");
-        let games = ok_json(dir, &format!("games -q {person} {filters} --json"));
+        let games = ok_json(dir, &format!("games {person} -q {filters} --json"));
         assert_eq!(games["total"], expected[0], "{filters}");
     }
     ok(dir, "make-book -q games.pgn --explorer idx");
-    let server = Served::start(dir, "--index idx");
+    let server = Served::start(dir, "idx");
     for (filters, expected) in [
         ("", [3, 3, 2]),
         ("&result=win", [2, 2, 1]),
@@ -702,10 +702,10 @@ fn games_of_variants_with_the_same_rules_count_for_each_other() {
     fs::write(dir.join("games.pgn"), games).unwrap();
     ok(dir, "make-book -q games.pgn --variant auto --explorer idx");
     for variant in ["suicide", "antichess", "giveaway"] {
-        let query = format!("-q --index idx --variant {variant} --player A");
-        let moves = ok_json(dir, &format!("moves {query} --json"));
+        let query = format!("idx -q --variant {variant} --player A");
+        let moves = ok_json(dir, &format!("show {query} --json"));
         assert_eq!(moves["moves"][0]["games"], 3);
-        let once = ok_json(dir, &format!("moves {query} --duplicates once --json"));
+        let once = ok_json(dir, &format!("show {query} --duplicates once --json"));
         assert_eq!(once["moves"][0]["games"], 2);
         let openings = ok_json(dir, &format!("openings {query} --json"));
         assert_eq!(openings["games"], 3);
@@ -713,7 +713,7 @@ fn games_of_variants_with_the_same_rules_count_for_each_other() {
         let prepared = ok_json(
             dir,
             &format!(
-                "prepare -q --index idx --variant {variant} --player B --opponent A --color black --json"
+                "prepare idx -q --variant {variant} --player B --opponent A --color black --json"
             ),
         );
         assert_eq!(prepared["theirs"]["games"], 2, "{prepared}");
@@ -738,7 +738,7 @@ fn answers_are_marked_as_habits_and_end_the_lines() {
     games += &"[White \"X\"]\n[Black \"Me\"]\n[Result \"0-1\"]\n\n1. c4 c5 0-1\n\n".repeat(30);
     fs::write(dir.join("games.pgn"), games).unwrap();
     fs::write(dir.join("mine.pgn"), "1. d4 d5 *\n").unwrap();
-    let command = "prepare -q --exact --index games.pgn --player Me --opponent Them --color black --duplicates all --repertoire mine.pgn --min-game 1";
+    let command = "prepare games.pgn -q --exact --player Me --opponent Them --color black --duplicates all --repertoire mine.pgn --min-game 1";
     let text = ok(dir, &format!("{command} --out tonight.pgn"));
     // The repertoire has no answer to 1. e4, whatever the player usually plays.
     assert!(
@@ -778,7 +778,7 @@ fn an_answer_is_the_main_line_of_the_repertoire() {
         fs::write(dir.join("mine.pgn"), repertoire).unwrap();
         let found = ok_json(
             dir,
-            "prepare -q --index games.pgn --player A --opponent B --color black --repertoire mine.pgn --json",
+            "prepare games.pgn -q --player A --opponent B --color black --repertoire mine.pgn --json",
         );
         assert_eq!(found["moves"][0]["answer"]["san"], answer, "{found}");
         let tree = ok(dir, "tree mine.pgn --format pgn");

@@ -180,18 +180,18 @@ fn control_characters_of_games_are_shown_and_files_keep_them() {
     let dir = temp();
     fs::write(dir.path().join("hostile.pgn"), HOSTILE).unwrap();
     ok(dir.path(), "make-book -q hostile.pgn --explorer idx");
-    let in_pipe = ok(dir.path(), "games --leveldb idx");
+    let in_pipe = ok(dir.path(), "games idx");
     assert!(
         in_pipe.contains("Tal\u{1b}]0;x\u{7} - *, A\u{9b}2J\u{7f}"),
         "{in_pipe}"
     );
-    assert_eq!(ok(dir.path(), "game --leveldb idx 0"), HOSTILE);
+    assert_eq!(ok(dir.path(), "games idx --pgn --id 0"), HOSTILE);
     for args in [
-        &["games", "--leveldb", "idx"][..],
-        &["games", "--leveldb", "idx", "--sort", "recent"],
-        &["games", "--leveldb", "idx", "--pgn"],
-        &["games", "--leveldb", "idx", "--json"],
-        &["game", "--leveldb", "idx", "0"],
+        &["games", "idx"][..],
+        &["games", "idx", "--sort", "recent"],
+        &["games", "idx", "--pgn"],
+        &["games", "idx", "--json"],
+        &["games", "idx", "--pgn", "--id", "0"],
     ] {
         let shown = OnTerminal::start(&python, dir.path(), args).end();
         for raw in ['\u{1b}', '\u{7}', '\u{7f}', '\u{9b}'] {
@@ -214,7 +214,7 @@ fn control_characters_of_games_are_shown_and_files_keep_them() {
             r"no\u001bc\u009bm.bin",
         ),
         (
-            &["moves", "--leveldb", "idx", "--player", "Tall"],
+            &["show", "idx", "--player", "Tall"],
             r"Tal\u001b]0;x\u0007",
         ),
         (

@@ -16,12 +16,12 @@ const REFUSALS: &[Refusal] = &[
     ),
     ("convert book.bin a.csv --with-san", 2, "only to databases"),
     (
-        "prepare --index games.idx --player A --opponent B --color white --result loss",
+        "prepare games.idx --player A --opponent B --color white --result loss",
         2,
         "--result does not apply to a preparation",
     ),
     (
-        "prepare --index games.idx --player A --opponent B --color white --result 1-0",
+        "prepare games.idx --player A --opponent B --color white --result 1-0",
         2,
         "--result does not apply to a preparation",
     ),
@@ -80,14 +80,14 @@ const REFUSALS: &[Refusal] = &[
         2,
         "--scale",
     ),
-    ("moves --leveldb games.idx --exact", 2, "--player"),
+    ("show games.idx --exact", 2, "--player"),
     (
-        "moves --leveldb games.idx --since 2024 --until 2023",
+        "show games.idx --since 2024 --until 2023",
         2,
         "exchange the two dates",
     ),
     (
-        "games --leveldb games.idx --min-elo 9 --max-elo 8",
+        "games games.idx --min-elo 9 --max-elo 8",
         2,
         "exchange the two ratings",
     ),
@@ -113,16 +113,12 @@ const REFUSALS: &[Refusal] = &[
     ("book.bin", 2, "polybook show book.bin"),
     ("gone.pgn", 2, "gone.pgn is neither a command nor a file"),
     (
-        "moves famous.pgn",
+        "games --index famous.pgn --json",
         2,
-        "polybook: famous.pgn is a file: give the file with the option --index, as in polybook",
+        "polybook: unexpected argument '--index': name the source without an option",
     ),
-    (
-        "games famous.pgn --json",
-        2,
-        "polybook: famous.pgn is a file: give the file with the option --index, as in polybook",
-    ),
-    ("moves gone.pgn", 2, "missing: --index <INDEX>"),
+    ("show gone.pgn", 1, "gone.pgn"),
+    ("show", 2, "missing: <SOURCE>..."),
     // Standard output as a directory.
     (
         "make-book games.pgn --counts -",

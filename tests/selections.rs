@@ -81,7 +81,7 @@ fn made(dir: &Path, input: &str, options: &str) -> [Vec<u8>; 3] {
     );
     ok(dir, &line);
     ok(dir, "convert -q a.obs.db3 a.csv --force");
-    let moves = ok(dir, "moves --leveldb a.idx");
+    let moves = ok(dir, "show a.idx");
     let read = |name| fs::read(dir.join(name)).unwrap();
     [read("a.bin"), moves.into_bytes(), read("a.csv")]
 }
@@ -105,8 +105,8 @@ fn a_player_has_several_names() {
     let names = ["--player=Doe, Jane", "--player=jane42", "--exact"];
     let asked = |command: &[&str]| ok_json(dir.path(), &[command, &names].concat());
     // The game of the two names counts once.
-    let at = ["--index", "games.idx", "--json"];
-    let moves = asked(&[&["moves"], &at[..]].concat());
+    let at = ["games.idx", "--json"];
+    let moves = asked(&[&["show"], &at[..]].concat());
     assert_eq!(moves["games"], 3);
     assert_eq!(asked(&[&["games"], &at[..]].concat())["total"], 3);
     let openings = asked(&[&["openings"], &at[..]].concat());
@@ -137,8 +137,8 @@ fn a_player_has_several_names() {
     assert_eq!(asked(&new)["games"].as_array().unwrap().len(), 3);
     // A name that no game has is an error if there are no games, and otherwise a warning.
     let known = [
-        "moves",
-        "--index=games.idx",
+        "show",
+        "games.idx",
         "--player=Doe, Jane",
         "--exact",
     ];
@@ -182,7 +182,7 @@ fn the_first_of_equal_games_counts_whatever_the_threads_and_the_memory() {
     assert_eq!(report["index"]["games"], 4500);
     let last = ok_json(
         dir.path(),
-        &["games", "--leveldb", "b.idx", "--json", "--limit", "5000"],
+        &["games", "b.idx", "--json", "--limit", "5000"],
     );
     assert_eq!(last["total"], 1500);
     assert_eq!(last["games"][1499]["id"], 1499);
@@ -270,7 +270,7 @@ fn results_are_asked_for_in_any_spelling() {
         assert_eq!(counted(dir.path(), &options), 1, "{result}");
         let moves = ok_json(
             dir.path(),
-            args!["moves", "--leveldb", "a.idx", "--json", "--result", result],
+            args!["show", "a.idx", "--json", "--result", result],
         );
         assert_eq!(moves["games"], 1, "{result}");
     }
@@ -292,7 +292,7 @@ fn shortened_lists_of_matched_names_have_the_names_with_the_most_games() {
     fs::write(dir.join("games.pgn"), games).unwrap();
     ok(dir, "make-book -q games.pgn --explorer games.idx");
     for command in [
-        "moves --index games.idx --player tal --json",
+        "show games.idx --player tal --json",
         "make-book games.pgn --player tal --min-game 1 --json",
     ] {
         let output = run(dir, command);
@@ -304,7 +304,7 @@ fn shortened_lists_of_matched_names_have_the_names_with_the_most_games() {
         let note = "\"tal\" matches 302 names: \"Tal, Mikhail\", \"Tal 0\", ";
         assert!(said.contains(note), "{command}: {said}");
     }
-    let prepare = "prepare --index games.idx --player tal --opponent doe --color white";
+    let prepare = "prepare games.idx --player tal --opponent doe --color white";
     let said = String::from_utf8(run(dir, prepare).stderr).unwrap();
     let both = "--player and --opponent both match \"Tal Doe\"";
     assert!(said.contains(both), "{said}");
@@ -319,10 +319,10 @@ fn names_that_match_several_players_are_listed() {
     ok(dir, "make-book -q games.pgn --explorer games.idx");
     fs::write(dir.join("mine.pgn"), "1. e4 e5 *\n").unwrap();
     for command in [
-        "moves --index games.idx --player tal",
-        "games --index games.idx --player tal",
-        "openings --index games.idx --player tal",
-        "prepare --index games.idx --player tal --opponent karpov --color white",
+        "show games.idx --player tal",
+        "games games.idx --player tal",
+        "openings games.idx --player tal",
+        "prepare games.idx --player tal --opponent karpov --color white",
         "make-book games.pgn --player tal --min-game 1 --json",
         "repertoire build games.pgn --color white --white tal --white karpov --white talbot --white x --out - --json",
         "repertoire build games.pgn --color white --player tal --out white.pgn",
@@ -343,19 +343,19 @@ fn names_that_match_several_players_are_listed() {
     }
     for (command, pointer) in [
         (
-            "moves --index games.idx --player tal --json",
+            "show games.idx --player tal --json",
             "/matched_players",
         ),
         (
-            "games --index games.idx --player tal --json",
+            "games games.idx --player tal --json",
             "/matched_players",
         ),
         (
-            "openings --index games.idx --player tal --json",
+            "openings games.idx --player tal --json",
             "/matched_players",
         ),
         (
-            "prepare --index games.idx --player karpov --opponent tal --color white --json",
+            "prepare games.idx --player karpov --opponent tal --color white --json",
             "/matched_opponents",
         ),
         (
@@ -371,7 +371,7 @@ fn names_that_match_several_players_are_listed() {
         let names = document.pointer(pointer).unwrap();
         assert_eq!(*names, serde_json::json!(["Tal, M", "Talbot"]), "{command}");
     }
-    let said = run(dir, "moves --index games.idx --player talbot").stderr;
+    let said = run(dir, "show games.idx --player talbot").stderr;
     assert!(!String::from_utf8(said).unwrap().contains("matches"));
     for command in [
         "make-book games.pgn --player spasky",
@@ -385,4 +385,144 @@ fn names_that_match_several_players_are_listed() {
             "{command}: {error}"
         );
     }
+}
+
+/// Three games that differ in every property that a condition tests.
+const DIFFERENT_GAMES: &str = "\
+[Event \"Rated Riga blitz\"]\n[Date \"1958.02.03\"]\n[White \"Tal\"]\n[Black \"Karpov\"]\n[WhiteElo \"2600\"]\n[BlackElo \"2550\"]\n\
+[ECO \"B20\"]\n[TimeControl \"300+0\"]\n[Result \"1-0\"]\n\n1. e4 c5 2. Nf3 1-0\n\n\
+[Event \"Casual\"]\n[Date \"1961.??.??\"]\n[White \"Karpov\"]\n[Black \"Tal\"]\n[WhiteElo \"2100\"]\n[ECO \"C20\"]\n[Result \"0-1\"]\n\n\
+1. e4 e5 0-1\n\n\
+[Event \"Match\"]\n[White \"Talbot\"]\n[Black \"Spassky\"]\n[WhiteElo \"1500\"]\n[BlackElo \"1600\"]\n[ECO \"D00\"]\n\
+[TimeControl \"60+0\"]\n[Result \"1/2-1/2\"]\n\n1. d4 d5 1/2-1/2\n";
+
+/// Every condition, and the number of [`DIFFERENT_GAMES`] that meet it.
+const CONDITIONS: [(&str, u64); 27] = [
+    ("--since 1960", 2),
+    ("--until 1959", 2),
+    ("--require-date", 2),
+    ("--min-elo 2000", 2),
+    ("--max-elo 2000", 1),
+    ("--require-elo", 2),
+    ("--rating 2500", 1),
+    ("--speed blitz", 1),
+    ("--time-control 250-400", 1),
+    ("--rated", 1),
+    ("--event riga", 1),
+    ("--opening sicilian", 1),
+    ("--eco C", 1),
+    ("--result 1-0", 1),
+    ("--min-plies 3", 1),
+    ("--tag ECO=D", 1),
+    ("--not-tag ECO=D", 2),
+    ("--duplicates once", 3),
+    ("--player tal", 3),
+    ("--player tal --exact", 2),
+    ("--player tal --color black", 1),
+    ("--player tal --opponent karpov", 2),
+    ("--player tal --opponent-rating 2500-", 1),
+    ("--opponent spassky", 1),
+    ("--white tal", 2),
+    ("--black tal", 1),
+    ("--white karpov --black tal", 1),
+];
+
+/// A command applies a condition, or says which option it refuses.
+#[test]
+fn every_command_has_every_condition() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), DIFFERENT_GAMES).unwrap();
+    fs::write(dir.join("mine.pgn"), "1. e4 (1. d4) 1... c5 (1... e5 2. Nf3) 2. Nf3 *\n").unwrap();
+    ok(dir, "make-book -q games.pgn --explorer games.idx");
+    ok(dir, "make-book -q games.pgn --min-game 1 --bin book.bin --leveldb fork.idx --index-stats --counts counts");
+    let counts = |line: &str, condition: &str| {
+        let found = ok_json(dir, &format!("{line} {condition} --json"));
+        match &found["games"] {
+            games if games.is_array() => found["total"]
+                .as_u64()
+                .unwrap_or_else(|| games.as_array().unwrap().len() as u64),
+            games if games.is_object() => games["counted"].as_u64().unwrap(),
+            games => games.as_u64().unwrap(),
+        }
+    };
+    for (condition, games) in CONDITIONS {
+        let option = condition.split(' ').rfind(|word| word.starts_with("--")).unwrap();
+        for line in [
+            "make-book -q games.pgn --allow-empty --bin new.bin --force",
+            "games games.idx",
+            "openings games.idx",
+            "show games.idx",
+            "repertoire new games.pgn --reference games.idx",
+        ] {
+            let of_tags = ["--tag", "--not-tag", "--time-control"].contains(&option);
+            let is_refused = match line.split(' ').next() {
+                Some("games" | "openings" | "show") => of_tags,
+                Some("repertoire") => option == "--duplicates",
+                _ => false,
+            };
+            if is_refused {
+                let error = fails(dir, &format!("{line} {condition}"), 2);
+                assert!(error.contains(&format!("{option} does not apply")), "{line}: {error}");
+            } else {
+                assert_eq!(counts(line, condition), games, "{line} {condition}");
+            }
+        }
+        for line in [
+            "prepare games.idx --player tal --opponent karpov --color white",
+            "repertoire build games.pgn --color white --out -",
+            "repertoire check mine.pgn games.pgn --color white",
+            "repertoire gaps mine.pgn --color white --against games.pgn",
+            "engine games.idx",
+        ] {
+            let output = run(dir, &format!("{line} {condition}"));
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert!(!error.contains("unexpected argument"), "{line} {condition}: {error}");
+            let is_named = condition.split(' ').any(|word| error.contains(word));
+            assert!(output.status.code() != Some(2) || is_named, "{line} {condition}: {error}");
+        }
+        for (source, what) in [
+            ("book.bin", "a book"),
+            ("counts", "a directory of counts"),
+            ("fork.idx", "--leveldb"),
+        ] {
+            let error = fails(dir, &format!("show {source} {condition}"), 2);
+            assert!(error.contains(source) && error.contains(what), "{error}");
+        }
+    }
+    let error = fails(dir, "show book.bin --player tal", 2);
+    assert!(
+        error.contains("book.bin: --player does not apply to a book, which contains no player names"),
+        "{error}"
+    );
+}
+
+/// Games that are checked against a repertoire meet conditions on their moves and results, as in other commands.
+#[test]
+fn check_applies_conditions_to_the_side_of_the_repertoire() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), DIFFERENT_GAMES).unwrap();
+    fs::write(dir.join("white.pgn"), "1. e4 c5 2. Nf3 *\n").unwrap();
+    for (condition, games) in [
+        ("", &[0, 1, 2][..]),
+        ("--min-plies 3", &[0]),
+        ("--result 0-1", &[1]),
+        ("--opening sicilian", &[0]),
+        ("--event match", &[2]),
+        ("--player tal", &[0, 2]),
+        ("--player tal --result win", &[0]),
+        ("--player karpov --result loss", &[1]),
+        ("--opponent tal", &[1]),
+        ("--player karpov --opponent tal", &[1]),
+        ("--player tal --opponent-rating 1600-1650", &[2]),
+    ] {
+        let line = format!("repertoire check white.pgn games.pgn --color white --json {condition}");
+        let checked = ok_json(dir, &line);
+        let numbers = checked["games"].as_array().unwrap().iter();
+        let numbers: Vec<u64> = numbers.map(|game| game["game"].as_u64().unwrap()).collect();
+        assert_eq!(numbers, games, "{condition}");
+    }
+    let line = "repertoire check white.pgn --color white --contradictions --min-plies 3";
+    assert!(fails(dir, line, 2).contains("conditions on games do not apply"));
 }

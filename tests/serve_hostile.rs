@@ -560,7 +560,7 @@ fn commands_that_get_no_threads_say_so_and_end() {
     for line in [
         "make-book -q games.pgn --min-game 1 --leveldb new --bin new.bin --counts counts --threads 2 --force",
         "convert -q games.obs.db3 converted.bin --threads 2",
-        "moves --leveldb index e4",
+        "show index e4",
         "serve -v index --threads 3 --listen 127.0.0.1:0",
         "serve --no-cache games.pgn --threads 2 --listen 127.0.0.1:0 -q",
     ] {

@@ -35,7 +35,7 @@ fn indexes(dir: &Path, games: &str) {
 }
 
 fn moves(dir: &Path, options: &str) -> Value {
-    ok_json(dir, &*format!("moves --json {options}"))
+    ok_json(dir, &*format!("show {options} --json"))
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn the_rating_group_is_that_of_the_mean_of_the_known_ratings() {
         indexes(dir.path(), &rated(white, black, "1-0"));
         for index in ["games.idx", "counts.idx"] {
             for other in ["0", "1000", "1400", "2000", "2500", "unknown"] {
-                let found = moves(dir.path(), &format!("--leveldb {index} --rating {other}"));
+                let found = moves(dir.path(), &format!("{index} --rating {other}"));
                 let games = u64::from(other == group);
                 assert_eq!(found["games"], games, "{white} {black} {index} {other}");
             }
@@ -197,15 +197,15 @@ fn a_game_without_a_result_is_no_draw() {
     let by = |white: &str, result: &str| game(&[("White", white), ("Black", "Bob")], result);
     let games = by("Ann", "1-0").repeat(10) + &by("Ann", "*").repeat(10);
     indexes(dir.path(), &games);
-    let found = moves(dir.path(), "--leveldb games.idx");
+    let found = moves(dir.path(), "games.idx");
     for document in [&found, &found["moves"][0]] {
         let numbers =
             ["games", "white", "draws", "black", "unfinished"].map(|name| &document[name]);
         assert_eq!(numbers, [20, 10, 0, 0, 10], "{document}");
     }
-    let table = ok(dir.path(), "moves --leveldb games.idx");
+    let table = ok(dir.path(), "show games.idx");
     assert!(table.contains("  rating  unfinished  opening\n"), "{table}");
-    let skipped = moves(dir.path(), "--leveldb games.idx --unfinished skip");
+    let skipped = moves(dir.path(), "games.idx --unfinished skip");
     assert_eq!(
         (&skipped["games"], &skipped["unfinished"]),
         (&json!(10), &json!(0))
@@ -239,7 +239,7 @@ fn a_game_without_a_result_is_no_draw() {
     assert!(command.contains(" --unfinished skip"), "{command}");
 
     // Counts include these games in the draws.
-    for command in ["serve --listen 127.0.0.1:0", "moves --leveldb"] {
+    for command in ["serve --listen 127.0.0.1:0", "show"] {
         let line = format!("{command} counts.idx --unfinished skip");
         let err = fails(dir.path(), &*line, 1);
         assert!(err.contains("counts"), "{err}");
@@ -256,7 +256,7 @@ fn scores_say_how_many_games_have_no_result() {
         dir,
         &(by("1-0").repeat(3) + &by("0-1") + &by("1/2-1/2") + &by("*").repeat(5)),
     );
-    let table = ok_json(dir, "openings --index games.idx --player Ann --json");
+    let table = ok_json(dir, "openings games.idx --player Ann --json");
     for document in [&table, &table["families"][0]] {
         assert_eq!(
             (&document["games"], &document["unfinished"]),
@@ -264,7 +264,7 @@ fn scores_say_how_many_games_have_no_result() {
         );
     }
     assert_eq!(table["families"][0]["score"], 70.0);
-    let table = ok(dir, "openings --index games.idx --player Ann");
+    let table = ok(dir, "openings games.idx --player Ann");
     assert!(
         table.starts_with("10 games, 5 without a result, average score 70.0 %\n"),
         "{table}"
@@ -300,7 +300,7 @@ fn moves_of_a_player_have_the_players_score_and_performance() {
     games += &game("White", "d4", "1-0").repeat(2);
     games += &game("Black", "e4", "0-1").repeat(5);
     indexes(dir, &games);
-    let line = "--index games.idx --player me --exact";
+    let line = "games.idx --player me --exact";
     let found = moves(dir, &format!("{line} --color white --sort score"));
     // The move with two won games is listed after the move with 40 games, because two games may be luck.
     let of = |found: &Value, names: [&str; 5]| {
@@ -316,11 +316,11 @@ fn moves_of_a_player_have_the_players_score_and_performance() {
     // If no color is given, the score includes the player's games with both colors.
     let found = moves(dir, line);
     assert_eq!(of(&found, names)[0], json!(["e4", 35, 10, 77.8, 2220]));
-    let table = ok(dir, &format!("moves {line}"));
+    let table = ok(dir, &format!("show {line}"));
     let head = "move      games    share    white    draws    black  rating   rated   score   perf  opening";
     let row = "e4           45   95.74%       30        0       15    2000       5   77.8%   2220  King's Pawn Game";
     assert!(table.contains(head) && table.contains(row), "{table}");
-    assert!(!ok(dir, "moves --index games.idx").contains("score"));
+    assert!(!ok(dir, "show games.idx").contains("score"));
     // Results of the player.
     for (result, games) in [
         ("win", 37),
@@ -339,7 +339,7 @@ fn moves_of_a_player_have_the_players_score_and_performance() {
         let listed = ok_json(dir, &format!("games {line} --result {result} --json"));
         assert_eq!(listed["total"], games, "{result}");
     }
-    let error = fails(dir, "moves --index games.idx --result loss", 2);
+    let error = fails(dir, "show games.idx --result loss", 2);
     assert!(
         error.contains("--result win or loss needs --player"),
         "{error}"
@@ -359,7 +359,7 @@ fn moves_are_sorted_by_the_score_of_their_finished_games() {
         play("c4", "1-0"),
     ];
     indexes(dir.path(), &games.concat());
-    let found = moves(dir.path(), "--leveldb games.idx --sort score");
+    let found = moves(dir.path(), "games.idx --sort score");
     let sans = found["moves"].as_array().unwrap().iter();
     let sans: Vec<&str> = sans.map(|mv| mv["san"].as_str().unwrap()).collect();
     // The lower bound of a win and a draw is above that of one win.
@@ -372,13 +372,13 @@ fn a_mean_rating_says_in_how_many_games_the_rating_is_known() {
     let games = rated("2000", "", "1-0") + &rated("2001", "", "1-0") + &rated("", "1500", "0-1");
     indexes(dir.path(), &games);
     for index in ["games.idx", "counts.idx"] {
-        let found = moves(dir.path(), &format!("--leveldb {index}"));
+        let found = moves(dir.path(), &format!("{index}"));
         let e4 = &found["moves"][0];
         assert_eq!(
             (&e4["average_rating"], &e4["rating_games"]),
             (&json!(2000), &json!(2))
         );
-        let table = ok(dir.path(), &*format!("moves --leveldb {index}"));
+        let table = ok(dir.path(), &*format!("show {index}"));
         assert!(table.contains("  rating   rated  opening\n"), "{table}");
     }
     let served = Served::start(dir.path(), "games.idx");
@@ -402,7 +402,7 @@ fn the_mean_time_of_a_move_says_in_how_many_games_it_is_known() {
                    1. e4 {[%clk 0:02:57]} c5 {[%clk 0:02:50]} 1-0\n\n";
     let others = "[TimeControl \"180+2\"]\n[Result \"1-0\"]\n\n1. e4 c5 1-0\n\n".repeat(9);
     indexes(dir.path(), &(clocked.to_owned() + &others));
-    let table = ok(dir.path(), "moves --leveldb games.idx --clocks");
+    let table = ok(dir.path(), "show games.idx --clocks");
     let mut lines = table.lines();
     assert!(
         lines.next().unwrap().contains("  seconds  timed  "),
@@ -412,7 +412,7 @@ fn the_mean_time_of_a_move_says_in_how_many_games_it_is_known() {
         lines.next().unwrap().contains("      5.0      1"),
         "{table}"
     );
-    let found = moves(dir.path(), "--leveldb games.idx --clocks");
+    let found = moves(dir.path(), "games.idx --clocks");
     assert_eq!(found["moves"][0]["clock"], json!({"games": 1, "mean": 5.0}));
 }
 
@@ -443,7 +443,7 @@ fn times_of_all_games_are_not_counted_beside_the_games() {
             dir.path(),
             &format!("make-book -q {pgn} --explorer {index}"),
         );
-        let output = run(dir.path(), &format!("moves --leveldb {index} {options}"));
+        let output = run(dir.path(), &format!("show {index} {options}"));
         let table = String::from_utf8_lossy(&output.stdout);
         let heading = table.lines().next().unwrap();
         assert!(heading.contains("  seconds  "), "{table}");
@@ -485,13 +485,13 @@ fn games_that_pass_with_an_unknown_rating_or_date_are_reported() {
         ("--require-date", 3, vec![]),
         ("", 4, vec![]),
     ] {
-        for command in ["moves", "games"] {
+        for command in ["show", "games"] {
             let output = run(
                 dir,
-                &format!("{command} --leveldb games.idx --json {filters}"),
+                &format!("{command} games.idx --json {filters}"),
             );
             let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-            let total = if command == "moves" {
+            let total = if command == "show" {
                 &found["games"]
             } else {
                 &found["total"]

@@ -882,11 +882,11 @@ fn evaluations() {
         "convert -q book.bin {}",
     ] {
         for (range, moves) in [
-            ("--eval 0.8..1.2", &["e4"][..]),
-            ("--eval 0.9..0.9", &["e4"]),
-            ("--eval -1.2..0.79", &["c4", "d4"]),
-            ("--eval -320..320", &["c4", "d4", "e4"]),
-            ("--eval-abs 0.8..1.2", &["d4", "e4"]),
+            ("--eval 80..120", &["e4"][..]),
+            ("--eval 90..90", &["e4"]),
+            ("--eval -120..79", &["c4", "d4"]),
+            ("--eval -32000..32000", &["c4", "d4", "e4"]),
+            ("--eval-abs 80..120", &["d4", "e4"]),
         ] {
             let line = format!("{command} --plies 1 --evals e.evals --force {range}");
             ok(dir, &line.replace("{}", "s.pgn"));
@@ -904,7 +904,7 @@ fn evaluations() {
             assert_eq!(has_e4, moves.contains(&"e4"), "{text}");
         }
         // The position after 1. a3 has no evaluation.
-        let line = format!("{command} --force --plies 1 --evals e.evals --eval 0.8..1.2")
+        let line = format!("{command} --force --plies 1 --evals e.evals --eval 80..120")
             .replace("-q ", "");
         for out in ["s.pgn", "s.epd"] {
             let line = line.replace("{}", out);
@@ -920,7 +920,7 @@ fn evaluations() {
             );
             fs::remove_file(dir.join(out)).unwrap();
         }
-        let line = format!("{command} --plies 1 --evals e.evals --eval 3..4");
+        let line = format!("{command} --plies 1 --evals e.evals --eval 300..400");
         let error = fails(dir, &line.replace("{}", "s.pgn"), 1);
         assert!(error.contains("passes --eval"), "{error}");
         assert!(
@@ -932,20 +932,20 @@ fn evaluations() {
     refused(
         dir,
         &[
-            (&format!("{suite} --eval 1..2"), 2, "--evals"),
+            (&format!("{suite} --eval 100..200"), 2, "--evals"),
             (&format!("{suite} --evals e.evals"), 2, "--max-loss"),
             (
-                &format!("{suite} --evals e.evals --eval 2..1"),
+                &format!("{suite} --evals e.evals --eval 200..100"),
                 2,
                 "0.8..1.2",
             ),
             (
-                &format!("{suite} --evals e.evals --eval 1..2 --eval-abs 1..2"),
+                &format!("{suite} --evals e.evals --eval 100..200 --eval-abs 100..200"),
                 2,
                 "--eval-abs",
             ),
             (
-                "make-book games.pgn --bin b.bin --evals e.evals --eval 1..2",
+                "make-book games.pgn --bin b.bin --evals e.evals --eval 100..200",
                 2,
                 "--eval",
             ),
@@ -1064,7 +1064,7 @@ fn an_en_passant_square_of_a_pinned_pawn_does_not_make_a_different_position() {
             .into_iter()
             .chain(fens.iter().map(|fen| ("--fen", &**fen)));
         for (option, text) in questions {
-            let found = ok_json(dir, &["moves", "--leveldb", index, "--json", option, text]);
+            let found = ok_json(dir, &["show", index, "--json", option, text]);
             let moves = found["moves"].as_array().unwrap();
             assert_eq!(moves.len(), 1, "{index} {text}: {found}");
             assert!(
@@ -1076,7 +1076,7 @@ fn an_en_passant_square_of_a_pinned_pawn_does_not_make_a_different_position() {
     for line in PINNED {
         let found = ok_json(
             dir,
-            &["games", "--leveldb", "plain.idx", "--json", "--moves", line],
+            &["games", "plain.idx", "--json", "--moves", line],
         );
         assert_eq!(found["games"].as_array().unwrap().len(), 2, "{found}");
         let tree = ok(
@@ -1137,7 +1137,7 @@ fn castling_rights_that_cannot_be_are_dropped_wherever_a_position_is_read() {
     );
     let found = ok_json(
         dir,
-        &["moves", "--leveldb", "g.idx", "--json", "--fen", fen],
+        &["show", "g.idx", "--json", "--fen", fen],
     );
     assert_eq!(found["moves"][0]["black"], 1, "{found}");
     let found = ok_json(dir, &["show", "g.bin", "--json", "--fen", fen]);

@@ -510,10 +510,10 @@ fn variants_without_a_number_can_be_indexed_but_have_no_book() {
         "make-book -q a.pgn --variant horde --min-game 1 --leveldb a.idx --index-stats --obs a.obs.db3",
     );
     // Index and database know the variant, so no option is needed.
-    let games = ok_json(dir.path(), "games --leveldb a.idx --json e5");
+    let games = ok_json(dir.path(), "games a.idx --json e5");
     assert_eq!(games["games"][0]["id"], 4);
     assert_eq!(games["total"], 1);
-    let moves = ok_json(dir.path(), "moves --leveldb a.idx --json e5");
+    let moves = ok_json(dir.path(), "show a.idx --json e5");
     assert_eq!(moves["moves"][0]["san"], "d6");
     let db = Connection::open(dir.path().join("a.obs.db3")).unwrap();
     let variant: String = db
@@ -559,12 +559,12 @@ fn every_command_about_a_position_takes_a_variant() {
     assert!(shown.contains("P@e4"), "{shown}");
     assert!(ask("show auto.bin --moves", &[line]).contains("no move"));
     let games = ask(
-        "games --leveldb auto.idx --variant crazyhouse --moves",
+        "games auto.idx --variant crazyhouse --moves",
         &[line],
     );
     assert!(games.starts_with("1 game\n"), "{games}");
     let moves = ask(
-        "moves --leveldb auto.idx --variant crazyhouse --moves",
+        "show auto.idx --variant crazyhouse --moves",
         &[line],
     );
     assert!(moves.contains("@e4"), "{moves}");
@@ -632,7 +632,7 @@ fn games_of_other_variants_are_not_listed() {
         ("fischerandom", "Random"),
         ("atomic", "Atomic"),
     ] {
-        let ask = format!("games --leveldb auto.idx --variant {variant} --moves e4");
+        let ask = format!("games auto.idx --variant {variant} --moves e4");
         let listed = ok_json(dir.path(), &format!("{ask} --json"));
         assert_eq!(listed["total"], 1, "{variant}");
         assert_eq!(listed["games"][0]["white"], white);
@@ -645,9 +645,9 @@ fn games_of_other_variants_are_not_listed() {
         dir.path(),
         "make-book -q a.pgn --variant auto --leveldb plain.idx",
     );
-    let atomic = "games --leveldb plain.idx --variant atomic --moves e4 --json";
+    let atomic = "games plain.idx --variant atomic --moves e4 --json";
     assert_eq!(ok_json(dir.path(), atomic)["total"], 1);
-    let error = fails(dir.path(), "games --leveldb plain.idx --moves e4", 1);
+    let error = fails(dir.path(), "games plain.idx --moves e4", 1);
     assert!(error.contains("make an explorer's index"), "{error}");
     for option in ["--leveldb", "--explorer"] {
         ok(
@@ -655,7 +655,7 @@ fn games_of_other_variants_are_not_listed() {
             &format!("make-book -q a.pgn {option} one.idx --force"),
         );
         for (variant, total) in [("standard", 1), ("kingofthehill", 0)] {
-            let ask = format!("games --leveldb one.idx --variant {variant} --moves e4 --json");
+            let ask = format!("games one.idx --variant {variant} --moves e4 --json");
             assert_eq!(
                 ok_json(dir.path(), &ask)["total"],
                 total,
@@ -707,7 +707,7 @@ fn no_command_answers_from_another_variants_games() {
     );
     for variant in ["kingofthehill", "fischerandom", "atomic"] {
         for command in [
-            "moves --leveldb a.idx",
+            "show a.idx",
             "tree a.idx",
             "tree a.bin",
             "tree a.obs.db3",
@@ -739,14 +739,14 @@ fn no_command_answers_from_another_variants_games() {
         dir,
         "make-book -q a.pgn --variant auto --min-game 1 --bin auto.bin --leveldb auto.idx --index-stats",
     );
-    for command in ["moves --leveldb auto.idx", "tree auto.idx"] {
+    for command in ["show auto.idx", "tree auto.idx"] {
         for variant in ["standard", "kingofthehill", "fischerandom"] {
             let error = fails(dir, &format!("{command} --variant {variant}"), 1);
             let expected = "have the same key: make an explorer's index";
             assert!(error.contains(expected), "{command} {variant}: {error}");
         }
     }
-    let atomic = ok_json(dir, "moves --leveldb auto.idx --variant atomic --json");
+    let atomic = ok_json(dir, "show auto.idx --variant atomic --json");
     assert_eq!(atomic["moves"][0]["games"], 1);
     ok(dir, "convert -q auto.bin t.csv --variant atomic");
     let error = fails(dir, "tree auto.bin --variant horde", 1);

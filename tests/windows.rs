@@ -162,14 +162,14 @@ fn an_index_is_made_and_replaced() {
     ok(dir.path(), again);
     let games = ok(
         dir.path(),
-        &["games", "--leveldb", "idx", "--moves", "1. e4 e5 2. Nf3 d6"],
+        &["games", "idx", "--moves", "1. e4 e5 2. Nf3 d6"],
     );
     assert!(games.contains("Morphy"), "{games}");
     // A front-end opens the games by the path in the index, so any program must accept the path.
     let index = polybook::index::Index::open(dir.path().join("idx")).unwrap();
     let path = index.files().next().unwrap().1;
     assert!(path.is_absolute() && !path.to_str().unwrap().starts_with(r"\\?\"));
-    assert!(ok(dir.path(), "game --leveldb idx 4").contains("Morphy"));
+    assert!(ok(dir.path(), "games idx --pgn --id 4").contains("Morphy"));
 }
 
 #[test]

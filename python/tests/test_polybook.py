@@ -389,7 +389,7 @@ def test_openings_are_those_of_the_command(tmp_path):
             for value in [values] if isinstance(values, str) else values:
                 flags += [f"--{name}", value]
         moves = ["--moves", "e4"] if position else []
-        expected = printed("openings", "--index", tmp_path / "idx", *flags, *moves)
+        expected = printed("openings", tmp_path / "idx", *flags, *moves)
         for name in ("games", "white", "draws", "black", "unnamed", "average_score"):
             assert rounded(table[name]) == expected[name], (options, name)
         found = rows(row for family in table["families"] for row in family["variations"])
@@ -412,7 +412,7 @@ def test_a_preparation_is_that_of_the_command(tmp_path):
     names = {"player": "Kasparov, Gary", "opponent": ["Fischer, Robert James"], "color": "black"}
 
     def prepared(*options):
-        preparation = printed("prepare", "--index", tmp_path / "idx", *players, *options)
+        preparation = printed("prepare", tmp_path / "idx", *players, *options)
         # Only the command reports which names of the games it matched.
         assert preparation.pop("matched_players") == ["Kasparov, Gary"]
         assert preparation.pop("matched_opponents") == ["Fischer, Robert James"]

@@ -1,5 +1,5 @@
 //! Accepts polyglot's spelling of options with a single dash, such as `-pgn FILE` for `--pgn FILE`, so that scripts
-//! written for polyglot continue to work.
+//! written for polyglot continue to work, and the spelling of commands that front-ends use.
 //!
 //! Only the commands that exist in polyglot accept long options with a single dash.
 
@@ -58,34 +58,37 @@ pub fn modernized(args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
     modern
 }
 
-/// The commands that take indexes as positional arguments. Other commands take an index with the option `--index`.
-const POSITIONAL_INDEXES: [&str; 4] = ["tree", "verify", "serve", "repertoire build"];
+/// The commands whose old spelling front-ends use: their old and their new names.
+const RENAMED: [(&str, &str); 3] = [("games", "games"), ("game", "games"), ("moves", "show")];
 
-/// Removes `--index` and `--leveldb` from the arguments of a command in [`POSITIONAL_INDEXES`], so that `--index DIR`
-/// becomes the positional argument `DIR`. Users know these options from other commands, and may give them here, too.
-/// `cli` is the definition of the command line.
-pub fn with_positional_indexes(mut args: Vec<OsString>, cli: &Command) -> Vec<OsString> {
-    let is_plain = command(&args, cli).is_some_and(|command| match command.get_name() {
-        "repertoire" => words(&args).nth(1) == Some("build"),
-        name => POSITIONAL_INDEXES.contains(&name),
-    });
-    if !is_plain {
+/// Rewrites the old spelling of a command in [`RENAMED`]: `games --leveldb DIR` becomes `games DIR`, `moves --leveldb DIR`
+/// becomes `show DIR`, and `game --leveldb DIR 7` becomes `games DIR --pgn --id 7`. Returns other arguments unchanged.
+pub fn renamed(args: Vec<OsString>) -> Vec<OsString> {
+    let is_word = |arg: &OsString| !arg.to_string_lossy().starts_with('-');
+    let at = args.iter().skip(1).position(is_word).map(|at| at + 1);
+    let names = RENAMED.iter().find(|(old, _)| at.is_some_and(|at| args[at] == *old));
+    let (Some(at), Some((old, new))) = (at, names) else {
         return args;
-    }
-    let end = args.iter().position(|arg| arg == "--");
-    let rest = args.split_off(end.unwrap_or(args.len()));
-    args.retain(|arg| arg != "--index" && arg != "--leveldb");
-    for arg in &mut args {
-        let index = arg.to_str().and_then(|arg| {
-            let value = arg.strip_prefix("--index=");
-            value.or_else(|| arg.strip_prefix("--leveldb="))
-        });
-        if let Some(index) = index {
-            *arg = index.into();
+    };
+    let (mut sources, mut rest) = (Vec::new(), Vec::new());
+    let mut words = args[at + 1..].iter();
+    while let Some(arg) = words.next() {
+        let text = arg.to_str().unwrap_or_default();
+        if text == "--leveldb" {
+            sources.extend(words.next().cloned());
+        } else if let Some(source) = text.strip_prefix("--leveldb=") {
+            sources.push(source.into());
+        } else if *old == "game" && is_word(arg) {
+            rest.extend(["--id".into(), arg.clone()]);
+        } else {
+            rest.push(arg.clone());
         }
     }
-    args.extend(rest);
-    args
+    let texts = (*old == "game").then(|| "--pgn".into());
+    let mut renamed = args[..at].to_vec();
+    renamed.push(new.into());
+    renamed.extend(sources.into_iter().chain(texts).chain(rest));
+    renamed
 }
 
 /// Finds the command that the user chose, such as `repertoire` in `polybook repertoire build`, and returns its
@@ -224,24 +227,19 @@ mod tests {
     }
 
     #[test]
-    fn indexes_are_plain_arguments_of_some_commands() {
+    fn front_ends_name_indexes_with_an_option() {
         for (line, expected) in [
-            ("polybook -q tree --index=a", "polybook -q tree a"),
+            ("polybook -q games --leveldb=a e4", "polybook -q games a e4"),
+            ("polybook games e4 --leveldb a --leveldb b", "polybook games a b e4"),
+            ("polybook moves --json --leveldb a", "polybook show a --json"),
             (
-                "polybook repertoire -q build --index a",
-                "polybook repertoire -q build a",
+                "polybook game --leveldb a 3 -q 5",
+                "polybook games a --pgn --id 3 -q --id 5",
             ),
-            (
-                "polybook repertoire gaps build --index a",
-                "polybook repertoire gaps build --index a",
-            ),
-            (
-                "polybook moves --index build",
-                "polybook moves --index build",
-            ),
+            ("polybook make-book --leveldb a", "polybook make-book --leveldb a"),
+            ("polybook tree --leveldb a", "polybook tree --leveldb a"),
         ] {
-            let args = line.split(' ').map(OsString::from).collect();
-            let args = with_positional_indexes(args, &Cli::command());
+            let args = renamed(line.split(' ').map(OsString::from).collect());
             assert!(args.iter().eq(expected.split(' ')), "{line}: {args:?}");
         }
     }

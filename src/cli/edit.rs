@@ -116,7 +116,7 @@ pub fn run(args: Args, context: Context) -> anyhow::Result<()> {
     // Claim the output before opening the book, so that no other run can replace the book in between.
     let edited = begin_book(out, args.force || args.in_place)?;
     let book = Book::open(file_of(&args.book)?)?;
-    let variant = of_book(&args.book, &book, args.position.variant)?;
+    let variant = of_book(&args.book, &book, args.position.options.variant)?;
     let edits = edits(&args, variant, book.variant()?)?;
     if edits.is_empty() {
         let usage = "nothing to change: use --set, --remove, --remove-position or --script";

@@ -13,14 +13,13 @@ use std::{
 };
 
 use clap::{
-    Arg, Command, CommandFactory,
+    Command, CommandFactory,
     error::{ContextKind, ContextValue, ErrorKind as ClapErrorKind},
 };
-use polybook::{Error, ErrorKind, ForeignFormat, index::Index, storage::output::discard_all};
+use polybook::{Error, ErrorKind, ForeignFormat, storage::output::discard_all};
 
 use super::{
-    Cli, argv,
-    input::{self, may_have_games},
+    Cli, argv, input,
     resources::MAX_COUNT,
     signals, terminal,
     usage::{EXPLORER_DIR, Usage},
@@ -328,8 +327,8 @@ fn usage_line(err: &clap::Error, args: &[OsString]) -> String {
             true => return file_as_command(file),
             false => format!("{file} is neither a command nor a file"),
         }
-    } else if let Some(problem) = command.and_then(|command| missing_index_option(args, command)) {
-        problem
+    } else if let Some(option @ ("--index" | "--leveldb")) = option {
+        format!("unexpected argument '{option}': name the source without an option")
     } else if err.kind() == ClapErrorKind::InvalidValue
         && wrong(ContextKind::InvalidArg) == Some("--explorer <DIR>")
     {
@@ -383,30 +382,6 @@ fn file_as_command(file: &str) -> String {
              make-book {name}"
         ),
     }
-}
-
-/// Returns an error message if the user seems to have forgotten the option `--index`: `command` requires this option,
-/// `args` does not contain it, and the first argument of the command is a file. Otherwise returns `None`.
-fn missing_index_option(args: &[OsString], command: &Command) -> Option<String> {
-    let needs_index = |arg: &Arg| arg.get_long() == Some("index") && arg.is_required_set();
-    let is_given = |arg: &OsString| {
-        let arg = arg.to_string_lossy();
-        arg.starts_with("--index") || arg.starts_with("--leveldb")
-    };
-    if !command.get_arguments().any(needs_index) || args.iter().any(is_given) {
-        return None;
-    }
-    let mut args = args.iter().skip_while(|arg| **arg != *command.get_name());
-    let file = Path::new(args.nth(1)?);
-    if may_have_games(file).is_ok_and(|may| may) {
-        let name = file.display();
-        let command = command.get_name();
-        return Some(format!(
-            "{name} is a file: give the file with the option --index, as in polybook {command} --index {name}"
-        ));
-    }
-    let err = file.is_file().then(|| Index::open(file))?.err()?;
-    Some(err.to_string())
 }
 
 /// Finds the option of polybook that the user probably meant by `option`, an option of another program that does not
@@ -606,8 +581,8 @@ mod tests {
             format!("{EXPLORER_DIR}; see polybook make-book --help")
         );
         assert_eq!(
-            message_of("polybook game"),
-            "missing: --index <INDEX>, <GAME>...; see polybook game --help"
+            message_of("polybook games"),
+            "missing: <SOURCE>...; see polybook games --help"
         );
         assert_eq!(
             message_of("polybook -q"),

@@ -41,9 +41,9 @@ pub struct AllConditions;
 #[derive(Clone, Debug)]
 pub struct WithoutColor;
 
-/// The conditions on the tags of a game, but for those on the two players.
+/// All conditions but the colors and the names by color, for a command whose own options have these names.
 #[derive(Clone, Debug)]
-pub struct OfTags;
+pub struct WithoutSides;
 
 impl Offered for AllConditions {
     fn offers(condition: &str) -> bool {
@@ -58,24 +58,9 @@ impl Offered for WithoutColor {
     }
 }
 
-impl Offered for OfTags {
+impl Offered for WithoutSides {
     fn offers(condition: &str) -> bool {
-        AllConditions::offers(condition)
-            && ![
-                "player",
-                "opponent",
-                "opponent-rating",
-                "color",
-                "white",
-                "black",
-                "exact",
-                "event",
-                "result",
-                "min-plies",
-                "opening",
-                "duplicates",
-            ]
-            .contains(&condition)
+        WithoutColor::offers(condition) && !["white", "black"].contains(&condition)
     }
 }
 
@@ -200,31 +185,21 @@ impl<S> SelectionArgs<S> {
     /// Returns the selection that the options describe, or `None` if the user gave none of them. `--player` has the
     /// color `color`, and `--opponent` the other color. Returns an error if the options contradict each other.
     pub fn for_side(&self, color: Color) -> Result<Option<Selection>, Usage> {
-        let mut selection = self.given.clone();
-        if selection.is_empty() {
+        let given = &self.given;
+        if given.is_empty() {
             return Ok(None);
         }
-        if selection.player.is_empty() {
-            // The opponent's color is known without a player.
-            let of_opponent = color.fold_wb(&mut selection.black, &mut selection.white);
-            if of_opponent.is_empty() {
-                *of_opponent = std::mem::take(&mut selection.opponent);
-            } else if !selection.opponent.is_empty() {
-                return Err(Usage(format!(
-                    "--opponent and --{} both give the name of the opponent: give all names with the same option",
-                    !color
-                )));
-            }
-        } else {
-            let of_player = color.fold_wb(&selection.white, &selection.black);
-            if !of_player.is_empty() {
-                return Err(Usage(format!(
-                    "--player and --{color} both give the name of the repertoire's player: give all names with the same \
-                     option"
-                )));
-            }
-            selection.color = Some(color);
+        let (names, others, whose) = match given.player.is_empty() {
+            true => (&given.opponent, color.fold_wb(&given.black, &given.white), "opponent"),
+            false => (&given.player, color.fold_wb(&given.white, &given.black), "player"),
+        };
+        if !names.is_empty() && !others.is_empty() {
+            let side = if given.player.is_empty() { !color } else { color };
+            return Err(Usage(format!(
+                "--{whose} and --{side} both give the name of the {whose}: give all names with the same option"
+            )));
         }
+        let selection = given.for_side(color);
         selection.check().map_err(|err| contradiction(&err))?;
         Ok(Some(selection))
     }
@@ -246,6 +221,26 @@ impl<S> SelectionArgs<S> {
             ))),
             None => Ok(selection),
         }
+    }
+
+    /// Returns the selection that the options describe, for games in PGN that are read one by one. Returns an error if
+    /// the options contradict each other, or if such games cannot be tested for one of them.
+    pub fn for_each_game(&self) -> Result<Selection, Usage> {
+        let selection = self.selection()?;
+        match selection.unanswerable(Evaluator::EachGame) {
+            Some(unanswerable) => Err(Usage(format!(
+                "{} does not apply to {}, which contain no {}",
+                Spelling::Option.of(unanswerable.condition),
+                unanswerable.by,
+                unanswerable.lacking
+            ))),
+            None => Ok(selection),
+        }
+    }
+
+    /// Returns the names that the user gave with `--player`.
+    pub fn players(&self) -> &[String] {
+        &self.given.player
     }
 
     /// Returns `true` if the user gave no option that selects games.

@@ -50,7 +50,7 @@ Examples:
   polybook make-book games.pgn --bin book.bin --leveldb games.idx --index-stats
       a book, and an index that finds games by position for front-ends, in one pass
   polybook make-book games.pgn --explorer games.idx
-      an index for polybook moves, games and serve
+      an index for polybook show, games and serve
   polybook make-book games.pgn --min-game 1 --obs games.obs.db3
       every move with its wins, draws and losses, for polybook convert and for SQL
   polybook make-book 2024.pgn --counts 2024.counts
@@ -90,7 +90,7 @@ pub struct Args {
     #[arg(long, requires = "leveldb", help_heading = OUTPUTS)]
     index_stats: bool,
 
-    /// Write an explorer's index to this directory, which the commands moves, games and serve read. It contains the
+    /// Write an explorer's index to this directory, which the commands show, games and serve read. It contains the
     /// games or, if the inputs are counts made with --by speed,rating,month, only the results of each move
     #[arg(long, value_name = "DIR", help_heading = OUTPUTS)]
     explorer: Option<PathBuf>,

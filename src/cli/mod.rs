@@ -16,15 +16,14 @@ mod errors;
 mod evals;
 mod filter;
 mod filters;
-mod game;
 mod games;
+mod help;
 mod index_cache;
 mod info_book;
 mod input;
 mod key;
 mod make_book;
 mod merge_book;
-mod moves;
 mod openings;
 mod pgheader;
 mod position;
@@ -69,8 +68,7 @@ Examples:
   polybook make-book games.pgn                     write book.bin
   polybook make-book --max-ply 30 --bin my.bin *.pgn.zst
   polybook show my.bin --moves \"1. e4 c5\"          the moves of the book there
-  polybook games --index games.idx --moves \"1. e4 c5\"
-                                                   the games that reached a position
+  polybook games games.idx --moves \"1. e4 c5\"     the games that reached a position
   polybook serve games.pgn --open                  an opening explorer in the browser
   polybook key --fen \"8/8/8/8/8/4k3/8/4K3 w - -\"   the key of a position"
 )]
@@ -89,8 +87,6 @@ enum Command {
     Show(show::Args),
     Key(key::Args),
     Games(games::Args),
-    Game(game::Args),
-    Moves(moves::Args),
     Openings(openings::Args),
     Prepare(prepare::Args),
     #[cfg(feature = "serve")]
@@ -116,7 +112,7 @@ enum Command {
 /// Runs a command line and returns its exit status: 0 for success, 1 for a failure, and 2 for an error in the command
 /// line. An interrupted run returns 130.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let args: Vec<OsString> = args.into_iter().collect();
+    let args = argv::renamed(args.into_iter().collect());
     errors::without_backtraces(|| {
         if let [] | [_] = &args[..] {
             return print_welcome(args.first().map_or("polybook".as_ref(), |name| name));
@@ -142,9 +138,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 /// name would surprise the user. Negative numbers are accepted as values here, so that each option can reject them
 /// with a message of its own.
 fn parsed(args: &[OsString]) -> clap::error::Result<clap::ArgMatches> {
-    let cli = Cli::command().mut_args(last_wins);
+    let cli = help::shortened(Cli::command(), args).mut_args(last_wins);
     let cli = cli.mut_subcommands(with_last_wins);
-    let args = argv::with_positional_indexes(argv::modernized(args.to_vec(), &cli), &cli);
+    let args = argv::modernized(args.to_vec(), &cli);
     cli.try_get_matches_from(args)
 }
 
@@ -175,11 +171,9 @@ fn last_wins(arg: Arg) -> Arg {
 fn dispatch(command: Command, context: Context) -> anyhow::Result<()> {
     match command {
         Command::MakeBook(args) => make_book::run(*args, context),
-        Command::Show(args) => show::run(&args),
+        Command::Show(args) => show::run(&args, context),
         Command::Key(args) => key::run(&args),
         Command::Games(args) => games::run(&args, context),
-        Command::Game(args) => game::run(&args, context),
-        Command::Moves(args) => moves::run(&args, context),
         Command::Openings(args) => openings::run(&args, context),
         Command::Prepare(args) => prepare::run(&args, context),
         #[cfg(feature = "serve")]

@@ -1,7 +1,5 @@
 //! `polybook openings`: the openings of games, and a player's results with them.
 
-use std::path::PathBuf;
-
 use polybook::explorer::{Explorer, Line, OpeningRow, OpeningTable, Selection, SuggestField};
 use serde_json::{Value, json};
 
@@ -11,7 +9,7 @@ use super::{
         SelectionArgs, add_matched, add_other_starts, check_names, explorer_of, say_other_starts,
     },
     input::refuse_counts_for_games,
-    position::PositionArgs,
+    position::SourceArgs,
     resources::count,
     terminal::{one_decimal, print, print_json},
     usage::Usage,
@@ -33,18 +31,13 @@ Points do not consider how strong the opponents are: \"opp\" is their mean ratin
 with that of all games.
 
 Examples:
-  polybook openings --index games.pgn --player \"Carlsen, Magnus\" --color black
-  polybook openings --index games.idx --player DrNykterstein --color white --families --min-games 10
-  polybook openings --index games.idx --sort games \"1. d4 Nf6\"
-  polybook openings --index games.idx --player Me --opening B20-B99 --json")]
+  polybook openings games.pgn --player \"Carlsen, Magnus\" --color black
+  polybook openings games.idx --player DrNykterstein --color white --families --min-games 10
+  polybook openings games.idx --sort games \"1. d4 Nf6\"
+  polybook openings games.idx --player Me --opening B20-B99 --json")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer, or this PGN file. polybook indexes a PGN file once and keeps
-    /// the index in a cache. If the option is given several times, the games are combined
-    #[arg(long, value_name = "INDEX", required = true)]
-    index: Vec<PathBuf>,
-
     #[command(flatten)]
-    position: PositionArgs,
+    source: SourceArgs,
 
     /// Combine all variations of an opening such as Sicilian Defense into one row
     #[arg(long)]
@@ -117,12 +110,12 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         option.filter(|_| by_result),
         "needs games with all results: leave out --result, or use --sort games",
     )?;
-    refuse_counts_for_games(&args.index)?;
-    let explorer = explorer_of(&args.index, context)?;
+    refuse_counts_for_games(&args.source.paths)?;
+    let explorer = explorer_of(&args.source.paths, context)?;
     if !filters.exact {
         filters.player = corrected(&explorer, &filters.player, context)?;
     }
-    let line = args.position.line_in_explorer(&explorer, &args.index)?;
+    let line = args.source.position.line_in_explorer(&explorer, &args.source.paths)?;
     let at = Line::at(line.variant(), line.position().clone());
     let table = explorer.openings(&at, &filters)?;
     let matched = check_names(&explorer, &filters, table.results.games() > 0, context)?;

@@ -6,17 +6,17 @@ use std::{
 };
 
 use clap::{
-    Arg, Command,
+    Arg, ArgMatches, Args, Command, FromArgMatches,
     builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser},
+    error::ErrorKind,
 };
 use polybook::{
     book::Book,
     explorer::{Explorer, Line},
-    index::Index,
     obs::Obs,
     position::{LineError, Variant, VariantChoice},
 };
-use shakmaty::{Color, variant::VariantPosition};
+use shakmaty::{Color, san::SanPlus, uci::UciMove, variant::VariantPosition};
 
 use super::{filters::GAMES, input};
 
@@ -30,7 +30,7 @@ pub struct UntaggedArg {
 
 /// The options that name a position. Without any of them, the position is the starting position.
 #[derive(clap::Args, Debug)]
-pub struct PositionArgs {
+pub struct PositionOptions {
     /// Use the position with this FEN. With --moves, start the moves from this position
     #[arg(long, value_name = "FEN")]
     fen: Option<String>,
@@ -42,10 +42,98 @@ pub struct PositionArgs {
     /// Use the rules of this variant [default: the variant of the file, else standard]
     #[arg(long, value_name = "NAME", value_parser = variant())]
     pub variant: Option<Variant>,
+}
+
+/// A position, given by options or by the last arguments of the command.
+#[derive(clap::Args, Debug)]
+pub struct PositionArgs {
+    #[command(flatten)]
+    pub options: PositionOptions,
 
     /// The position: a FEN, or the moves that lead to it from the starting position
     #[arg(value_name = "POSITION", conflicts_with_all = ["fen", "moves"])]
     position: Vec<String>,
+}
+
+/// The sources of a command, and the position that is looked up in them. On the command line, the words of the position
+/// follow the paths of the sources.
+#[derive(Debug)]
+pub struct SourceArgs {
+    pub paths: Vec<PathBuf>,
+    pub position: PositionArgs,
+}
+
+#[derive(clap::Args, Debug)]
+struct SourceWords {
+    /// The sources: explorer's indexes, made with make-book --explorer, or PGN files. polybook indexes a PGN file once
+    /// and keeps the index in a cache. Several sources are read as one. A FEN or moves after the sources are the
+    /// position
+    #[arg(value_name = "SOURCE", required = true)]
+    sources: Vec<PathBuf>,
+
+    #[command(flatten)]
+    position: PositionOptions,
+}
+
+impl Args for SourceArgs {
+    fn augment_args(command: Command) -> Command {
+        let usage = format!("polybook {} [OPTIONS] <SOURCE>... [POSITION]", command.get_name());
+        SourceWords::augment_args(command.override_usage(usage))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SourceArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let SourceWords {
+            sources: mut paths,
+            position: options,
+        } = SourceWords::from_arg_matches(matches)?;
+        let count = 1 + paths[1..].iter().take_while(|word| is_source(word)).count();
+        let words = paths.split_off(count);
+        if !words.is_empty() && (options.fen.is_some() || options.moves.is_some()) {
+            let problem = format!(
+                "'{}' is neither a file nor an option, and --fen or --moves already gives the position",
+                words[0].display()
+            );
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, problem));
+        }
+        let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+        Ok(SourceArgs {
+            paths,
+            position: PositionArgs {
+                options,
+                position: words.collect(),
+            },
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Returns `true` if an argument after the first source is another source: `-`, an existing file, or a text that looks
+/// like a path. Returns `false` for a FEN and for moves, even if a file has the name of a move.
+fn is_source(word: &Path) -> bool {
+    let text = word.to_string_lossy();
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let san = first.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let san = san.trim_end_matches(['!', '?']);
+    let is_fen = first.matches('/').count() >= 7
+        && first.chars().all(|c| "pnbrqkPNBRQK12345678/~[]".contains(c));
+    let is_move = san.is_empty() || san.parse::<SanPlus>().is_ok() || san.parse::<UciMove>().is_ok();
+    if text == "-" || is_fen || is_move {
+        return text == "-";
+    }
+    let has_extension = word
+        .extension()
+        .is_some_and(|extension| extension.to_string_lossy().chars().all(char::is_alphanumeric));
+    has_extension || text.contains(['/', '\\']) || word.exists()
 }
 
 /// The file in which a position will be looked up, and the variant of the positions in the file. The error message for
@@ -57,6 +145,11 @@ pub struct Searched<'a> {
 }
 
 impl PositionArgs {
+    /// Returns `true` if the user named a position.
+    pub fn is_given(&self) -> bool {
+        !self.position.is_empty() || self.options.fen.is_some() || self.options.moves.is_some()
+    }
+
     /// Returns the variant and the position that the options describe. The position will be looked up in `explorer`.
     /// `indexes` are the paths from which the explorer was opened. Error messages mention the first path.
     pub fn in_explorer(
@@ -82,10 +175,10 @@ impl PositionArgs {
         let (variant, pos) = self.in_explorer(explorer, indexes)?;
         let text = self.position.join(" ");
         let moves = match &*text {
-            "" => self.moves.as_deref().unwrap_or_default(),
+            "" => self.options.moves.as_deref().unwrap_or_default(),
             text => text,
         };
-        let line = Line::parse(variant, self.fen.as_deref(), moves);
+        let line = Line::parse(variant, self.options.fen.as_deref(), moves);
         // Parsing fails if the argument is a FEN or `startpos`. The line then has no moves.
         Ok(line
             .ok()
@@ -96,7 +189,7 @@ impl PositionArgs {
     /// Returns the variant that the user named. If the user named none, returns `of_file`, the variant of the file in
     /// which the position will be looked up. If this is `None` too, returns standard chess.
     pub fn variant_of(&self, of_file: Option<Variant>) -> Variant {
-        self.variant.or(of_file).unwrap_or_default()
+        self.options.variant.or(of_file).unwrap_or_default()
     }
 
     /// Returns the position that the options describe. Its FEN and its moves are read by the rules of `variant`.
@@ -126,7 +219,7 @@ impl PositionArgs {
     /// Returns an error if the FEN or a move is invalid.
     pub fn position_of(&self, variant: Variant) -> Result<VariantPosition, LineError> {
         match &*self.position.join(" ") {
-            "" => variant.from_text(self.fen.as_deref(), self.moves.as_deref()),
+            "" => variant.from_text(self.options.fen.as_deref(), self.options.moves.as_deref()),
             text if !text.contains(char::is_alphabetic) => Err(LineError::Fen {
                 fen: text.to_owned(),
                 reason:
@@ -201,7 +294,7 @@ pub fn color() -> impl TypedValueParser<Value = Color> {
 /// user named. `argument` is the path of the book in error messages.
 pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let variant = asked.or(book.variant()?).unwrap_or_default();
-    refuse_other(argument, &book.variants()?, variant)?;
+    variant.check_file(argument, &book.variants()?)?;
     Ok(variant)
 }
 
@@ -211,39 +304,6 @@ pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::
 pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
     let own = &obs.info().variant;
     let variant = asked.or(own.parse().ok()).unwrap_or_default();
-    refuse_other(argument, std::slice::from_ref(own), variant)?;
+    variant.check_file(argument, std::slice::from_ref(own))?;
     Ok(variant)
-}
-
-/// Returns an error if a file contains positions of other variants, but not of the variant `asked`. Positions of
-/// different variants can have the same key, so a look-up could return wrong moves. `own` contains the names of the
-/// variants in the file. If none of these names is known, returns no error. `argument` is the path of the file in the
-/// error message.
-pub fn refuse_other(argument: &Path, own: &[String], asked: Variant) -> anyhow::Result<()> {
-    let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
-    if known.is_empty() || known.iter().any(|own| own.is_played_like(asked)) {
-        return Ok(());
-    }
-    anyhow::bail!(
-        "{}: this file is for the variant {}, not for {}: give --variant with a variant of the file",
-        input::name(argument),
-        own.join(", "),
-        asked.name()
-    )
-}
-
-/// Returns an error if a look-up of positions of the variant `asked` in `index` could find positions of another
-/// variant. The index was made with `make-book --leveldb`. If it contains several variants, only some of them can be
-/// looked up: those to which the Polyglot format assigns a [number](Variant::number) other than 0. This number is a
-/// part of the keys of their positions, so these keys differ from the keys of other variants.
-pub fn refuse_other_of_index(index: &Index, asked: Variant) -> anyhow::Result<()> {
-    match index.variant().only() {
-        Some(own) => refuse_other(index.path(), &[own.name().to_owned()], asked),
-        None if asked.number().is_none_or(|number| number == 0) => anyhow::bail!(
-            "{}: this index mixes several variants, whose positions may have the same key: make an explorer's index, \
-             which distinguishes variants",
-            index.path().display()
-        ),
-        None => Ok(()),
-    }
 }

@@ -19,7 +19,7 @@ use super::{
     Context, counted,
     filters::{SelectionArgs, add_matched, check_names, explorer_of},
     input::{check_output, refuse_counts_for_games},
-    position::{PositionArgs, UntaggedArg},
+    position::{SourceArgs, UntaggedArg},
     repertoire::{Opener, pgn_output},
     resources::count,
     terminal::{one_decimal, print, print_json},
@@ -48,18 +48,13 @@ the line: the shares of the opponent's moves and of yours are multiplied, and mo
 equally. --out writes the lines to look at first as games that end with your answers.
 
 Examples:
-  polybook prepare --index games.pgn --opponent caruana --player aronian --color black
-  polybook prepare --index games.idx --opponent caruana --player aronian --color black --since 2018 \"1. e4 e5\"
-  polybook prepare --index games.idx --opponent them --player me --player \"my name\" --color white --repertoire white.pgn --out tonight.pgn",
+  polybook prepare games.pgn --opponent caruana --player aronian --color black
+  polybook prepare games.idx --opponent caruana --player aronian --color black --since 2018 \"1. e4 e5\"
+  polybook prepare games.idx --opponent them --player me --player \"my name\" --color white --repertoire white.pgn --out tonight.pgn",
     mut_arg("result", |arg| arg.hide(true)))]
 pub struct Args {
-    /// Read this index, made with make-book --explorer, or this PGN file. polybook indexes a PGN file once and keeps
-    /// the index in a cache. If the option is given several times, the games are combined
-    #[arg(long, value_name = "INDEX", required = true)]
-    index: Vec<PathBuf>,
-
     #[command(flatten)]
-    position: PositionArgs,
+    source: SourceArgs,
 
     /// Show your repertoire's answer to each move of the opponent. A repertoire is a PGN file, a book or an OOBS
     /// database
@@ -134,15 +129,15 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             return Err(Usage(usage.to_owned()).into());
         }
         Some(out) => {
-            let inputs: Vec<&PathBuf> = args.index.iter().chain(&args.repertoire).collect();
+            let inputs: Vec<&PathBuf> = args.source.paths.iter().chain(&args.repertoire).collect();
             check_output(out, &inputs, false)?;
             Some((out, pgn_output(out, args.force)?))
         }
         None => None,
     };
-    refuse_counts_for_games(&args.index)?;
-    let explorer = explorer_of(&args.index, context)?;
-    let line = args.position.line_in_explorer(&explorer, &args.index)?;
+    refuse_counts_for_games(&args.source.paths)?;
+    let explorer = explorer_of(&args.source.paths, context)?;
+    let line = args.source.position.line_in_explorer(&explorer, &args.source.paths)?;
     let (variant, pos) = (line.variant(), line.position().clone());
     let opener = Opener::with_defaults(&args.untagged, context)?;
     let repertoire = match &args.repertoire {

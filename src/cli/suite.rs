@@ -53,14 +53,14 @@ pub struct SuiteArgs {
     #[arg(long, value_name = "LOW-HIGH", value_parser = draw_rate)]
     draw_rate: Option<(f64, f64)>,
 
-    /// Keep only openings whose final position is evaluated at A to B pawns from the point of view of White, such as
-    /// -0.5..0.5. The evaluations are those of --evals
-    #[arg(long, value_name = "A..B", value_parser = pawns, allow_hyphen_values = true, requires = "evals", conflicts_with = "eval_abs")]
+    /// Keep only openings whose final position is evaluated at A to B centipawns from the point of view of White, such
+    /// as -50..50. The evaluations are those of --evals
+    #[arg(long, value_name = "A..B", value_parser = centipawns, allow_hyphen_values = true, requires = "evals", conflicts_with = "eval_abs")]
     eval: Option<(i16, i16)>,
 
-    /// Keep only openings after which one side, no matter which, is better by A to B pawns, such as 0.8..1.2. The
+    /// Keep only openings after which one side, no matter which, is better by A to B centipawns, such as 80..120. The
     /// evaluations are those of --evals
-    #[arg(long, value_name = "A..B", value_parser = pawns, requires = "evals")]
+    #[arg(long, value_name = "A..B", value_parser = centipawns, requires = "evals")]
     eval_abs: Option<(i16, i16)>,
 
     /// Write at most N openings for each opening code (ECO), such as B20. Openings without a code are not limited
@@ -119,18 +119,21 @@ fn draw_rate(text: &str) -> Result<(f64, f64), String> {
     range(text, "draws", "40-70")
 }
 
-/// Parses a range of evaluations in pawns, such as `0.8..1.2`. Returns its bounds in centipawns (hundredths of a pawn).
-/// Returns an error message if the text is not such a range.
-fn pawns(text: &str) -> Result<(i16, i16), &'static str> {
-    let centipawns = |text: &str| {
-        let pawns = text.trim().parse::<f64>().ok()?;
-        (pawns.abs() <= 320.0).then(|| (pawns * 100.0).round() as i16)
+/// Parses a range of evaluations in centipawns (hundredths of a pawn), such as `80..120`, and returns its bounds. Returns
+/// an error message if the text is not such a range.
+fn centipawns(text: &str) -> Result<(i16, i16), &'static str> {
+    let number = |text: &str| {
+        let number = text.trim().parse::<i16>().ok()?;
+        (number.unsigned_abs() <= MAX_CENTIPAWNS).then_some(number)
     };
     text.split_once("..")
-        .and_then(|(low, high)| Some((centipawns(low)?, centipawns(high)?)))
+        .and_then(|(low, high)| Some((number(low)?, number(high)?)))
         .filter(|(low, high)| low <= high)
-        .ok_or("use a range of pawns with the lower number first, such as 0.8..1.2")
+        .ok_or("use a range of centipawns with the lower number first, such as 80..120")
 }
+
+/// The largest evaluation that an option names, in centipawns. Larger evaluations are mates.
+const MAX_CENTIPAWNS: u16 = 32_000;
 
 /// Parses a range of percentages and returns its bounds. Error messages contain `things`, the plural noun for the
 /// values, and `example`, an example of a range. Returns an error for a range up to 1 without a percent sign, such as

@@ -1,18 +1,13 @@
 //! `polybook tree`: prints or writes all lines that a book, database or index contains from a position on.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use polybook::{
-    ErrorKind, FileKind, ForeignFormat,
-    book::Book,
-    explorer::{Explorer, Selection},
-    index::Index,
-    obs::Obs,
     position::Variant,
     progress::Meter,
-    repertoire::{FileOrder, OpenOptions, OpenedSource},
-    storage::output::{TemporaryDir, is_directory, is_standard_output},
-    tree::{EvaluatedSource, Explored, Limits, LinesOf, MoveSource, Tree, TreeFormat},
+    repertoire::{FileOrder, OpenedSource},
+    storage::output::is_standard_output,
+    tree::{EvaluatedSource, Limits, LinesOf, MoveSource, Tree, TreeFormat},
 };
 use serde_json::json;
 use shakmaty::Color;
@@ -20,9 +15,10 @@ use shakmaty::Color;
 use super::{
     Context, counted,
     evals::EvalsArg,
-    input::{check_output, ending, file_or_index, in_memory, output_name},
-    position::{self, PositionArgs, Searched, of_book, of_database, refuse_other_of_index},
-    progress::{Bar, quiet_on_terminal},
+    input::{check_output, ending, output_name},
+    position::{self, PositionArgs, Searched, UntaggedArg},
+    progress::quiet_on_terminal,
+    repertoire::Opener,
     resources::{MemoryArgs, count},
     terminal::Output,
     usage::Usage,
@@ -49,7 +45,7 @@ Examples:
   polybook make-book tree.pgn --variations --uniform --min-game 1
       the moves of a tree as a book again")]
 pub struct Args {
-    /// The book, OOBS database, index, or repertoire in PGN; - reads any of them except an index from standard input
+    /// The book, OOBS database, index, directory of counts or repertoire in PGN; - reads any of them except a directory from standard input
     #[arg(value_name = "SOURCE")]
     source: PathBuf,
 
@@ -117,8 +113,16 @@ pub struct Args {
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     check_output(&args.out, &[&args.source], args.json)?;
     let out = Output::create(&args.out, args.force)?;
-    let file = file_or_index(&args.source)?;
-    let source = opened(args, &file, context)?;
+    let untagged = UntaggedArg {
+        untagged_variant: Variant::Standard,
+    };
+    let variant = args.position.options.variant;
+    let opener = Opener::with_resources((variant, &untagged), args.memory.memory(), 0, context)?;
+    let source = opener.lines(&args.source)?;
+    if args.min_game > 0 && !source.0.has_results() {
+        let usage = "--min-game applies only to databases and indexes: for a Polyglot book, use --min-weight";
+        return Err(Usage(usage.to_owned()).into());
+    }
     let is_file = !is_standard_output(&args.out);
     let progress = match is_file {
         true => context,
@@ -136,116 +140,19 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     context.report(&text, args.json, json!({ "path": path, "moves": moves }))
 }
 
-/// A source of moves from which a tree is built.
-struct Opened {
-    source: Box<dyn MoveSource>,
-    /// The variant by whose rules moves are played.
-    variant: Variant,
-    /// The variant that the source states, for the error message for an invalid position. `None` if the source does not
-    /// state exactly one variant.
-    only: Option<Variant>,
-    /// The order of the moves if the source is a repertoire in PGN, otherwise `None`.
-    order: Option<FileOrder>,
-}
-
-impl Opened {
-    fn new(source: impl MoveSource + 'static, variant: Variant, only: Option<Variant>) -> Opened {
-        Opened {
-            source: Box::new(source),
-            variant,
-            only,
-            order: None,
-        }
-    }
-}
-
-/// Opens the book, database, index or repertoire from which the tree is built.
-fn opened(args: &Args, path: &Path, context: Context) -> anyhow::Result<Opened> {
-    let asked = args.position.variant;
-    if is_directory(path)? {
-        let index = Index::open(path)?;
-        let only = index.variant().only();
-        let variant = args.position.variant_of(only);
-        if index.kind().is_of_explorer() {
-            drop(index);
-            let explorer = Explorer::open([(String::new(), path.to_owned())])?;
-            if let Some(line) = explorer.lacking_line(&Selection::default()) {
-                context.say(&line);
-            }
-            return Ok(Opened::new(Explored(explorer, variant), variant, only));
-        }
-        refuse_other_of_index(&index, variant)?;
-        return Ok(Opened::new(index, variant, only));
-    }
-    if FileKind::of(path)? == FileKind::Sqlite {
-        let obs = Obs::open(path)?;
-        let variant = of_database(&args.source, &obs, asked)?;
-        let only = obs.info().variant.parse().ok();
-        return Ok(Opened::new(obs, variant, only));
-    }
-    if args.min_game > 0 {
-        let usage = "--min-game applies only to databases and indexes: for a Polyglot book, use --min-weight";
-        return Err(Usage(usage.to_owned()).into());
-    }
-    let book = match Book::open_within(path, in_memory(&args.memory.memory())) {
-        Err(err) if err.kind() == ErrorKind::Foreign(ForeignFormat::Pgn) => {
-            return repertoire(args, path, context);
-        }
-        book => book?,
-    };
-    let variant = of_book(&args.source, &book, asked)?;
-    let only = book.variant()?;
-    Ok(Opened::new(book, variant, only))
-}
-
-/// Opens a repertoire in PGN. [`Opened::only`] is `None`, because a PGN file can contain games of several variants.
-fn repertoire(args: &Args, path: &Path, context: Context) -> anyhow::Result<Opened> {
-    let (asked, memory) = (args.position.variant, args.memory.memory());
-    let directory = TemporaryDir::new_in(&memory.temp_dir)?;
-    let options = OpenOptions {
-        variant: asked,
-        untagged: Variant::Standard,
-        filter: None,
-        memory,
-        threads: 0,
-        directory: directory.path(),
-        stop: std::sync::Arc::default(),
-        counting: &|progress| Box::new(Bar::of_make_book(progress, context)),
-    };
-    let repertoire = OpenedSource::repertoire(path, &options)?;
-    for warning in repertoire.warnings() {
-        context.say(&format!("{warning}\n"));
-    }
-    let variant = asked.unwrap_or(repertoire.variant());
-    let order = match repertoire.pgn().map(|pgn| FileOrder::of(pgn, &options)) {
-        Some(Err(err)) if err.kind() == ErrorKind::TooLarge => {
-            context.say(&format!(
-                "{}: this file is too large for --memory, so the moves are sorted by weight; for the order of \
-                 the file, use a larger --memory\n",
-                path.display()
-            ));
-            FileOrder::default()
-        }
-        order => order.transpose()?.unwrap_or_default(),
-    };
-    Ok(Opened {
-        order: Some(order),
-        ..Opened::new(repertoire, variant, None)
-    })
-}
+/// A source of moves from which a tree is built, and the order of its moves if it is a repertoire in PGN.
+type Opened = (OpenedSource, Option<FileOrder>);
 
 /// Writes the tree of moves of a source to `out`, and returns the number of moves in the tree.
 fn write(args: &Args, opened: Opened, mut out: Output, meter: &Meter) -> anyhow::Result<u64> {
-    let Opened {
-        source,
-        variant,
-        only,
-        order,
-    } = opened;
+    let (source, order) = opened;
     let searched = Searched {
         file: &args.source,
-        only,
+        only: source.stated_variant(),
     };
+    let asked = args.position.options.variant;
+    let variant = asked.unwrap_or(source.variant());
+    let source: Box<dyn MoveSource> = Box::new(source);
     let start = args.position.position_in(variant, &searched)?;
     let limits = Limits {
         max_ply: args.max_ply.map(usize::from),

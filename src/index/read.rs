@@ -172,6 +172,25 @@ impl Index {
         self.variant
     }
 
+    /// Checks that the index of polyglot's fork distinguishes positions of the variant `asked` from those of its other
+    /// variants. The number that the Polyglot format assigns to a variant is a part of the keys of its positions, so
+    /// only positions of variants with a [number](Variant::number) other than 0 are distinguished.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a look-up of positions of the variant could find positions of another variant.
+    pub fn refuse_other_variant(&self, asked: Variant) -> Result<()> {
+        match self.variant.only() {
+            Some(own) => asked.check_file(self.path(), &[own.name().to_owned()]),
+            None if asked.number().is_none_or(|number| number == 0) => {
+                let problem = "this index mixes several variants, whose positions may have the same key: make an \
+                               explorer's index, which distinguishes variants";
+                Err(Error::file(self.path(), problem))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Returns the number of games in the index.
     pub fn game_count(&self) -> u64 {
         self.games

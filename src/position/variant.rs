@@ -1,12 +1,14 @@
 //! The variants of chess, their names and rules.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::Path, str::FromStr};
 
 use shakmaty::{
     CastlingMode, EnPassantMode, Position,
     variant::{Variant as Game, VariantPosition},
 };
 use thiserror::Error;
+
+use crate::error;
 
 /// A variant of chess.
 ///
@@ -81,6 +83,27 @@ impl Variant {
             Variant::KingOfTheHill => "kingofthehill",
             Variant::RacingKings => "racingkings",
         }
+    }
+
+    /// Checks that a file can contain positions of this variant. Positions of different variants can have the same key,
+    /// so a look-up in a file of another variant could return wrong moves. `own` contains the names of the variants that
+    /// the file states.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names the file `path` if `own` contains names of variants, but not of this variant or of
+    /// one with the same rules for moves.
+    pub fn check_file(self, path: &Path, own: &[String]) -> error::Result<()> {
+        let known: Vec<Variant> = own.iter().filter_map(|name| name.parse().ok()).collect();
+        if known.is_empty() || known.iter().any(|own| own.is_played_like(self)) {
+            return Ok(());
+        }
+        let problem = format!(
+            "this file is for the variant {}, not for {}: give --variant with a variant of the file",
+            own.join(", "),
+            self.name()
+        );
+        Err(error::Error::file(path, problem))
     }
 
     /// Returns the number that the Polyglot format assigns to the variant and XORs into the keys of its positions.

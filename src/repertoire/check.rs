@@ -21,12 +21,9 @@ use crate::{
 pub struct Check<'a> {
     /// The repertoire of each side. At least one side must have one.
     pub repertoires: ByColor<Option<&'a OpenedSource>>,
-    /// Parts of the names of the player whose games are checked, ignoring case. An empty list checks all games. If
-    /// both players match, the game is checked once, as White's if White has a repertoire.
-    pub players: &'a [String],
-    /// Whether a name in `players` must equal the whole name of a player.
-    pub exact: bool,
-    /// The filter that selects the games to check by their tags.
+    /// The games to check. [`Selection::player`] must have the color of a repertoire, and the opponent the other color. If
+    /// both players have a name of the player, the game is checked once, as White's if White has a repertoire. Duplicates
+    /// are not recognized.
     pub filter: &'a Selection,
     /// Whether each [`CheckedGame`] contains the text of the game.
     pub with_text: bool,
@@ -174,7 +171,7 @@ pub struct CheckSummary {
     pub contradictions: u64,
     /// The deviations, sorted by the number of games in descending order.
     pub deviations: Vec<Deviation>,
-    /// The names of players that [`Check::players`] matched in checked games, sorted by number of games in descending
+    /// The names of players that [`Selection::player`] matched in checked games, sorted by number of games in descending
     /// order. Contains at most 100 names, selected from the first 10,000 names that match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub matched_players: Vec<String>,
@@ -191,7 +188,7 @@ pub struct CheckSummary {
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read or no player has a name in `check.players`. Stops if `take` returns an
+/// Returns an error if a file cannot be read or no player has a name in [`Selection::player`]. Stops if `take` returns an
 /// error, and returns this error.
 pub fn check(
     games: &Games<'_>,
@@ -199,10 +196,11 @@ pub fn check(
     mut take: impl FnMut(&CheckedGame) -> Result<()>,
 ) -> Result<CheckSummary> {
     let mut found = CheckTotals::default();
-    let mut names = PlayerNames::new(check.players.to_vec(), check.name_match());
-    let mut is_known = check.players.is_empty();
+    let sides = ByColor::new_with(|color| check.filter.for_side(color));
+    let mut names = PlayerNames::new(check.filter.player.clone(), check.filter.name_match());
+    let mut is_known = check.filter.player.is_empty();
     let read = games.for_each(
-        |text, reader| check.game(text, reader),
+        |text, reader| check.game(&sides, text, reader),
         |number, checked| {
             let checked = match checked {
                 Checked::Lines(checked) => checked,
@@ -213,7 +211,7 @@ pub fn check(
             };
             is_known = true;
             for mut game in checked {
-                if !check.players.is_empty() {
+                if !check.filter.player.is_empty() {
                     names.add_matched(game.color.fold_wb(&game.white, &game.black), 1);
                 }
                 game.game = number - 1;
@@ -224,7 +222,7 @@ pub fn check(
         },
     )?;
     if !is_known && read.games > 0 {
-        let (names, meant) = (check.players.join("\" or \""), names.did_you_mean());
+        let (names, meant) = (check.filter.player.join("\" or \""), names.did_you_mean());
         let unknown = read.unknown_variants.in_error();
         let problem =
             format!("no game has a player whose name contains \"{names}\"{meant}{unknown}");
@@ -240,12 +238,12 @@ pub fn check(
 }
 
 /// The outcome of checking one game: the results of the check, or the names of the players if none of them is in
-/// [`Check::players`] and the game was therefore not checked.
+/// [`Selection::player`] and the game was therefore not checked.
 enum Checked {
     /// One result for each repertoire against which the game was checked. Empty if [`Check::filter`] excludes the game,
     /// or if no repertoire is for its variant.
     Lines(Vec<CheckedGame>),
-    /// The game was not checked, because no side with a repertoire was played by one of [`Check::players`]. Contains
+    /// The game was not checked, because no side with a repertoire was played by one of [`Selection::player`]. Contains
     /// the names of the players of these sides.
     OtherPlayers(Vec<String>),
 }
@@ -306,38 +304,33 @@ impl GameState<'_> {
 }
 
 impl Check<'_> {
-    fn name_match(&self) -> NameMatch {
-        match self.exact {
-            true => NameMatch::Whole,
-            false => NameMatch::Part,
-        }
-    }
-
     /// Checks the current game of `reader` against the repertoires. `text` is the whole text that the reader reads.
-    /// Returns an error only if a repertoire cannot be read.
+    /// `filters` selects the games of each side. Returns an error only if a repertoire cannot be read.
     ///
     /// Returns [`Checked::OtherPlayers`] if no side that has a repertoire was played by one of the wanted players
-    /// ([`Check::players`]).
-    fn game(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Checked> {
+    /// ([`Selection::player`]).
+    fn game(
+        &self,
+        filters: &ByColor<Selection>,
+        text: &[u8],
+        reader: &mut GameReader<'_>,
+    ) -> Result<Checked> {
         let tags = reader.tags().clone();
-        let how = self.name_match();
+        let (players, how) = (&self.filter.player, self.filter.name_match());
         let sides = Color::ALL.into_iter();
         let sides = sides.filter(|color| self.repertoires.get(*color).is_some());
         let named = sides
             .clone()
-            .filter(|color| has_name(&tags, *color, self.players, how));
+            .filter(|color| has_name(&tags, *color, players, how));
         // If both players match, the game is checked for one side only.
-        let most = if self.players.is_empty() { 2 } else { 1 };
-        let wanted: Vec<Color> = named.take(most).collect();
+        let most = if players.is_empty() { 2 } else { 1 };
+        let mut wanted: Vec<Color> = named.take(most).collect();
         if wanted.is_empty() {
             reader.skip_moves();
             let names = sides.map(|color| name_of(&tags, color)).collect();
             return Ok(Checked::OtherPlayers(names));
         }
-        if !self.filter.admits(&tags) {
-            reader.skip_moves();
-            return Ok(Checked::Lines(Vec::new()));
-        }
+        wanted.retain(|color| filters.get(*color).admits(&tags));
         let variant = start_of(&tags).map_or(Variant::Standard, |start| start.0);
         let mut lines: Vec<GameState<'_>> = wanted
             .into_iter()
@@ -363,9 +356,10 @@ impl Check<'_> {
             return Ok(Checked::Lines(Vec::new()));
         }
         let (begin, first_move) = (reader.game_offset(), reader.offset());
-        let mut moves: Vec<(Move, usize)> = Vec::new();
+        let (mut moves, mut identities) = (Vec::new(), Vec::new());
         let played = play_from_start(reader, |_, before, mv, end| {
             moves.push((mv, end));
+            identities.push(before.identity());
             lines
                 .iter_mut()
                 .try_for_each(|line| line.advance(before, Some(mv)))?;
@@ -381,6 +375,11 @@ impl Check<'_> {
                 .try_for_each(|line| line.advance(last, None))?;
         }
         let result = tags.result().or(marker).unwrap_or_default();
+        identities.push(last.identity());
+        lines.retain(|line| {
+            let filter = filters.get(line.color);
+            filter.admits_played(&tags, result, variant, &identities)
+        });
         let mut checked = Vec::new();
         for line in lines {
             let color = line.color;
@@ -423,7 +422,7 @@ fn name_of(tags: &Tags<'_>, color: Color) -> String {
 
 /// Returns `true` if one of `names` matches the name of White or Black, as `color` requests, in the tags of a game.
 /// `how` says how names are compared. Also returns `true` if `names` is empty.
-pub(super) fn has_name(tags: &Tags<'_>, color: Color, names: &[String], how: NameMatch) -> bool {
+fn has_name(tags: &Tags<'_>, color: Color, names: &[String], how: NameMatch) -> bool {
     names.is_empty() || how.matches_any(name_of(tags, color).as_bytes(), names)
 }
 

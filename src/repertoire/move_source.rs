@@ -65,6 +65,8 @@ pub struct OpenOptions<'a> {
 pub struct OpenedSource {
     kind: Kind,
     variants: BTreeSet<Variant>,
+    /// The variant that the file states, or `None` if it does not state exactly one.
+    stated: Option<Variant>,
     /// The PGN file, if the source is a repertoire in PGN.
     pgn: Option<RepertoirePgn>,
     /// The start positions of games with a `FEN` tag.
@@ -128,7 +130,11 @@ fn state_of(path: &Path) -> Result<Option<FileState>> {
 
 #[derive(Debug)]
 enum Kind {
-    Book(Book),
+    Book {
+        book: Book,
+        /// Whether the source contains moves of weight 0, which programs never play.
+        with_unplayed: bool,
+    },
     Obs(Box<crate::obs::Obs>),
     Counts(Box<FindableCounts>),
     /// The moves of a repertoire. Their counts are weights instead of results.
@@ -139,6 +145,8 @@ enum Kind {
         main_lines: Option<Box<FindableCounts>>,
     },
     Explored(Box<Explored>),
+    /// An index of polyglot's fork with statistics.
+    ForkIndex(Box<Index>),
     /// The moves in the games of an explorer that pass filters.
     Filtered(Arc<Explorer>, Variant, Box<Selection>),
     /// Another source with additional moves, keyed by the identity of their position.
@@ -165,6 +173,7 @@ impl OpenedSource {
             Some(OpenedSource {
                 kind: Kind::Obs(obs),
                 variants,
+                stated,
                 ..
             }) => {
                 let (moves, skipped) = options.moves_of(&obs, &variants)?;
@@ -174,6 +183,7 @@ impl OpenedSource {
                         main_lines: None,
                     },
                     variants,
+                    stated,
                     pgn: None,
                     starts: Vec::new(),
                     warnings: skipped.warning(path.display()).into_iter().collect(),
@@ -228,23 +238,7 @@ impl OpenedSource {
         keep_prefix: bool,
         options: &OpenOptions<'_>,
     ) -> Result<OpenedSource> {
-        let is_filtered = options.filter.is_some();
-        let stored = match FileKind::of(path)? {
-            FileKind::Counts | FileKind::Directory if is_filtered => {
-                Err(Error::file(path, NO_FILTER))
-            }
-            FileKind::Counts => OpenedSource::count_moves(path, |run, _| run, options).map(Some),
-            FileKind::Directory => OpenedSource::index(path, options).map(Some),
-            _ => OpenedSource::stored(path, options),
-        };
-        if let Some(known) = stored? {
-            if is_filtered {
-                return Err(Error::file(path, NO_FILTER));
-            }
-            // Otherwise, the first look-up would verify the whole database. An engine has less time for its first move.
-            if let Kind::Obs(obs) = &known.kind {
-                obs.verify_once()?;
-            }
+        if let Some(known) = OpenedSource::not_games(path, options)? {
             return Ok(known);
         }
         OpenedSource::indexed(
@@ -252,6 +246,47 @@ impl OpenedSource {
             path,
             options,
         )
+    }
+
+    /// Opens a file or directory as [`source`](OpenedSource::source) does, but reads a PGN file as a
+    /// [repertoire](OpenedSource::repertoire). A book also returns its moves of weight 0.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read or has a different format, or if a PGN file is a pipe or a device.
+    pub fn lines(path: &Path, options: &OpenOptions<'_>) -> Result<OpenedSource> {
+        let Some(mut known) = OpenedSource::not_games(path, options)? else {
+            return OpenedSource::repertoire(path, options);
+        };
+        if let Kind::Book { with_unplayed, .. } = &mut known.kind {
+            *with_unplayed = true;
+        }
+        Ok(known)
+    }
+
+    /// Opens a file or directory that is not a PGN file as a source of moves. Returns `None` for a PGN file.
+    fn not_games(path: &Path, options: &OpenOptions<'_>) -> Result<Option<OpenedSource>> {
+        let is_filtered = options.filter.is_some();
+        let known = match FileKind::of(path)? {
+            FileKind::Counts | FileKind::Directory if is_filtered => {
+                return Err(Error::file(path, NO_FILTER));
+            }
+            FileKind::Counts => Some(OpenedSource::count_moves(path, |run, _| run, options)?),
+            FileKind::Directory => Some(OpenedSource::index(path, options)?),
+            _ => OpenedSource::stored(path, options)?,
+        };
+        if known.is_some() && is_filtered {
+            return Err(Error::file(path, NO_FILTER));
+        }
+        // Otherwise, the first look-up would verify the whole database. An engine has less time for its first move.
+        if let Some(OpenedSource {
+            kind: Kind::Obs(obs),
+            ..
+        }) = &known
+        {
+            obs.verify_once()?;
+        }
+        Ok(known)
     }
 
     /// Indexes the games of several PGN inputs in `options.directory`, and opens the index as one source of moves that
@@ -302,6 +337,7 @@ impl OpenedSource {
             Some(OpenedSource {
                 kind,
                 variants: BTreeSet::from([options.variant.or(own).unwrap_or_default()]),
+                stated: own,
                 pgn: None,
                 starts: Vec::new(),
                 warnings: Vec::new(),
@@ -310,6 +346,7 @@ impl OpenedSource {
         if FileKind::of(path)? == FileKind::Sqlite {
             let obs = crate::obs::Obs::open_until(path, Arc::clone(&options.stop))?;
             let own = obs.info().variant.parse().ok();
+            options.refuse_other(path, std::slice::from_ref(&obs.info().variant))?;
             return Ok(with(Kind::Obs(Box::new(obs)), own));
         }
         let is_named_book = path
@@ -319,7 +356,15 @@ impl OpenedSource {
         if is_named_book || metadata.len() > 0 && is_book_or_empty(path)? {
             let book = Book::open_within(path, options.memory.bytes as u64 / 2)?;
             let own = book.variant()?;
-            return Ok(with(Kind::Book(book), own));
+            options.refuse_other(path, &book.variants()?)?;
+            let with_unplayed = false;
+            return Ok(with(
+                Kind::Book {
+                    book,
+                    with_unplayed,
+                },
+                own,
+            ));
         }
         Ok(None)
     }
@@ -391,48 +436,61 @@ impl OpenedSource {
         OpenedSource {
             kind,
             variants,
+            stated: None,
             pgn: None,
             starts: Vec::new(),
             warnings: Vec::new(),
         }
     }
 
-    /// Opens an index as a source of moves. It may be an index of games, or an index of counts, which contains only the
-    /// results of moves.
+    /// Opens an index as a source of moves: an explorer's index of games or of counts, or an index of polyglot's fork
+    /// with statistics.
     ///
     /// # Errors
     ///
-    /// Returns an error if the index cannot be read, or if it does not store the games of each move because it was not
-    /// made for the explorer.
+    /// Returns an error if the index cannot be read, or if it is an index of the fork without statistics or with
+    /// several variants whose positions it does not distinguish.
     fn index(path: &Path, options: &OpenOptions<'_>) -> Result<OpenedSource> {
         let index = Index::open(path)?;
-        let choice = index.variant();
-        let variant = options.variant.or(choice.only()).unwrap_or_default();
-        if !index.kind().is_of_explorer() {
-            let problem = "this index does not store the games of each move: make an index with make-book --explorer";
-            return Err(Error::file(path, problem));
+        if index.kind().is_of_explorer() {
+            drop(index);
+            return OpenedSource::indexes(&[path], options);
         }
-        drop(index);
-        let explorer = Explorer::open([("games".to_owned(), path.to_owned())])?;
-        let pruned = explorer.min_game(&Selection::default());
-        let end = explorer.max_ply(&Selection::default());
+        let stated = index.variant().only();
+        let variant = options.variant.or(stated).unwrap_or_default();
+        index.refuse_other_variant(variant)?;
+        // An index without statistics is an error here, and not only when its moves are looked up.
+        index.moves(&Keyed::new(variant.start()))?;
         Ok(OpenedSource {
-            kind: Kind::Explored(Box::new(Explored(explorer, variant))),
-            variants: match choice.only() {
-                Some(own) => BTreeSet::from([own]),
-                None => Variant::ALL.into(),
-            },
-            pgn: None,
-            starts: Vec::new(),
-            warnings: [
-                pruned.map(|fewest| {
-                    format!("the counts contain only positions in which at least {fewest} moves were counted")
-                }),
-                end.map(|ply| format!("the counts end at half-move {ply}")),
-            ]
-            .into_iter()
-            .flatten()
-            .collect(),
+            stated,
+            ..OpenedSource::without_file(
+                Kind::ForkIndex(Box::new(index)),
+                stated.map_or_else(|| Variant::ALL.into(), |own| BTreeSet::from([own])),
+            )
+        })
+    }
+
+    /// Opens explorer's indexes together as one source of moves.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index cannot be read, or if it was not made for the explorer.
+    pub fn indexes(paths: &[impl AsRef<Path>], options: &OpenOptions<'_>) -> Result<OpenedSource> {
+        let explorer = Explorer::open(paths.iter().map(|path| {
+            let path = path.as_ref();
+            let name = path.file_stem().unwrap_or(path.as_os_str());
+            (name.to_string_lossy().into_owned(), path.to_owned())
+        }))?;
+        let stated = explorer.variant();
+        let variant = options.variant.or(stated).unwrap_or_default();
+        let lacking = explorer.lacking_line(&Selection::default());
+        Ok(OpenedSource {
+            stated,
+            warnings: Vec::from_iter(lacking.map(|line| line.trim_end().to_owned())),
+            ..OpenedSource::without_file(
+                Kind::Explored(Box::new(Explored(explorer, variant))),
+                stated.map_or_else(|| Variant::ALL.into(), |own| BTreeSet::from([own])),
+            )
         })
     }
 
@@ -461,6 +519,7 @@ impl OpenedSource {
         Ok(OpenedSource {
             kind: Kind::Counts(Box::new(counts)),
             variants,
+            stated: None,
             pgn: None,
             starts: Vec::new(),
             warnings: warnings(&report),
@@ -483,6 +542,11 @@ impl OpenedSource {
     /// Returns `true` if this source contains positions of `variant`, or of a variant with the same rules for moves.
     pub fn is_for(&self, variant: Variant) -> bool {
         self.variants.iter().any(|own| own.is_played_like(variant))
+    }
+
+    /// Returns the variant that the file states, or `None` if it does not state exactly one.
+    pub fn stated_variant(&self) -> Option<Variant> {
+        self.stated
     }
 
     /// Returns the variant of the positions in this source. If there are several variants, returns the first one in
@@ -566,7 +630,7 @@ impl OpenedSource {
     pub fn color_warning(&self, color: Color) -> Result<Option<String>> {
         let other = color.other();
         let is_for = format!("Repertoire for {other}");
-        if let Kind::Book(book) = &self.kind
+        if let Kind::Book { book, .. } = &self.kind
             && let Some(header) = book.readable_header()?
             && header.comment.contains(&is_for)
         {
@@ -612,7 +676,7 @@ impl OpenedSource {
     pub fn has_results(&self) -> bool {
         !matches!(
             self.kind,
-            Kind::Book(_) | Kind::Lines { .. } | Kind::Extended(..)
+            Kind::Book { .. } | Kind::Lines { .. } | Kind::Extended(..)
         )
     }
 
@@ -636,7 +700,7 @@ impl OpenedSource {
     /// Returns the book, or `None` if this source is not a book.
     pub(super) fn into_book(self) -> Option<Book> {
         match self.kind {
-            Kind::Book(book) => Some(book),
+            Kind::Book { book, .. } => Some(book),
             _ => None,
         }
     }
@@ -645,6 +709,13 @@ impl OpenedSource {
 impl OpenOptions<'_> {
     fn input(&self, path: &Path) -> Input {
         Input::file(path).with_untagged_variant(self.untagged)
+    }
+
+    /// Returns an error if the file at `path` states variants, of which `own` contains the names, but not the variant of
+    /// the options.
+    fn refuse_other(&self, path: &Path, own: &[String]) -> Result<()> {
+        self.variant
+            .map_or(Ok(()), |asked| asked.check_file(path, own))
     }
 
     /// Creates a run of [`MakeBook`] that reads the games of `inputs` with these options.
@@ -755,13 +826,17 @@ fn warnings(report: &Report) -> Vec<String> {
     report.warnings.iter().cloned().chain(first).collect()
 }
 
-/// Book moves with weight 0 are skipped, because they are never played.
+/// Book moves with weight 0 are skipped, because programs never play them, unless the book was opened with
+/// [`OpenedSource::lines`].
 impl MoveSource for OpenedSource {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
         match &self.kind {
-            Kind::Book(book) => {
+            Kind::Book {
+                book,
+                with_unplayed,
+            } => {
                 let mut moves = MoveSource::moves(book, pos)?;
-                moves.retain(|mv| mv.weight > 0);
+                moves.retain(|mv| mv.weight > 0 || *with_unplayed);
                 Ok(moves)
             }
             Kind::Obs(obs) => MoveSource::moves(obs.as_ref(), pos),
@@ -785,6 +860,7 @@ impl MoveSource for OpenedSource {
                 Ok(moves)
             }
             Kind::Explored(explored) => explored.moves(pos),
+            Kind::ForkIndex(index) => index.moves(pos),
             Kind::Filtered(explorer, variant, filters) => {
                 played(explorer, *variant, pos.position(), filters)
             }
@@ -801,14 +877,14 @@ impl MoveSource for OpenedSource {
 
     fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
         match &self.kind {
-            Kind::Book(book) => book.position_id(pos),
+            Kind::Book { book, .. } => book.position_id(pos),
             Kind::Extended(repertoire, _) => repertoire.position_id(pos),
             _ => pos.identity(),
         }
     }
 
     fn lacks(&self, key: u64) -> bool {
-        matches!(&self.kind, Kind::Book(book) if book.lacks(key))
+        matches!(&self.kind, Kind::Book { book, .. } if book.lacks(key))
     }
 
     fn refuse_changed(&self) -> Result<()> {

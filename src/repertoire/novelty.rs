@@ -10,14 +10,14 @@ use rayon::{ThreadPool, prelude::*};
 use serde::Serialize;
 use shakmaty::{Color, Move, variant::VariantPosition};
 
-use super::{OpenedSource, check::has_name, position_after, san};
+use super::{OpenedSource, position_after, san};
 use crate::{
     error::{Error, Result},
     explorer::{
         Explorer, FirstSeen, GameInfo, Probe, Selection, Visits, first_day, last_departure,
     },
     index::store::ListKey,
-    pgn::{Date, GameReader, Games, NameMatch, commented, play_from_start, tag_text},
+    pgn::{Date, GameReader, Games, commented, play_from_start, tag_text},
     position::{Keyed, Variant, fen_of, move_number},
     task,
     tree::{MoveSource, TreeMove},
@@ -71,10 +71,8 @@ pub struct Reference<'a> {
     /// Whether the new move is the first half-move that leads to an unknown position. If `false`, it is the last one
     /// that leads from a known to an unknown position, so that all later positions of the game are unknown.
     pub first: bool,
-    /// Parts of the names of the player whose games are compared, ignoring case. An empty list compares all games.
-    pub players: &'a [String],
-    /// Whether a name in `players` must equal the whole name of a player.
-    pub exact: bool,
+    /// The games that are compared. Duplicates are not recognized.
+    pub filter: &'a Selection,
     /// Whether each [`NewMove`] contains the text of the game.
     pub with_text: bool,
 }
@@ -196,17 +194,12 @@ struct Lookup<'a> {
 impl Lookup<'_> {
     /// Reads the current game of `reader`. `text` is the whole text that the reader reads. Looks up the positions of
     /// the game in the reference. If the reference is an index of games, leaves the look-up to
-    /// [`finish`](Lookup::finish), which looks up the positions of many games together. Returns `None` if no name in
-    /// [`Reference::players`] matches a player.
+    /// [`finish`](Lookup::finish), which looks up the positions of many games together. Returns `None` if
+    /// [`Reference::filter`] excludes the game.
     fn read(&self, text: &[u8], reader: &mut GameReader<'_>) -> Result<Option<WaitingGame>> {
         let tags = reader.tags().clone();
-        let how = match self.reference.exact {
-            true => NameMatch::Whole,
-            false => NameMatch::Part,
-        };
-        let players = self.reference.players;
-        let is_of_player = |color| has_name(&tags, color, players, how);
-        if !Color::ALL.into_iter().any(is_of_player) {
+        let filter = self.reference.filter;
+        if !filter.admits(&tags) {
             reader.skip_moves();
             return Ok(None);
         }
@@ -227,8 +220,9 @@ impl Lookup<'_> {
         };
         let begin = reader.game_offset();
         let (mut moves, mut subjects, mut ends, mut all_known) = (vec![], vec![], vec![], vec![]);
-        let mut moves_here = None;
+        let (mut moves_here, mut identities) = (None, Vec::new());
         let played = play_from_start(reader, |variant, here, mv, end| {
+            identities.push(here.identity());
             let is_known = match self.explored {
                 Some(_) => {
                     subjects.push(ListKey::position(variant, here.identity()));
@@ -245,6 +239,11 @@ impl Lookup<'_> {
         })?;
         if self.explored.is_some() {
             subjects.push(ListKey::position(played.variant, played.last.identity()));
+        }
+        identities.push(played.last.identity());
+        let result = tags.result().or(played.ending.marker).unwrap_or_default();
+        if !filter.admits_played(&tags, result, played.variant, &identities) {
+            return Ok(None);
         }
         found.problem = played.ending.problem();
         if self.reference.with_text {

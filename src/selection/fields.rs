@@ -124,6 +124,7 @@ pub(super) struct Lacking {
     each_game: Option<&'static str>,
     index: Option<&'static str>,
     counts: Option<&'static str>,
+    moves: Option<&'static str>,
 }
 
 impl Lacking {
@@ -132,13 +133,22 @@ impl Lacking {
         each_game: None,
         index: None,
         counts: None,
+        moves: None,
     };
+
+    /// The condition needs games, or their results by class.
+    const fn in_moves(moves: &'static str) -> Lacking {
+        Lacking {
+            moves: Some(moves),
+            ..Lacking::NOTHING
+        }
+    }
 
     /// The condition needs single games.
     const fn in_counts(counts: &'static str) -> Lacking {
         Lacking {
             counts: Some(counts),
-            ..Lacking::NOTHING
+            ..Lacking::in_moves(counts)
         }
     }
 
@@ -156,6 +166,7 @@ impl Lacking {
             Evaluator::EachGame => self.each_game,
             Evaluator::Index => self.index,
             Evaluator::Counts => self.counts,
+            Evaluator::Moves => self.moves,
         }
     }
 }
@@ -383,7 +394,7 @@ impl Selection {
         let elos = Lacking::in_counts("ratings of single players");
         let dates = |date: Option<Date>| match date.and_then(Date::day) {
             Some(_) => Lacking::in_counts("days"),
-            None => Lacking::NOTHING,
+            None => Lacking::in_moves("dates"),
         };
         let [since_lacks, until_lacks] = [dates(*since), dates(*until)];
         let names = (Form::Names, "NAME");
@@ -530,7 +541,7 @@ impl Selection {
             Field::new(
                 "rating",
                 (Form::List(None), "N|unknown"),
-                Lacking::NOTHING,
+                Lacking::in_moves("ratings"),
                 list(rating, parse),
                 "Keep games whose mean rating is in the group that begins at N: 0, 1000, 1200, 1400, 1600, 1800, 2000, \
                  2200 or 2500. The value unknown keeps games in which no rating is known. All nine groups keep all \
@@ -539,7 +550,7 @@ impl Selection {
             Field::new(
                 "speed",
                 (Form::List(None), "SPEED"),
-                Lacking::NOTHING,
+                Lacking::in_moves("speeds"),
                 list(speed, parse),
                 "Keep games of this speed: ultraBullet, bullet, blitz, rapid, classical or correspondence. Separate \
                  several with commas, or give the option several times",
@@ -562,7 +573,7 @@ impl Selection {
             Field::new(
                 "require-date",
                 (Form::Switch, ""),
-                Lacking::NOTHING,
+                Lacking::in_moves("dates"),
                 switch(require_date),
                 "Keep only games with a known year",
             ),
@@ -612,7 +623,7 @@ impl Selection {
                 Lacking {
                     games: Some("names of sources"),
                     each_game: Some("names of sources"),
-                    ..Lacking::NOTHING
+                    ..Lacking::in_moves("names of sources")
                 },
                 one(source, |text| Ok(text.to_owned())),
                 "Keep games of the index with this name",
@@ -1036,6 +1047,7 @@ mod tests {
                 (Evaluator::EachGame, each_game),
                 (Evaluator::Index, index),
                 (Evaluator::Counts, counts),
+                (Evaluator::Moves, false),
             ] {
                 let named = selection.unanswerable(by).map(|it| it.condition);
                 assert_eq!(named, (!can).then_some(name), "{name} {by}");

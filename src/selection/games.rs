@@ -4,8 +4,9 @@ use shakmaty::Color;
 
 use super::{Condition, RatedStatus, Selection};
 use crate::{
-    openings::OpeningNumber,
+    openings::{self, OpeningNumber},
     pgn::{Date, GameResult, RatingGroup, Speed, Tags, estimated_seconds, is_rated, rating},
+    position::Variant,
 };
 
 /// The tags of the names and the ratings of White and Black.
@@ -129,6 +130,23 @@ impl Selection {
         } else {
             None
         }
+    }
+
+    /// Returns `true` if a game that was played meets the conditions on the result, the length and the opening. Its tags
+    /// must meet the other conditions. `identities` contains the identities of its positions, from the first to the last.
+    pub(crate) fn admits_played(
+        &self,
+        tags: &Tags<'_>,
+        result: GameResult,
+        variant: Variant,
+        identities: &[u64],
+    ) -> bool {
+        let opening = match self.opening {
+            Some(_) => openings::of_game(variant, identities.iter().copied()),
+            None => OpeningNumber::default(),
+        };
+        let plies = identities.len().saturating_sub(1);
+        self.admits_result(tags, result) && self.unmet_by_moves(plies, opening).is_none()
     }
 
     /// Returns `true` if a game with the tags `tags` meets the condition on the date only because the year of the game

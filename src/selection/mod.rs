@@ -163,6 +163,8 @@ pub enum Evaluator {
     Index,
     /// The explorer's index of counts, which are sums of results by speed, rating group and month.
     Counts,
+    /// Books, databases and other sources of moves, which do not say in which games a move was played.
+    Moves,
 }
 
 impl fmt::Display for Evaluator {
@@ -172,6 +174,7 @@ impl fmt::Display for Evaluator {
             Evaluator::EachGame => "games that are read one by one",
             Evaluator::Index => "an index",
             Evaluator::Counts => "counts",
+            Evaluator::Moves => "moves",
         })
     }
 }
@@ -291,6 +294,19 @@ impl Selection {
         let mut copy = self.clone();
         let fields = copy.fields().into_iter();
         fields.filter_map(Field::into_value).collect()
+    }
+
+    /// Returns the selection of the games of one side: the player has the color `color`, and the opponent the other color.
+    pub fn for_side(&self, color: Color) -> Selection {
+        let mut selection = self.clone();
+        if selection.player.is_empty() {
+            // The opponent's color is known without a player.
+            let of_opponent = color.fold_wb(&mut selection.black, &mut selection.white);
+            of_opponent.append(&mut selection.opponent);
+        } else {
+            selection.color = Some(color);
+        }
+        selection
     }
 
     /// Returns `true` if the selection has no condition, so that every game counts.

@@ -110,7 +110,7 @@ fn advice_about_a_file_name_works() {
 fn advice_about_a_file_in_the_cache_works() {
     let dir = made("");
     let dir = dir.path();
-    let moves = || said(dir, &words("moves --index en.pgn"));
+    let moves = || said(dir, &words("show en.pgn"));
     assert!(moves().0);
     let cache = fs::read_dir(dir.join("cache/polybook")).unwrap();
     let mut paths = cache.map(|entry| entry.unwrap().path());
@@ -150,7 +150,7 @@ fn advice_about_a_missing_cache_works() {
     }
     for (line, advice) in [
         (
-            "moves --index en.pgn",
+            "show en.pgn",
             "so polybook cannot keep an index of the games: make an index with make-book --explorer",
         ),
         (
@@ -161,7 +161,7 @@ fn advice_about_a_missing_cache_works() {
         let refused = String::from_utf8(without_home(line).unwrap().stderr).unwrap();
         assert!(refused.contains(advice), "{refused}");
     }
-    let moves = without_home("moves --index full.idx").unwrap();
+    let moves = without_home("show full.idx").unwrap();
     assert!(moves.status.success(), "{moves:?}");
     for sources in ["en.pgn --no-cache", "full.idx"] {
         let served = Served::start_with(dir, &*format!("-q {sources}"), |serve| {

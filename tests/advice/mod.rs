@@ -419,7 +419,7 @@ fn damaged_indexes_can_be_made_again_as_advised() {
                 if damage == "missing" {
                     fs::remove_file(&file).unwrap();
                 }
-                for command in ["moves --index", "verify"] {
+                for command in ["show", "verify"] {
                     let (succeeded, text) = said(dir, &words(&format!("{command} {copy}")));
                     let is_no_index = text.contains("give an index that make-book made");
                     let is_damaged = text.contains("make the index again");
@@ -755,13 +755,13 @@ fn advice_about_games_from_standard_input_works() {
     let games = fs::read(dir.join("en.pgn")).unwrap();
     let made = fed(dir, "make-book - --explorer stream.idx", &games);
     assert!(made.status.success(), "{made:?}");
-    let game = "game --index stream.idx 0";
+    let game = "games stream.idx --pgn --id 0";
     advised(dir, game, "make the index from a file");
     ok(dir, "make-book en.pgn --explorer file.idx");
-    ok(dir, "game --index file.idx 0");
+    ok(dir, "games file.idx --pgn --id 0");
     #[cfg(feature = "serve")]
     {
-        let streamed = fed(dir, "moves --index -", &games);
+        let streamed = fed(dir, "show -", &games);
         let text = String::from_utf8(streamed.stderr).unwrap();
         let advice = "save the games as a file, or make an index with make-book";
         assert!(text.contains(advice), "{text}");
@@ -772,7 +772,7 @@ fn advice_about_games_from_standard_input_works() {
 fn advice_about_the_number_of_names_works() {
     let dir = files();
     let options = |names| " --player A".repeat(names);
-    let command = |names| format!("moves --index full.idx{}", options(names));
+    let command = |names| format!("show full.idx{}", options(names));
     advised(
         dir.path(),
         &command(21),
@@ -968,10 +968,10 @@ fn no_variant_is_named_that_the_file_does_not_have() {
         "show s.obs.db3 --fen FEN",
         "tree s.bin --fen FEN",
         "tree full.idx --fen FEN",
-        "moves --leveldb full.idx --fen FEN",
-        "moves --leveldb plain.idx --fen FEN",
-        "games --leveldb full.idx --fen FEN",
-        "games --leveldb plain.idx --fen FEN",
+        "show full.idx --fen FEN",
+        "show plain.idx --fen FEN",
+        "games full.idx --fen FEN",
+        "games plain.idx --fen FEN",
         "edit s.bin --in-place --set e4=3 --fen FEN",
         "evals frc.epd --out a.evals",
     ] {

@@ -103,7 +103,7 @@ dump-book s.bin --color white --out old.epd
 repertoire build en.pgn --color white --out mine.pgn
   ! replace it with --force
   > repertoire build en.pgn --color white --out mine.pgn --force
-moves --leveldb plain.idx --min-elo 20
+show plain.idx --min-elo 20
   ! make an explorer's index from the games with make-book --explorer DIR
   > make-book en.pgn --explorer added.idx
 edit s.bin --set e4=7
@@ -280,15 +280,15 @@ tree plain.idx
 tree plain.idx
   ! or make an index with make-book --explorer
   > tree full.idx
-moves --index plain.idx --speed blitz
+show plain.idx --speed blitz
   ! make an explorer's index from the games with make-book --explorer
-  > moves --index full.idx --speed blitz
+  > show full.idx --speed blitz
 suite-report s.bin en.pgn
   ! polybook convert makes a suite from a book
   > convert s.bin x20.epd --plies 1
-moves --index full.idx --clocks 5
+show full.idx --clocks 5
   ! write the number after =, as in --clocks=5000
-  > moves --index full.idx --clocks=5
+  > show full.idx --clocks=5
 make-book en.pgn --max-ply -1 --min-game 1 --bin x22.bin
   ! use a whole number, 0 or larger
   > make-book en.pgn --max-ply 1 --min-game 1 --bin x22.bin
@@ -304,9 +304,6 @@ convert s.obs.db3 x25.epd --plies 1 --balance 60-40 --min-game 1
 make-book en.pgn --leveldb - --min-game 1
   ! give a directory
   > make-book en.pgn --leveldb x29.idx
-show full.idx
-  ! list its moves with polybook moves --index
-  > moves --index full.idx
 make-book full.idx --bin x30.bin
   ! this is an index: give the PGN files from which the index was made
   > make-book en.pgn --bin x30.bin --min-game 1
@@ -331,21 +328,21 @@ tree s.bin --out a5.pgn.gz
 tree s.bin --json --out -
   ! give a file for the output
   > tree s.bin --json --out a6.pgn
-prepare --index duel.idx --player Ann --opponent Bob
+prepare duel.idx --player Ann --opponent Bob
   ! give --color white or --color black
-  > prepare --index duel.idx --player Ann --opponent Bob --color white
-prepare --index duel.idx --opponent Bob --color white
+  > prepare duel.idx --player Ann --opponent Bob --color white
+prepare duel.idx --opponent Bob --color white
   ! who are you? give your name with --player
-  > prepare --index duel.idx --player Ann --opponent Bob --color white
-prepare --index duel.idx --player Ann --color white
+  > prepare duel.idx --player Ann --opponent Bob --color white
+prepare duel.idx --player Ann --color white
   ! who is the opponent? give the opponent's name with --opponent
-  > prepare --index duel.idx --player Ann --opponent Bob --color white
-prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --lines 0 --out a7.pgn
+  > prepare duel.idx --player Ann --opponent Bob --color white
+prepare duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --lines 0 --out a7.pgn
   ! remove one of the two options
-  > prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --lines 0 && prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --min-game 1 --out a7.pgn
-prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --out -
+  > prepare duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --lines 0 && prepare duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --min-game 1 --out a7.pgn
+prepare duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --out -
   ! give a file with --out
-  > prepare --index duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --min-game 1 --out a8.pgn
+  > prepare duel.idx --player Ann --opponent Bob --color white --repertoire mine.pgn --min-game 1 --out a8.pgn
 repertoire build duel.pgn --color white --player Ann --white Bob --out a9.pgn --min-game 1
   ! give all names with the same option
   > repertoire build duel.pgn --color white --player Ann --player Bob --out a9.pgn --min-game 1
@@ -366,16 +363,16 @@ verify twice.epd
   > verify once.epd
 serve li.idx --unfinished skip
   ! make the counts again with make-book --unfinished skip
-  > make-book en.pgn --counts a12.counts --by speed,rating,month --unfinished skip && make-book a12.counts --explorer a12.idx && moves --index a12.idx
-moves --index full.idx --player A --opponent-rating x
+  > make-book en.pgn --counts a12.counts --by speed,rating,month --unfinished skip && make-book a12.counts --explorer a12.idx && show a12.idx
+show full.idx --player A --opponent-rating x
   ! such as 2000-2199, 2000- or -2199
-  > moves --index full.idx --player A --opponent-rating -2199
-moves --index li.idx --player A
+  > show full.idx --player A --opponent-rating -2199
+show li.idx --player A
   ! li.idx: this index contains only counts, but games are needed for the filter player: use an index
-  > moves --index full.idx --player A
-moves --index big.idx --clocks
+  > show full.idx --player A
+show big.idx --clocks
   ! unpack the file and make the index again
-  > make-book big.pgn --explorer big2.idx && moves --index big2.idx --clocks
+  > make-book big.pgn --explorer big2.idx && show big2.idx --clocks
 make-book a.7z --bin a15.bin
   ! unpack the archive and give the files in it
   > make-book en.pgn --min-game 1 --bin a15.bin
@@ -418,27 +415,27 @@ repertoire gaps mine.pgn --color white --against en.pgn --white Zed
 make-book mate.pgn --suite a20.epd --plies 4 --min-game 1
   ! use a smaller --plies
   > make-book mate.pgn --suite a20.epd --plies 3 --min-game 1
-prepare --index li.idx --player A --opponent B --color white
+prepare li.idx --player A --opponent B --color white
   ! use an index that make-book --explorer made from games
-  > prepare --index duel.idx --player Ann --opponent Bob --color white
-openings --index li.idx --player A
+  > prepare duel.idx --player Ann --opponent Bob --color white
+openings li.idx --player A
   ! use an index that make-book --explorer made from games
-  > openings --index full.idx --player A
-games --index li.idx
+  > openings full.idx --player A
+games li.idx
   ! use an index that make-book --explorer made from games
-  > games --index full.idx
-moves --index li.idx --unfinished skip
+  > games full.idx
+show li.idx --unfinished skip
   ! use an index that make-book --explorer made from games
-  > moves --index full.idx --unfinished skip
-openings --index li.counts
+  > show full.idx --unfinished skip
+openings li.counts
   ! make an index from the PGN files of the games with polybook make-book --explorer DIR
-  > openings --index full.idx
+  > openings full.idx
 convert li.counts a21.parquet
   ! make a database of all moves with polybook make-book li.counts --min-game 1 --obs FILE.obs.db3, and convert the database
   > make-book li.counts --min-game 1 --obs a21.obs.db3 && convert a21.obs.db3 a21.parquet
-moves --index full.idx --rating 2600
+show full.idx --rating 2600
   ! 2600 is in the rating group 2500: use 2500
-  > moves --index full.idx --rating 2500 --rating unknown
+  > show full.idx --rating 2500 --rating unknown
 convert s.bin a30.bin
   ! make another book from s.bin with polybook filter or polybook merge-book
   > filter s.bin --best 1 --out a30.bin && merge-book s.bin two.bin --out a31.bin
@@ -466,15 +463,15 @@ make-book en.pgn atomic.pgn --variant auto --min-game 1 --obs a39.obs.db3
 tree s.bin --out notes.txt --format pgn
   ! notes.txt exists: remove it, or replace it with --force
   > cp notes.txt a40.pgn && tree s.bin --out a40.pgn --format pgn --force
-moves --index full.idx --player A --opponent-rating x
+show full.idx --player A --opponent-rating x
   ! use a range of ratings such as 2000-2199, 2000- or -2199
-  > moves --index full.idx --player A --opponent-rating 2000-2199
+  > show full.idx --player A --opponent-rating 2000-2199
 edit s.bin --out a41.bin --script long.txt --memory 64KiB
   ! that --memory allows: increase --memory to 32 times the size of the file
   > edit s.bin --out a41.bin --script long.txt --memory 8MiB
-prepare --index both.pgn --player Ann --opponent Bob --color white
+prepare both.pgn --player Ann --opponent Bob --color white
   ! both match "Bob Ann": give more of the names, or the whole names with --exact
-  > prepare --index both.pgn --player 'Ann X' --opponent Bob --color white
+  > prepare both.pgn --player 'Ann X' --opponent Bob --color white
 engine s.bin --min-games 2
   ! give an index, counts, an OOBS database or a PGN file, or make the book with make-book --min-score and --min-game
   > engine full.idx --min-games 2 && make-book en.pgn --min-score 10 --min-game 1 --bin a44.bin && engine a44.bin
@@ -488,24 +485,24 @@ make-book en.pgn --min-game 1 --bin months/y.bin
 filter s.bin --out old.bin
   ! old.bin exists: remove it, or replace it with --force
   > filter s.bin --out old.bin --force
-prepare --index duel.idx --player Ann --opponent Bob --color white --result win
+prepare duel.idx --player Ann --opponent Bob --color white --result win
   ! leave --result out
-  > prepare --index duel.idx --player Ann --opponent Bob --color white
+  > prepare duel.idx --player Ann --opponent Bob --color white
 convert s.obs.db3 y.epd --plies 1 --balance 0.4-0.6 --min-game 1
   ! use percentages, such as
   > convert s.obs.db3 y.epd --plies 1 --balance 0-100 --min-game 1
 make-book en.pgn --min-score 0.45 --min-game 1 --bin y45.bin
   ! use a percentage, such as 45
   > make-book en.pgn --min-score 45 --min-game 1 --bin y45.bin
-moves --index full.idx --rating x
+show full.idx --rating x
   ! use 0, 1000, 1200, 1400
-  > moves --index full.idx --rating unknown
+  > show full.idx --rating unknown
 verify bad.evals
   ! make the store again, or use an intact copy of the store
   > evals eval.pgn --out y46.evals && verify y46.evals && verify e.evals
-convert s.bin y47.epd --plies 1 --evals en.pgn --eval -4..4
+convert s.bin y47.epd --plies 1 --evals en.pgn --eval -400..400
   ! make a store with polybook evals
-  > evals eval.pgn --out y47.evals && convert s.bin y47.epd --plies 1 --evals y47.evals --eval -4..4
+  > evals eval.pgn --out y47.evals && convert s.bin y47.epd --plies 1 --evals y47.evals --eval -400..400
 make-book li.counts --explorer by1.idx --counts by1.counts --by month
   ! leave --by out, or give --by speed,rating,month
   > make-book li.counts --explorer by1.idx && make-book li.counts --explorer by2.idx --counts by2.counts --by speed,rating,month
@@ -585,9 +582,9 @@ s.bin
 en.pgn
   ! to make a book, run polybook make-book en.pgn
   > make-book en.pgn --min-game 1 --bin y5.bin
-moves en.pgn
-  ! give the file with the option --index, as in polybook moves --index en.pgn
-  > moves --index en.pgn
+games --index en.pgn
+  ! name the source without an option
+  > games en.pgn
 tree s.bin --max-plies 3
   ! (did you mean '--max-ply'?)
   > tree s.bin --max-ply 3
@@ -620,28 +617,25 @@ evals eval.pgn --out y10.evals --engine x --positions start.epd --option Hash
   > evals eval.pgn --out y10.evals
 convert s.obs.db3 y11.epd --plies 1 --min-game 1 --evals e.evals
   ! also give --max-loss or, for a suite, --eval or --eval-abs
-  > convert s.obs.db3 y11.epd --plies 1 --min-game 1 --evals e.evals --eval -9..9 && convert s.obs.db3 y11.bin --min-game 1 --evals e.evals --max-loss 300
+  > convert s.obs.db3 y11.epd --plies 1 --min-game 1 --evals e.evals --eval -900..900 && convert s.obs.db3 y11.bin --min-game 1 --evals e.evals --max-loss 300
 evals eval.pgn --out y12.epd --engine nobody --positions start.epd
   ! give the name of a store with --out, and convert the store afterwards
   > evals eval.pgn --out y12.evals && evals y12.evals --out y12.epd
 filter s.bin --out y13.bin --best 1 --variant standard
   ! --variant applies only with --reachable, --max-ply or --max-loss: also give one of these options
   > filter s.bin --out y13.bin --best 1 --variant standard --reachable
-game --index site.idx https://lichess.org/12345678
+games site.idx --id https://lichess.org/12345678 --pgn
   ! use the number of the game from the list that polybook games prints
-  > games --index site.idx && game --index site.idx 0
-game --index site.idx x
+  > games site.idx && games site.idx --id 0 --pgn
+games site.idx --id x --pgn
   ! use the number of a game, 0 or larger, or the address of a game at lichess.org
-  > game --index site.idx 0 && game --index site.idx https://lichess.org/abcdefgh
-game --index site.idx https://lichess.org/abcdefgx
-  ! find the number of the game with polybook games --index site.idx
-  > games --index site.idx && game --index site.idx 0
-game --index site.idx 7
+  > games site.idx --id 0 --pgn && games site.idx --id https://lichess.org/abcdefgh --pgn
+games site.idx --id https://lichess.org/abcdefgx --pgn
+  ! find the number of the game with polybook games site.idx
+  > games site.idx && games site.idx --id 0 --pgn
+games site.idx --id 7 --pgn
   ! use an id from 0 to 0
-  > game --index site.idx 0
-show papers
-  ! this is a directory: if it is an index, list its moves with polybook moves --index
-  > show s.bin
+  > games site.idx --id 0 --pgn
 verify - -
   ! - is given twice, but there is only one standard input: use a file for one of them
   > verify s.bin s.bin
@@ -660,49 +654,49 @@ make-book en.pgn --suite y17.epd --plies 1 --only-white --min-game 1
 merge-book s.obs.db3 s.obs.db3 --policy first --out y18.obs.db3
   ! --policy first applies only to Polyglot books
   > merge-book s.bin s.bin --policy first --out y18.bin
-moves --index duel.idx --player Ann --color white --result win --sort score
+show duel.idx --player Ann --color white --result win --sort score
   ! --sort score needs games with all results: leave out --result, or use --sort games
-  > moves --index duel.idx --player Ann --color white --sort score && moves --index duel.idx --player Ann --color white --result win --sort games
-moves --index plain.idx --clocks
+  > show duel.idx --player Ann --color white --sort score && show duel.idx --player Ann --color white --result win --sort games
+show plain.idx --clocks
   ! needs an explorer's index: make one with make-book --explorer
-  > make-book en.pgn --explorer y19.idx && moves --index y19.idx --clocks
-moves --index stats.idx
+  > make-book en.pgn --explorer y19.idx && show y19.idx --clocks
+show stats.idx
   ! an explorer's index (make-book --explorer) counts only the games in which the move was played in this position
-  > make-book en.pgn --explorer y20.idx && moves --index y20.idx
-moves --index duel.idx --player Ann
+  > make-book en.pgn --explorer y20.idx && show y20.idx
+show duel.idx --player Ann
   ! --color white or --color black shows the games with one color
-  > moves --index duel.idx --player Ann --color white && moves --index duel.idx --player Ann --color black
-moves --index big.idx --clocks
+  > show duel.idx --player Ann --color white && show duel.idx --player Ann --color black
+show big.idx --clocks
   ! make the index again
-  > make-book big.pgn --explorer y21.idx && moves --index y21.idx --clocks
-openings --index duel.idx --min-games 50
+  > make-book big.pgn --explorer y21.idx && show y21.idx --clocks
+openings duel.idx --min-games 50
   ! no opening was played in at least 50 games: use a lower --min-games
-  > openings --index duel.idx --min-games 1
-openings --index duel.idx --player Ann --result win --sort score
+  > openings duel.idx --min-games 1
+openings duel.idx --player Ann --result win --sort score
   ! needs games with all results: leave out --result, or use --sort games
-  > openings --index duel.idx --player Ann --sort score && openings --index duel.idx --player Ann --result win --sort games
-openings --index duel.idx --limit 1
+  > openings duel.idx --player Ann --sort score && openings duel.idx --player Ann --result win --sort games
+openings duel.idx --limit 1
   ! more: --limit
-  > openings --index duel.idx --limit 4
-moves --leveldb mix.idx
+  > openings duel.idx --limit 4
+show mix.idx
   ! make an explorer's index, which distinguishes variants
-  > moves --index mixfull.idx
-prepare --index mixfull.idx --variant atomic --player A --opponent B --color white --repertoire mine.pgn
+  > show mixfull.idx
+prepare mixfull.idx --variant atomic --player A --opponent B --color white --repertoire mine.pgn
   ! give --variant with a variant of the repertoire
-  > prepare --index mixfull.idx --variant standard --player A --opponent A --color white --repertoire mine.pgn
+  > prepare mixfull.idx --variant standard --player A --opponent A --color white --repertoire mine.pgn
 "#;
 
 /// Advice about repertoires.
 pub const REPERTOIRES: &str = r#"
-games --index frc2.pgn
+games frc2.pgn
   ! give such a position, for example with --fen "4k3/8/8/8/8/8/8/4K2R w K - 0 1"
-  > games --index frc2.pgn --fen '4k3/8/8/8/8/8/8/4K2R w K - 0 1'
-moves --index frc2.pgn
+  > games frc2.pgn --fen '4k3/8/8/8/8/8/8/4K2R w K - 0 1'
+show frc2.pgn
   ! give such a position, for example with --fen "4k3/8/8/8/8/8/8/4K2R w K - 0 1"
-  > moves --index frc2.pgn --fen '4k3/8/8/8/8/8/8/4K2R w K - 0 1'
-openings --index frc2.pgn
+  > show frc2.pgn --fen '4k3/8/8/8/8/8/8/4K2R w K - 0 1'
+openings frc2.pgn
   ! give such a position, for example with --fen "4k3/8/8/8/8/8/8/4K2R w K - 0 1"
-  > openings --index frc2.pgn --fen '4k3/8/8/8/8/8/8/4K2R w K - 0 1'
+  > openings frc2.pgn --fen '4k3/8/8/8/8/8/8/4K2R w K - 0 1'
 repertoire check duel.pgn mine.pgn --color white
   ! give the repertoire before the games, or use --white duel.pgn if duel.pgn is the repertoire
   > repertoire check mine.pgn duel.pgn --color white && repertoire check --white duel.pgn mine.pgn
@@ -711,7 +705,7 @@ repertoire check mine.pgn duel.pgn --color white --limit 1
   > repertoire check mine.pgn duel.pgn --color white --limit 9
 repertoire gaps mine.pgn --color white --against full.idx --white A
   ! give the PGN file of the games, or use polybook prepare, which filters an index
-  > repertoire gaps mine.pgn --color white --against en.pgn --white A && prepare --index full.idx --player A --opponent A --color black --repertoire mine.pgn
+  > repertoire gaps mine.pgn --color white --against en.pgn --white A && prepare full.idx --player A --opponent A --color black --repertoire mine.pgn
 repertoire gaps mine.pgn --color white --against duel.pgn --min-game 1 --reach 1
   ! --reach 1e9 lists all gaps
   > repertoire gaps mine.pgn --color white --against duel.pgn --reach 1e9
@@ -776,36 +770,36 @@ make-book loss.pgn --min-game 1 --bin z10a.bin --evals loss.evals --max-loss 0
 show empty
   ! this is a directory
   > show s.bin
-moves --index empty
+show empty
   ! give an index that make-book made
-  > moves --index full.idx
-moves --index papers
+  > show full.idx
+show papers
   ! this directory is not an index: give an index that make-book made
-  > moves --index full.idx
-moves --index s.bin
+  > show full.idx
+games s.bin
   ! make an index with polybook make-book FILE.pgn --explorer DIR
-  > make-book en.pgn --explorer z11.idx && moves --index z11.idx
-moves --index none.counts
-  ! make an index with polybook make-book none.counts --explorer none.idx
-  > make-book li.counts --explorer z12.idx
-moves --index li.counts
+  > make-book en.pgn --explorer z11.idx && games z11.idx
+show li.counts full.idx
   ! make an index with polybook make-book li.counts --explorer li.idx
-  > make-book li.counts --explorer li.idx --force && moves --index li.idx
-games --leveldb li.idx
+  > make-book li.counts --explorer li.idx --force && show li.idx
+show s.bin full.idx
+  ! show it alone, or combine books with polybook merge-book
+  > show s.bin && merge-book s.bin s.bin --out z13.bin
+games li.idx
   ! use an index that make-book --explorer made from games
-  > games --leveldb full.idx
-moves --index full.idx --player B
+  > games full.idx
+show full.idx --player B
   ! no player's name contains "B"
-  > moves --index full.idx --player A
-moves --index duel.idx --player Annn
+  > show full.idx --player A
+show duel.idx --player Annn
   ! did you mean "Ann"?
-  > moves --index duel.idx --player Ann
-cp en.pgn moved.pgn && make-book moved.pgn --explorer c1.idx && mv moved.pgn away.pgn && game --index c1.idx 0
+  > show duel.idx --player Ann
+cp en.pgn moved.pgn && make-book moved.pgn --explorer c1.idx && mv moved.pgn away.pgn && games c1.idx --id 0 --pgn
   ! put the file back, or make the index again
-  > mv away.pgn moved.pgn && game --index c1.idx 0 && make-book moved.pgn --explorer c1.idx --force && game --index c1.idx 0
-cp en.pgn changed.pgn && make-book changed.pgn --explorer c2.idx && cp tagged.pgn changed.pgn && game --index c2.idx 0
+  > mv away.pgn moved.pgn && games c1.idx --id 0 --pgn && make-book moved.pgn --explorer c1.idx --force && games c1.idx --id 0 --pgn
+cp en.pgn changed.pgn && make-book changed.pgn --explorer c2.idx && cp tagged.pgn changed.pgn && games c2.idx --id 0 --pgn
   ! make the index again
-  > make-book changed.pgn --explorer c2.idx --force && game --index c2.idx 0
+  > make-book changed.pgn --explorer c2.idx --force && games c2.idx --id 0 --pgn
 make-book en.pgn --explorer c4.idx && cp notes.txt c4.idx/notes.txt && make-book en.pgn --explorer c4.idx --force
   ! move that file away, or choose another directory
   > make-book en.pgn --explorer c4b.idx && mv c4.idx/notes.txt n.txt && make-book en.pgn --explorer c4.idx --force
@@ -870,9 +864,9 @@ make-book games.rar --bin w12.bin
 make-book page.html --bin w13.bin
   ! download the file to which the page links
   > make-book en.pgn --min-game 1 --bin w13.bin
-moves --index full.idx --speed slow
+show full.idx --speed slow
   ! use ultraBullet, bullet, blitz, rapid, classical or correspondence
-  > moves --index full.idx --speed blitz
+  > show full.idx --speed blitz
 make-book tagged.pgn --since 2020.02.31 --min-game 1 --bin w14.bin
   ! use a day from 1 to 29 for this month
   > make-book tagged.pgn --since 2019.02.28 --min-game 1 --bin w14.bin
@@ -885,9 +879,9 @@ convert s.obs.db3 w16.epd --plies 1 --balance x --min-game 1
 convert s.bin w17.pgn --plies 1 --opcodes
   ! applies only to suites of positions: use a file name that ends in .epd
   > convert s.bin w17.epd --plies 1 --opcodes
-convert s.bin w18.epd --plies 1 --evals e.evals --eval 3..4
+convert s.bin w18.epd --plies 1 --evals e.evals --eval 300..400
   ! widen the range
-  > convert s.bin w18.epd --plies 1 --evals e.evals --eval -4..4
+  > convert s.bin w18.epd --plies 1 --evals e.evals --eval -400..400
 suite-report once.epd duel.pgn
   ! no game begins in a position of the suite (2 games read): give games with the position in the tag FEN or with the comment {book}
   > suite-report once.epd frc2.pgn
@@ -970,12 +964,12 @@ cp s.obs.db3 d5.obs.db3 && sql d5.obs.db3 'INSERT OR REPLACE INTO Info VALUES ("
 cp s.obs.db3 d7.obs.db3 && sql d7.obs.db3 'UPDATE Book SET Win = "x"; DELETE FROM Info' && verify d7.obs.db3
   ! correct or delete these rows
   > sql d7.obs.db3 'UPDATE Book SET Win = 1' && verify d7.obs.db3
-cp stats.idx e1.idx && rm e1.idx/CURRENT && moves --index e1.idx
+cp stats.idx e1.idx && rm e1.idx/CURRENT && show e1.idx
   ! give an index that make-book made
-  > moves --index stats.idx
-cp stats.idx e2.idx && cut e2.idx/CURRENT 3 && moves --index e2.idx
+  > show stats.idx
+cp stats.idx e2.idx && cut e2.idx/CURRENT 3 && show e2.idx
   ! make the index again
-  > make-book en.pgn --leveldb e2b.idx --index-stats && moves --index e2b.idx
+  > make-book en.pgn --leveldb e2b.idx --index-stats && show e2b.idx
 evals eval.pgn --out e4.evals --engine nobody --positions start.epd --nodes 0
   ! use 1 or more
   > evals eval.pgn --out e4.evals
@@ -1003,27 +997,27 @@ repertoire check mine.pgn duel.pgn
 repertoire check mine.pgn --color white
   ! give the file of the repertoire, then the files of games
   > repertoire check mine.pgn duel.pgn --color white
-moves --index duel.idx --sort score --max-elo x
+show duel.idx --sort score --max-elo x
   ! use a whole number, 0 or larger
-  > moves --index duel.idx --sort score --max-elo 3000
-convert s.obs.db3 f1.epd --plies 1 --min-game 1 --eval 0.8 --evals e.evals
-  ! use a range of pawns with the lower number first, such as 0.8..1.2
-  > convert s.obs.db3 f1.epd --plies 1 --min-game 1 --eval 0.1..1.2 --evals e.evals
+  > show duel.idx --sort score --max-elo 3000
+convert s.obs.db3 f1.epd --plies 1 --min-game 1 --eval 80 --evals e.evals
+  ! use a range of centipawns with the lower number first, such as 80..120
+  > convert s.obs.db3 f1.epd --plies 1 --min-game 1 --eval 10..120 --evals e.evals
 make-book badtag.pgn --min-game 1 --bin f4.bin
   ! use 1-0, 0-1, 1/2-1/2 or *
   > make-book en.pgn --min-game 1 --bin f4b.bin
 make-book en.pgn --min-game 1 --bin f5.bin --force --replace
   ! see polybook make-book --help
   > make-book --help
-openings --index full.idx --sort points
+openings full.idx --sort points
   ! needs --player
-  > openings --index full.idx --sort points --player A
-openings --index full.idx --sort score --result 1-0
+  > openings full.idx --sort points --player A
+openings full.idx --sort score --result 1-0
   ! use --sort games
-  > openings --index full.idx --sort games --result 1-0
-moves --index full.idx --result win
+  > openings full.idx --sort games --result 1-0
+show full.idx --result win
   ! needs --player
-  > moves --index full.idx --result win --player A --color white
+  > show full.idx --result win --player A --color white
 make-book big.pgn --suite g1.epd --plies 1 --from long.epd --memory 64KiB --min-game 1
   ! times the size of the file
   > make-book big.pgn --suite g1.epd --plies 1 --from long.epd --memory 64MiB --min-game 1

@@ -37,7 +37,7 @@ def cautious_shares(move):
 
 def counts_of_the_explorer():
     """Checks that an analysis gives the same results as `moves`."""
-    document = json.loads(subprocess.check_output([polybook, "moves", "--leveldb", "a.idx", "--json"]))
+    document = json.loads(subprocess.check_output([polybook, "show", "a.idx", "--json"]))
     expected = {move["uci"]: move for move in document["moves"]}
     with popen("a.idx") as engine:
         engine.ping()

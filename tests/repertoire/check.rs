@@ -274,7 +274,7 @@ fn games_of_a_period_are_checked_and_have_the_numbers_of_an_index() {
     let all = numbers("");
     assert_eq!(all.len(), 2);
     for number in &all {
-        let game = ok(dir, &format!("game --index famous.pgn {number}"));
+        let game = ok(dir, &format!("games famous.pgn --pgn --id {number}"));
         assert!(game.contains("[Black \"Fischer, Robert James\"]"), "{game}");
     }
     assert_eq!(numbers(" --since 1960"), all[1..]);

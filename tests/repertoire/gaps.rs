@@ -553,7 +553,7 @@ fn the_page_the_list_and_the_preparation_agree_about_gaps() {
         assert_eq!(listed(&found, "line_ends", line), ends, "{found}");
         let report = &served.json(&format!("/repertoire?play={play}"))["repertoires"][0];
         let command = format!(
-            "prepare --index games.pgn --player Me --opponent Them --color white --duplicates all --repertoire mine.pgn --json --moves={line}"
+            "prepare games.pgn --player Me --opponent Them --color white --duplicates all --repertoire mine.pgn --json --moves={line}"
         );
         let words = command.replace(&format!("--moves={line}"), "");
         let moves = format!("--moves={line}");

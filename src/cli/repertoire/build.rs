@@ -108,7 +108,7 @@ pub struct Args {
 
 /// The help text of `--player` in this command. Here the option keeps only games in which the player has the color of
 /// the repertoire. In other commands, it keeps all games of the player.
-const PLAYER: &str = "Keep games in which a player whose name contains NAME has the color of the repertoire. If the \
+pub const PLAYER: &str = "Keep games in which a player whose name contains NAME has the color of the repertoire. If the \
                       option is given several times, games that match any of the names are kept";
 
 /// The approximate number of games at the start of a file that [`owner_of`] examines. It reads whole batches of games

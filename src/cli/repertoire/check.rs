@@ -11,17 +11,18 @@ use polybook::{
         Check, CheckSummary, CheckedGame, CheckedResults, Departure, SeveralMoves, Side, check,
         several_moves,
     },
+    selection::Spelling,
     storage::output::is_regular_file,
 };
 use shakmaty::{ByColor, Color};
 
 use super::{
-    BYTES_PER_READ, Opener, json_game, pgn_output, pgn_text, refuse_printed, say_contradictions,
+    BYTES_PER_READ, Opener, build::PLAYER, gaps::OPPONENT, json_game, pgn_output, pgn_text, refuse_printed, say_contradictions,
 };
 use crate::cli::{
     Context, counted,
     errors::explain_closed_output,
-    filters::{OfTags, SelectionArgs},
+    filters::{SelectionArgs, WithoutSides},
     input::{check_output, pgn_inputs, refuse_twice},
     position::{self, UntaggedArg},
     progress::quiet_on_terminal,
@@ -32,18 +33,23 @@ use crate::cli::{
 
 /// Show who left the repertoire in each game, at which move, and which moves the repertoire has there
 #[derive(clap::Args, Debug)]
-#[command(after_help = "\
+#[command(
+    after_help = "\
 A game that left the repertoire is in it again when it reaches a position in which the repertoire has a move for the player;
 check then reports only the last departure. A game that followed a line to its end was left by neither side. If the repertoire
 has several moves in a position, all of them are in the repertoire. Scores are those of the player. Games have the numbers that
-polybook games shows for the same files; polybook game --index GAMES NUMBER prints a game.
+polybook games shows for the same files; polybook games GAMES --id NUMBER --pgn prints a
+game.
 
 Examples:
   polybook repertoire check white.pgn mine.pgn --color white --player \"my name\"
   polybook repertoire check --white white.pgn --black black.bin mine.pgn --player \"my name\"
   polybook repertoire check white.pgn mine.pgn --color white --player \"my name\" --since 2026.06
   polybook repertoire check white.pgn mine.pgn --color white --out checked.pgn
-  polybook repertoire check white.pgn --color white --contradictions")]
+  polybook repertoire check white.pgn --color white --contradictions",
+    mut_arg("player", |arg| arg.help(PLAYER).long_help(PLAYER)),
+    mut_arg("opponent", |arg| arg.help(OPPONENT).long_help(OPPONENT))
+)]
 pub struct Args {
     /// The repertoire, unless --white or --black is given, and the games in PGN; - is standard input
     #[arg(
@@ -64,17 +70,8 @@ pub struct Args {
     #[arg(long, value_name = "REPERTOIRE")]
     black: Option<PathBuf>,
 
-    /// Check only games in which a player whose name contains NAME has the color of the repertoire. If the option is
-    /// given several times, games that match any of the names are checked [default: all games]
-    #[arg(long, value_name = "NAME")]
-    player: Vec<String>,
-
-    /// Match only whole names in --player
-    #[arg(long, requires = "player")]
-    exact: bool,
-
     #[command(flatten)]
-    filter: SelectionArgs<OfTags>,
+    filter: SelectionArgs<WithoutSides>,
 
     /// Write the games to this file, with a comment at the move that left the repertoire
     #[arg(long, value_name = "FILE")]
@@ -90,7 +87,7 @@ pub struct Args {
     limit: Option<usize>,
 
     /// List the positions in which the repertoire contains several moves for its own side, and check no games
-    #[arg(long, conflicts_with_all = ["player", "since", "until", "out", "limit"])]
+    #[arg(long, conflicts_with_all = ["out", "limit"])]
     contradictions: bool,
 
     /// Print the answer as a JSON document
@@ -118,6 +115,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 
 fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     if args.contradictions {
+        if !args.filter.are_none() {
+            let usage = "--contradictions checks no games, so conditions on games do not apply: leave them out";
+            return Err(Usage(usage.to_owned()).into());
+        }
         return print_contradictions(args, context);
     }
     let (repertoires, games) = check_files(args)?;
@@ -149,11 +150,9 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     let limit = args
         .limit
         .unwrap_or(if args.json { usize::MAX } else { DEFAULT_LIMIT });
-    let filter = args.filter.selection()?;
+    let filter = args.filter.for_each_game()?;
     let checking = Check {
         repertoires: known.as_ref().map(Option::as_ref),
-        players: &args.player,
-        exact: args.exact,
         filter: &filter,
         with_text: args.out.is_some(),
     };
@@ -201,17 +200,24 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     })?;
     printed.commit()?;
     if checked == 0 && summary.read > 0 {
-        let or_dates = match args.filter.are_none() {
-            true => "",
-            false => "--since and --until leave all games out, or ",
+        let given = filter.given();
+        let is_name = |name: &str| ["player", "exact"].contains(&name);
+        let others = given.iter().filter(|condition| !is_name(condition.name));
+        let others = Vec::from_iter(others.map(|condition| Spelling::Option.of(condition.name)));
+        let conditions = match &others[..] {
+            [] => String::new(),
+            [only] => format!("{only} leaves all games out, or "),
+            [first @ .., last] => {
+                format!("{} and {last} leave all games out, or ", first.join(", "))
+            }
         };
-        if !args.player.is_empty() || !or_dates.is_empty() {
-            let players = match args.player.is_empty() {
-                true => String::new(),
-                false => format!(" of \"{}\"", args.player.join("\" and \"")),
+        if !given.is_empty() {
+            let players = match &filter.player[..] {
+                [] => String::new(),
+                names => format!(" of \"{}\"", names.join("\" and \"")),
             };
             context.say(&format!(
-                "no game{players} was checked, because {or_dates}the repertoire is for another variant\n"
+                "no game{players} was checked, because {conditions}the repertoire is for another variant\n"
             ));
         }
     }

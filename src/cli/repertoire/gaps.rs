@@ -57,9 +57,10 @@ pub struct Args {
     #[arg(value_name = "REPERTOIRE")]
     repertoire: PathBuf,
 
-    /// Read the opponents' moves from this source: a PGN file, an index, counts, an OOBS database or a book
-    #[arg(long, aliases = ["index", "leveldb"], value_name = "SOURCE")]
-    against: PathBuf,
+    /// Read the opponents' moves from this source: a PGN file, an index, counts, an OOBS database or a book. If the
+    /// option is given several times, with PGN files or with indexes, their games are added
+    #[arg(long, value_name = "SOURCE", required = true)]
+    against: Vec<PathBuf>,
 
     /// The side of the repertoire
     #[arg(long, alias = "colour", ignore_case = true, value_parser = position::color())]
@@ -109,11 +110,11 @@ pub struct Args {
 
 /// The help text of `--opponent`. Here the option selects only games in which the opponent has the color of the
 /// repertoire's opponent; in other commands, it selects all games of the opponent.
-const OPPONENT: &str = "Keep games of an opponent whose name contains NAME and who has the other color than the repertoire. \
+pub const OPPONENT: &str = "Keep games of an opponent whose name contains NAME and who has the other color than the repertoire. \
                         If the option is given several times, games that match any of the names are kept";
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    let inputs = [&args.repertoire, &args.against];
+    let inputs = Vec::from_iter([&args.repertoire].into_iter().chain(&args.against));
     let out = match &args.out {
         Some(out) => {
             refuse_printed(out)?;
@@ -130,12 +131,14 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     )?;
     let repertoire = opener.repertoire(&args.repertoire, args.color)?;
     let filter = args.filter.for_side(args.color)?;
-    if filter.is_some() && is_directory(&args.against)? {
-        let problem = "gaps filters only games in PGN files: give the PGN file of the games, or use polybook prepare, \
-                       which filters an index";
-        return Err(Error::file(&args.against, problem).into());
+    for path in args.against.iter().filter(|_| filter.is_some()) {
+        if is_directory(path)? {
+            let problem = "gaps filters only games in PGN files: give the PGN file of the games, or use polybook \
+                           prepare, which filters an index";
+            return Err(Error::file(path, problem).into());
+        }
     }
-    let mut source = opener.source(&args.against, filter.as_ref())?;
+    let mut source = opener.sources(&args.against, filter.as_ref())?;
     let variant = match args.lines.variant {
         Some(variant) => variant,
         None => source.read_for(&repertoire)?,
@@ -151,7 +154,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             "no game of this source{filtered} has a move in the first position of the repertoire: give games that \
              reach this position"
         );
-        return Err(Error::file(&args.against, problem).into());
+        return Err(Error::file(&args.against[0], problem).into());
     }
     if let Some(filter) = &filter {
         say_opponent(filter, &first_moves, !args.color, context);

@@ -13,12 +13,12 @@ use std::{
 
 use clap::Subcommand;
 use polybook::{
-    Error,
+    Error, ErrorKind,
     counts::Memory,
     json,
     make_book::Progress,
     position::{LineError, Variant},
-    repertoire::{OpenOptions, OpenedSource, OwnMoveRule, RepertoireFormat},
+    repertoire::{FileOrder, OpenOptions, OpenedSource, OwnMoveRule, RepertoireFormat},
     selection::Selection,
     storage::output::{TemporaryDir, is_directory, is_standard_output},
     tree::Limits,
@@ -27,7 +27,7 @@ use shakmaty::{Color, variant::VariantPosition};
 
 use super::{
     Context, counted,
-    input::{file_or_index, pgn_inputs},
+    input::{file_or_index, name, pgn_inputs},
     position::{self, UntaggedArg},
     progress::Bar,
     resources::ResourceArgs,
@@ -144,7 +144,9 @@ impl Opener {
         Opener::with_resources((variant, untagged), memory, threads, context)
     }
 
-    fn with_resources(
+    /// Creates an opener that reads positions of `variant`, or of the variant of each file if it is `None`. `untagged` is
+    /// the variant of games without a `Variant` tag, and `threads` is 0 for all cores.
+    pub fn with_resources(
         (variant, untagged): (Option<Variant>, &UntaggedArg),
         memory: Memory,
         threads: usize,
@@ -184,8 +186,8 @@ impl Opener {
         Ok(repertoire.warnings().to_vec())
     }
 
-    /// Opens the files `arguments` together as one source of moves. A single file can be of any kind, but several files
-    /// must all be PGN. `filter` selects the games whose moves are used.
+    /// Opens the files `arguments` together as one source of moves. A single file can be of any kind, but several must
+    /// all be explorer's indexes, or all be PGN. `filter` selects the games whose moves are used.
     pub fn sources(
         &self,
         arguments: &[PathBuf],
@@ -193,6 +195,9 @@ impl Opener {
     ) -> anyhow::Result<OpenedSource> {
         match arguments {
             [argument] => self.source(argument, filter),
+            [first, ..] if filter.is_none() && is_directory(first)? => {
+                self.open_as(None, |options| OpenedSource::indexes(arguments, options))
+            }
             _ => {
                 let inputs = pgn_inputs(arguments, self.untagged)?;
                 self.open_as(filter, |options| OpenedSource::games(inputs, options))
@@ -209,6 +214,27 @@ impl Opener {
         self.open(argument, filter, |path, opening| {
             OpenedSource::source(path, false, opening)
         })
+    }
+
+    /// Opens the file or directory `argument` as a source of lines: a PGN file is read like a repertoire. Also returns the
+    /// order of the moves in the file if it is PGN.
+    pub fn lines(&self, argument: &Path) -> anyhow::Result<(OpenedSource, Option<FileOrder>)> {
+        let source = self.open(argument, None, OpenedSource::lines)?;
+        let order = source
+            .pgn()
+            .map(|pgn| self.with_options(None, |options| FileOrder::of(pgn, options)));
+        let order = match order {
+            Some(Err(err)) if err.kind() == ErrorKind::TooLarge => {
+                self.context.say(&format!(
+                    "{}: this file is too large for --memory, so the moves are sorted by weight; for the order of \
+                     the file, use a larger --memory\n",
+                    name(argument)
+                ));
+                Some(FileOrder::default())
+            }
+            order => order.transpose()?,
+        };
+        Ok((source, order))
     }
 
     /// Opens the file or directory `argument` by calling `open_source` with its path and the settings of this opener.
@@ -234,10 +260,23 @@ impl Opener {
         filter: Option<&Selection>,
         open_source: impl FnOnce(&OpenOptions<'_>) -> polybook::Result<OpenedSource>,
     ) -> anyhow::Result<OpenedSource> {
+        let source = self.with_options(filter, open_source)?;
+        for warning in source.warnings() {
+            self.context.say(&format!("{warning}\n"));
+        }
+        Ok(source)
+    }
+
+    /// Calls `f` with the settings of this opener. `filter` selects the games whose moves are used.
+    fn with_options<T>(
+        &self,
+        filter: Option<&Selection>,
+        f: impl FnOnce(&OpenOptions<'_>) -> T,
+    ) -> T {
         let counting = |progress: Arc<Progress>| -> Box<dyn Any> {
             Box::new(Bar::of_make_book(progress, self.context))
         };
-        let source = open_source(&OpenOptions {
+        f(&OpenOptions {
             variant: self.variant,
             untagged: self.untagged,
             filter,
@@ -246,11 +285,7 @@ impl Opener {
             directory: self.directory.path(),
             stop: Arc::default(),
             counting: &counting,
-        })?;
-        for warning in source.warnings() {
-            self.context.say(&format!("{warning}\n"));
-        }
-        Ok(source)
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use super::{Opener, json_game, pgn_output, pgn_text};
 use crate::cli::{
     Context, counted,
     errors::explain_closed_output,
+    filters::SelectionArgs,
     input::{check_output, ending, pgn_inputs, refuse_twice},
     position::UntaggedArg,
     progress::quiet_on_terminal,
@@ -35,7 +36,7 @@ enum NewMovesFormat {
 If the reference contains moves instead of games (a book, counts or a database), it knows a position if it has a move there or
 if it has the game's move to the position. The position at the end of one of its lines is therefore unknown to it if the game
 reached the position by another move. Games have the numbers that
-polybook games shows for the same files; polybook game --index GAMES NUMBER prints a game.
+polybook games shows for the same files; polybook games GAMES --id NUMBER --pgn prints a game.
 
 Examples:
   polybook repertoire new week.pgn --reference games.idx
@@ -49,7 +50,7 @@ pub struct Args {
 
     /// Compare the games with this reference: a PGN file, an index, counts, an OOBS database or a book. A position is
     /// new if the reference does not contain it
-    #[arg(long, aliases = ["index", "leveldb"], value_name = "SOURCE")]
+    #[arg(long, value_name = "SOURCE")]
     reference: PathBuf,
 
     /// Compare each game only with games of the reference that were certainly played on an earlier day. A game without a
@@ -62,15 +63,6 @@ pub struct Args {
     /// The default is to show the last such move: all later positions of the game are new
     #[arg(long)]
     first: bool,
-
-    /// Read only games of a player whose name contains NAME. If the option is given several times, games that match any
-    /// of the names are read
-    #[arg(long, value_name = "NAME")]
-    player: Vec<String>,
-
-    /// Match only whole names in --player
-    #[arg(long, requires = "player")]
-    exact: bool,
 
     /// Write a table (text), CSV (csv), or the games with a comment at the new move (pgn) [default: by the ending of
     /// --out, else text]
@@ -102,6 +94,9 @@ pub struct Args {
 
     #[command(flatten)]
     resources: ResourceArgs,
+
+    #[command(flatten)]
+    filter: SelectionArgs,
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
@@ -135,13 +130,13 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
         // In a game with an illegal move, the moves before it count.
         OpenedSource::source(path, true, opening)
     })?;
+    let filter = args.filter.for_each_game()?;
     let inputs = pgn_inputs(&args.games, args.untagged.untagged_variant)?;
     let reference = Reference {
         known: &known,
         earlier: args.earlier,
         first: args.first,
-        players: &args.player,
-        exact: args.exact,
+        filter: &filter,
         with_text: !args.json && format == NewMovesFormat::Pgn,
     };
     match format {
@@ -177,7 +172,7 @@ fn write(args: &Args, context: Context) -> anyhow::Result<()> {
     out.commit()?;
     context.warn(&compared.warnings);
     let games = compared.games;
-    let of_player = match &args.player[..] {
+    let of_player = match args.filter.players() {
         [] => String::new(),
         names => format!(
             " with \"{}\" in the name of a player",

@@ -1,9 +1,6 @@
-//! `polybook show`: prints the moves of a book or an OOBS database in a position.
+//! The moves of a book or an OOBS database in a position.
 
-use std::{
-    cmp::Reverse,
-    path::{Path, PathBuf},
-};
+use std::{cmp::Reverse, path::Path};
 
 use polybook::{
     Error, FileKind,
@@ -17,41 +14,12 @@ use serde::Serialize;
 use serde_json::json;
 use shakmaty::variant::VariantPosition;
 
-use super::{
-    evals::{self, EvalsArg},
-    input::file_or_index,
-    key,
-    position::{PositionArgs, Searched, of_database, refuse_other},
+use super::Args;
+use crate::cli::{
+    evals, key,
+    position::{Searched, of_database},
     terminal::{print, print_json},
 };
-
-/// Print the moves of a book or an OOBS database in a position
-#[derive(clap::Args, Debug)]
-#[command(after_help = "\
-\"percent\" is the probability of the move in a program that chooses at random by weight. It is missing if the move is illegal in
-the position. \"learn\" is a number that some engines store; most programs ignore it. show reads only the part of the file
-that it prints, so it does not check the checksum of the file; use polybook verify for this.
-
-Examples:
-  polybook show book.bin
-  polybook show book.bin e4 c5
-  polybook show book.bin --moves \"1. e4 c5\"
-  polybook show --json book.bin --fen \"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1\"")]
-pub struct Args {
-    /// The book, or the OOBS database; - reads a book from standard input
-    #[arg(value_name = "BOOK")]
-    book: PathBuf,
-
-    #[command(flatten)]
-    position: PositionArgs,
-
-    #[command(flatten)]
-    evals: EvalsArg,
-
-    /// Print the answer as a JSON document
-    #[arg(long)]
-    json: bool,
-}
 
 /// A position, its moves in a book or database, and `true` if the whole book or database is empty.
 type PositionMoves = (VariantPosition, Vec<ShownMove>, bool);
@@ -82,16 +50,13 @@ struct ShownGames {
     active: bool,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    let file = file_or_index(&args.book)?;
-    let kind = FileKind::of(&file)?;
+/// Prints the moves of a book or an OOBS database. `argument` is the path that the user gave, and `file` the path from
+/// which it can be read.
+pub fn run(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<()> {
+    let kind = FileKind::of(file)?;
     let (pos, mut moves, is_empty) = match kind {
-        FileKind::Directory => {
-            let problem = "this is a directory: if it is an index, list its moves with polybook moves --index";
-            return Err(Error::file(file, problem).into());
-        }
-        FileKind::Sqlite => in_database(args, &file)?,
-        _ => in_book(args, &file)?,
+        FileKind::Sqlite => in_database(args, argument, file)?,
+        _ => in_book(args, argument, file)?,
     };
     let key = match key::book_key(&pos) {
         Ok(key) => Some(key),
@@ -127,7 +92,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     })
 }
 
-fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
+fn in_book(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<PositionMoves> {
     let book = Book::open(file)?;
     // Looking up a position is a binary search, which does not find records that are out of order.
     if !seems_sorted(file)? {
@@ -135,17 +100,17 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
                        lists the faults";
         return Err(Error::file(file, problem).into());
     }
-    let variant = args.position.variant_of(book.variant()?);
+    let variant = args.source.position.variant_of(book.variant()?);
     let mut own = book.variants()?;
     if own.is_empty() {
         own.push(Variant::Standard.name().to_owned());
     }
-    refuse_other(&args.book, &own, variant)?;
+    variant.check_file(argument, &own)?;
     let searched = Searched {
-        file: &args.book,
+        file: argument,
         only: book.variant()?.or(Some(Variant::Standard)),
     };
-    let pos = args.position.position_in(variant, &searched)?;
+    let pos = args.source.position.position_in(variant, &searched)?;
     let moves = book.moves_of(&pos)?.into_iter().map(|entry| ShownMove {
         uci: entry.mv.uci(&pos),
         san: entry.mv.san(&pos),
@@ -162,14 +127,14 @@ fn in_book(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
 /// Returns the position that the options describe, and its moves in `file`, an SQLite database of opening moves. The
 /// weight of each move is the weight that it would have in a book made from the whole database. Returns no moves if the
 /// database does not contain the position.
-fn in_database(args: &Args, file: &Path) -> anyhow::Result<PositionMoves> {
+fn in_database(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<PositionMoves> {
     let obs = Obs::open(file)?;
-    let variant = of_database(&args.book, &obs, args.position.variant)?;
+    let variant = of_database(argument, &obs, args.source.position.options.variant)?;
     let searched = Searched {
-        file: &args.book,
+        file: argument,
         only: obs.info().variant.parse().ok(),
     };
-    let pos = args.position.position_in(variant, &searched)?;
+    let pos = args.source.position.position_in(variant, &searched)?;
     let rows = obs.moves(&pos)?;
     let weights = Weights::default();
     let scaling = Scaling::new(obs.largest_weight(weights.factors)?);

@@ -1,138 +1,63 @@
-//! `polybook moves`: the moves that were played in a position, and their results.
+//! The moves that were played in a position, and their results.
 
 use std::{
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::Path,
 };
 
 use polybook::{
+    FileKind,
+    counts::Memory,
     evals::{Eval, Evals},
     explorer::{Answer, Line, MoveAnswer, Query, Times, View},
-    index::Index,
-    position::{self, Keyed, read_move, uci},
+    position::{self, Keyed, Variant, read_move, uci},
     results::{Results, Wdl},
+    selection::Evaluator,
     tree::{MoveSource as _, TreeMove},
 };
 use serde_json::{Value, json};
 use shakmaty::{Color, Position, san::SanPlus, variant::VariantPosition};
 
-use super::{
-    Context, counted,
-    evals::{self, EvalsArg},
+use super::{Args, MoveOrder, UnfinishedGames};
+use crate::cli::{
+    Context, counted, evals,
     filters::{
-        SelectionArgs, add_matched, add_other_starts, check_names, explorer_of, passed_unknown,
-        plain_index, say_other_starts,
+        add_matched, add_other_starts, check_names, explorer_of, passed_unknown, plain_index,
+        say_other_starts,
     },
     key,
-    position::{PositionArgs, Searched, refuse_other_of_index},
+    position::{Searched, UntaggedArg},
+    repertoire::Opener,
     terminal::{print, print_json},
     usage::Usage,
-    weighting::one_of,
 };
 
-/// List the moves that were played in a position, with their results
-#[derive(clap::Args, Debug)]
-#[command(after_help = "\
-The numbers of an explorer's index count the games that played the move in this position. Those of an index made
-with --index-stats count all games that reached the position after the move, by any order of moves. \"rating\" is the mean
-rating of the players who made the move, and \"rated\" the number of games in which this rating is known. \"seconds\" is the
-mean time of the move, and \"timed\" the number of games in which this time is known. \"rated\" and \"timed\" are shown only
-if they are smaller than the number of games. With --player, \"score\" is the player's score and \"perf\" the player's
-performance in ten or more games against rated opponents. Games without a result do not change scores.
-
-Examples:
-  polybook moves --index games.idx
-  polybook moves --index games.idx --moves \"1. e4 c5\"
-  polybook moves --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --color black
-  polybook moves --index games.idx --since 2020 --min-elo 2500 --speed classical --sort score")]
-pub struct Args {
-    /// Read this index, made with make-book --explorer or with --leveldb and --index-stats, or this PGN file. polybook
-    /// indexes a PGN file once and keeps the index in a cache. If the option is given several times, the results are
-    /// added; indexes made with --leveldb cannot be combined
-    #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
-    index: Vec<PathBuf>,
-
-    #[command(flatten)]
-    position: PositionArgs,
-
-    /// Sort the moves by their number of games (games), by score (score), by the mean rating of the players (rating),
-    /// each with the largest value first, or by their UCI notation (uci). The score is that of the side to move or,
-    /// with --player, of the player. Sorting by score uses the lower end of the 99 % Wilson interval, so that a move
-    /// with few games does not come first by luck
-    #[arg(long, value_enum, default_value_t = MoveOrder::Games)]
-    sort: MoveOrder,
-
-    #[command(flatten)]
-    evals: EvalsArg,
-
-    /// Also show how many seconds the players thought about each move on average. The clock times come from the N
-    /// newest games, whose PGN files must exist and must not be compressed [default without a number: 1000]
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..))]
-    clocks: Option<u32>,
-
-    /// Show the number of games without a result in a column of its own (list), or leave these games out (skip).
-    /// Indexes made from counts or with --index-stats cannot do this, because they store games without a result as
-    /// draws
-    #[arg(
-        long,
-        value_name = "list|skip",
-        default_value = "list",
-        value_parser = one_of([("list", UnfinishedGames::List), ("skip", UnfinishedGames::Skip)]),
-    )]
-    unfinished: UnfinishedGames,
-
-    /// Print the answer as a JSON document
-    #[arg(long)]
-    json: bool,
-
-    #[command(flatten)]
-    filters: SelectionArgs,
-}
-
-/// The treatment of games without a result: the table of moves shows their number in a separate column, or omits them.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum UnfinishedGames {
-    List,
-    Skip,
-}
-
-/// The value by which the moves of a position are sorted for printing: the number of games, the score, the mean rating
-/// of the players who played the move, or its UCI notation.
-#[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum, Debug)]
-enum MoveOrder {
-    Games,
-    Score,
-    Rating,
-    Uci,
-}
-
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    match plain_index(&args.index, &args.filters)? {
-        Some(index) => {
-            let clocks = args.clocks.map(|_| "--clocks");
-            let skip = (args.unfinished == UnfinishedGames::Skip).then_some("--unfinished skip");
-            let sort = (args.sort != MoveOrder::Games).then_some("--sort");
-            Usage::refuse(
-                clocks.or(skip).or(sort),
-                "needs an explorer's index: make one with make-book --explorer",
-            )?;
-            run_plain(args, &index)?;
-            if !args.json {
-                context.say(
-                    "each move is listed with the games that reached the position after it, by any order of moves; an \
-                     explorer's index (make-book --explorer) counts only the games in which the move was played in \
-                     this position, shows ratings and opening names, and can filter the games\n",
-                );
-            }
-            Ok(())
-        }
-        None => run_explored(args, context),
+    let [path] = &args.source.paths[..] else {
+        return run_explored(args, context);
+    };
+    if FileKind::of(path)? == FileKind::Counts {
+        args.refuse_games(path, "a directory of counts", Evaluator::Moves)?;
+        return run_counted(args, path, context);
     }
+    if plain_index(&args.source.paths, &args.filters)?.is_none() {
+        return run_explored(args, context);
+    }
+    args.refuse_games(path, "an index made with --leveldb", Evaluator::Moves)?;
+    run_counted(args, path, context)?;
+    if !args.json {
+        context.say(
+            "each move is listed with the games that reached the position after it, by any order of moves; an \
+             explorer's index (make-book --explorer) counts only the games in which the move was played in this \
+             position, shows ratings and opening names, and can filter the games\n",
+        );
+    }
+    Ok(())
 }
 
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
-    let explorer = explorer_of(&args.index, context)?;
-    let line = args.position.line_in_explorer(&explorer, &args.index)?;
+    let explorer = explorer_of(&args.source.paths, context)?;
+    let line = args.source.position.line_in_explorer(&explorer, &args.source.paths)?;
     let pos = line.position().clone();
     let mut query = Query::new(Line::at(line.variant(), pos.clone()), View::Lichess);
     query.filters = args.filters.for_index()?;
@@ -379,10 +304,10 @@ struct ShownMoves<'a> {
     has_scores: bool,
 }
 
-/// The text that `polybook moves` prints if no game has a move in the requested position.
+/// The text that `polybook show` prints if no game has a move in the requested position.
 const NO_MOVES: &str = "no games continue from this position\n";
 
-/// The text that `polybook moves` prints if no game that passes the user's filters has a move in the requested
+/// The text that `polybook show` prints if no game that passes the user's filters has a move in the requested
 /// position.
 const NO_FILTERED_MOVES: &str = "no game with these filters continues from this position\n";
 
@@ -561,16 +486,23 @@ fn bar(results: Results) -> String {
     .concat()
 }
 
-/// Prints the moves of a position with their results. The index was made with `make-book --leveldb --index-stats`.
-fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
-    let variant = args.position.variant_of(index.variant().only());
-    refuse_other_of_index(index, variant)?;
-    let searched = Searched {
-        file: index.path(),
-        only: index.variant().only(),
+/// Prints the moves of a position with their results, from a directory of counts or from an index that was made with
+/// `make-book --leveldb --index-stats`.
+fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()> {
+    let position = &args.source.position;
+    let untagged = UntaggedArg {
+        untagged_variant: Variant::Standard,
     };
-    let pos = Keyed::new(args.position.position_in(variant, &searched)?);
-    let mut moves = index.moves(&pos)?;
+    let variant = position.options.variant;
+    let opener = Opener::with_resources((variant, &untagged), Memory::default(), 0, context)?;
+    let source = opener.source(path, None)?;
+    let variant = variant.unwrap_or(source.variant());
+    let searched = Searched {
+        file: path,
+        only: source.stated_variant(),
+    };
+    let pos = Keyed::new(position.position_in(variant, &searched)?);
+    let mut moves = source.moves(&pos)?;
     let evals = args.evals.open()?;
     let mut here = None;
     if let Some(evals) = &evals {
@@ -581,7 +513,7 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     }
     let (key, pos) = (key::text(pos.key()), pos.position());
     let results = |mv: &TreeMove| {
-        let stats = mv.stats.expect("an index has games");
+        let stats = mv.stats.expect("counts and indexes have results");
         Results::from_side(pos.turn(), stats)
     };
     if args.json {

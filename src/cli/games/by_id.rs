@@ -1,51 +1,33 @@
-//! `polybook game`: prints the PGN text of games.
+//! Games that the user names by their numbers or by their ids at Lichess.
 
 use std::path::PathBuf;
 
 use polybook::{
     Error, ErrorKind,
+    explorer::Explorer,
     index::{Index, store::game_rows::PAGES},
 };
+use serde_json::json;
 
-use super::{
+use super::{Args, FoundGame, print_list};
+use crate::cli::{
     Context,
     filters::{explorer_of, needs_explorer},
     index_cache::index_of,
-    input::refuse_counts_for_games,
     terminal::print_bytes,
+    usage::Usage,
 };
-
-/// Print the texts of games, as they are in their PGN file
-#[derive(clap::Args, Debug)]
-#[command(after_help = "\
-Examples:
-  polybook game --index games.idx 0
-  polybook game --index games.pgn https://lichess.org/abcdefgh
-  polybook game --index games.idx 17 4711 > two.pgn
-  polybook game --index mine.pgn --index theirs.pgn 632")]
-pub struct Args {
-    /// Read this index, made with make-book --explorer or --leveldb, or this PGN file. polybook indexes a PGN file once
-    /// and keeps the index in a cache. If the option is given several times, the games are numbered in this order, as
-    /// in polybook games; indexes made with --leveldb cannot be combined
-    #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
-    index: Vec<PathBuf>,
-
-    /// The numbers of the games, as polybook games lists them, or the addresses or ids of games at Lichess. A game at
-    /// Lichess is found only if its Site tag contains its address
-    #[arg(value_name = "GAME", value_parser = game_id, required = true)]
-    ids: Vec<GameId>,
-}
 
 /// A game that the user names: by its number in an index, or by its id at Lichess.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum GameId {
+pub enum GameId {
     Number(u32),
     Lichess(String),
 }
 
 /// Parses the number of a game, the id of a game at Lichess, or the address of a game at lichess.org. Returns an
 /// error message for any other text.
-fn game_id(text: &str) -> Result<GameId, String> {
+pub fn game_id(text: &str) -> Result<GameId, String> {
     if let Ok(number) = text.parse() {
         return Ok(GameId::Number(number));
     }
@@ -71,40 +53,92 @@ fn game_id(text: &str) -> Result<GameId, String> {
     }
 }
 
+/// Lists the games that `--id` names, or prints their texts.
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    refuse_counts_for_games(&args.index)?;
+    if !args.filters.are_none() || args.source.position.is_given() {
+        let usage = "--id names games, so a position and conditions on games do not apply: leave them out, or leave \
+                     --id out";
+        return Err(Usage(usage.to_owned()).into());
+    }
+    let paths = &args.source.paths;
     let mut indexes = Vec::new();
-    for path in &args.index {
+    for path in paths {
         let index = Index::open(index_of(path, context)?)?;
-        if args.index.len() > 1 && !index.kind().is_of_explorer() {
+        if paths.len() > 1 && !index.kind().is_of_explorer() {
             return Err(needs_explorer(path).into());
         }
         indexes.push(index);
     }
-    let mut has_said = context.quiet;
-    for number in numbers(args, &indexes, context)? {
-        let (at, id) = locate(&indexes, number)?;
-        let index = &indexes[at];
-        // The index of a PGN file is in the user's cache, so errors name the argument. The advice for a damaged index
-        // needs the path in the cache.
-        let with_argument = |mut err: Error| {
+    let by_number = args.id.iter().all(|id| matches!(id, GameId::Number(_)));
+    let have_details = indexes.iter().all(|index| index.kind().is_of_explorer());
+    let explorer = match (by_number && args.pgn, have_details) {
+        (false, true) => {
+            let paths = Vec::from_iter(indexes.iter().map(Index::path));
+            Some(explorer_of(&paths, context)?)
+        }
+        (false, false) if !by_number => return Err(needs_explorer(&paths[0]).into()),
+        _ => None,
+    };
+    let mut games = Vec::new();
+    for id in &args.id {
+        let number = number(paths, id, explorer.as_ref())?;
+        games.push((number, locate(&indexes, number)?));
+    }
+    // The index of a PGN file is in the user's cache, so errors name the argument. The advice for a damaged index needs
+    // the path in the cache.
+    let with_argument = |at: usize| {
+        let index: &Index = &indexes[at];
+        move |mut err: Error| {
             if let Error::File { path, kind, .. } = &mut err
                 && *kind != ErrorKind::Damaged
                 && path == index.path()
             {
-                path.clone_from(&args.index[at]);
+                path.clone_from(&paths[at]);
             }
             err
-        };
-        if !has_said && index.is_slow_to_read(id).map_err(with_argument)? {
+        }
+    };
+    if !args.pgn {
+        let games = games.iter().map(|(number, (at, id))| {
+            found(&indexes[*at], *id, *number, explorer.as_ref()).map_err(with_argument(*at))
+        });
+        let total = args.id.len() as u64;
+        return print_list(args, &json!({ "total": total }), total, games);
+    }
+    let mut has_said = context.quiet;
+    for (_, (at, id)) in games {
+        let index = &indexes[at];
+        if !has_said && index.is_slow_to_read(id).map_err(with_argument(at))? {
             context.say(
                 "the PGN file is compressed, so finding a game takes as long as unpacking the file up to this game\n",
             );
             has_said = true;
         }
-        print_bytes(&index.text(id).map_err(with_argument)?)?;
+        print_bytes(&index.text(id).map_err(with_argument(at))?)?;
     }
     Ok(())
+}
+
+/// Reads game `id` of `index` for the list. `number` is the number of the game in all sources, and `explorer` contains
+/// these sources if they are explorer's indexes.
+fn found<'a>(
+    index: &'a Index,
+    id: u32,
+    number: u64,
+    explorer: Option<&Explorer>,
+) -> polybook::Result<FoundGame<'a>> {
+    let explored = explorer.map(|explorer| {
+        polybook::Result::Ok(json!({
+            "opening": explorer.opening_of_game(number)?,
+            "plies": explorer.plies_of_game(number)?,
+        }))
+    });
+    Ok(FoundGame {
+        id: number,
+        header: index.header(id)?,
+        file: index.path_of_game(id)?,
+        explored: explored.transpose()?,
+    })
 }
 
 /// Finds game `number` in `indexes`, whose games are numbered in this order. Returns the position of its index, and its
@@ -124,34 +158,23 @@ fn locate(indexes: &[Index], number: u64) -> anyhow::Result<(usize, u32)> {
     )
 }
 
-/// Returns the numbers that the requested games have in `indexes`, in the order of the arguments. Returns an error if a
-/// Lichess id belongs to no game or to several, or if an index cannot be searched for ids.
-fn numbers(args: &Args, indexes: &[Index], context: Context) -> anyhow::Result<Vec<u64>> {
-    let is_number = |id: &GameId| matches!(id, GameId::Number(_));
-    let explorer = match args.ids.iter().all(is_number) {
-        true => None,
-        false if indexes.iter().all(|index| index.kind().is_of_explorer()) => {
-            let paths = Vec::from_iter(indexes.iter().map(Index::path));
-            Some(explorer_of(&paths, context)?)
-        }
-        false => return Err(needs_explorer(&args.index[0]).into()),
+/// Returns the number that the game `id` has in the sources `paths`. Returns an error if a Lichess id belongs to no game
+/// or to several. `explorer` contains the sources, and is `Some` if `id` is a Lichess id.
+fn number(paths: &[PathBuf], id: &GameId, explorer: Option<&Explorer>) -> anyhow::Result<u64> {
+    let id = match id {
+        GameId::Number(number) => return Ok(u64::from(*number)),
+        GameId::Lichess(id) => id,
     };
-    let number = |id: &GameId| {
-        match (id, &explorer) {
-        (GameId::Lichess(id), Some(explorer)) => explorer.find(id)?.ok_or_else(|| {
-            let paths = Vec::from_iter(args.index.iter().map(|path| path.display().to_string()));
-            anyhow::anyhow!(
-                "{}: no game, or several games, have the Lichess id {id} in the Site tag: find the number of the game \
-                 with polybook games --index {}",
-                paths.join(", "),
-                paths.join(" --index ")
-            )
-        }),
-        (GameId::Number(number), _) => Ok(u64::from(*number)),
-        (GameId::Lichess(_), None) => unreachable!("an explorer is open if an id is not a number"),
-    }
-    };
-    args.ids.iter().map(number).collect()
+    let explorer = explorer.expect("an explorer is open if an id is not a number");
+    explorer.find(id)?.ok_or_else(|| {
+        let paths = Vec::from_iter(paths.iter().map(|path| path.display().to_string()));
+        anyhow::anyhow!(
+            "{}: no game, or several games, have the Lichess id {id} in the Site tag: find the number of the game with \
+             polybook games {}",
+            paths.join(", "),
+            paths.join(" ")
+        )
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
-//! `polybook games`: lists the games that reached a position.
+//! `polybook games`: lists games, and prints their texts.
+
+mod by_id;
 
 use std::{
     borrow::Cow,
@@ -14,6 +16,7 @@ use polybook::{
 use serde_json::{Value, json};
 use shakmaty::Color;
 
+use self::by_id::GameId;
 use super::{
     Context, counted,
     filters::{
@@ -22,30 +25,38 @@ use super::{
     },
     input::{may_have_games, refuse_counts_for_games},
     key,
-    position::{PositionArgs, Searched, refuse_other_of_index},
+    position::{Searched, SourceArgs},
     resources::count,
     terminal::{print_all, print_bytes, print_json_list},
 };
 
-/// List the games that reached a position
+/// List the games that reached a position, or print their texts
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
-Each game is listed with its number in the index. polybook game prints the text of the game with this number.
+Each game is listed with its number in the sources, which --id accepts. An index made with --leveldb is also a source, but only
+alone, sorted by number and without filters.
 
 Examples:
-  polybook games --index games.idx --moves \"1. e4 c5 2. Nf3 d6\" --limit 20
-  polybook games --index games.idx --moves \"1. b4\" --pgn > sokolsky.pgn
-  polybook games --index games.idx --json
-  polybook games --index 2024.idx --index 2025.idx --player \"Carlsen, Magnus\" --sort recent --limit 10")]
+  polybook games games.idx --moves \"1. e4 c5 2. Nf3 d6\" --limit 20
+  polybook games games.idx --moves \"1. b4\" --pgn > sokolsky.pgn
+  polybook games games.idx --json
+  polybook games 2024.idx 2025.idx --player \"Carlsen, Magnus\" --sort recent --limit 10
+  polybook games games.pgn --id 17 --id 4711 --pgn > two.pgn
+  polybook games games.pgn --id https://lichess.org/abcdefgh --pgn")]
 pub struct Args {
-    /// Read this index, made with make-book --explorer or --leveldb, or this PGN file. polybook indexes a PGN file once
-    /// and keeps the index in a cache. If the option is given several times, the games are numbered in the order of the
-    /// options; indexes made with --leveldb cannot be combined
-    #[arg(long, alias = "leveldb", value_name = "INDEX", required = true)]
-    index: Vec<PathBuf>,
-
     #[command(flatten)]
-    position: PositionArgs,
+    source: SourceArgs,
+
+    /// List the game with this number, or the game at Lichess with this address or id, which its Site tag must contain.
+    /// Games have the numbers that games lists. Separate several with commas, or give the option several times
+    #[arg(
+        long,
+        value_name = "ID",
+        value_parser = by_id::game_id,
+        value_delimiter = ',',
+        conflicts_with_all = ["fen", "moves", "skip", "limit", "sort"]
+    )]
+    id: Vec<GameId>,
 
     /// Skip the first N games
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count::<usize>(0))]
@@ -73,8 +84,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
-    refuse_counts_for_games(&args.index)?;
-    if let [path] = &args.index[..]
+    refuse_counts_for_games(&args.source.paths)?;
+    if !args.id.is_empty() {
+        return by_id::run(args, context);
+    }
+    if let [path] = &args.source.paths[..]
         && args.filters.are_none()
         && args.sort == Sort::Id
         && !may_have_games(path)?
@@ -90,17 +104,17 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 /// Prints the games that reached a position, in the order of the index. The index was made with `make-book --leveldb`.
 fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
     let own = index.variant().only();
-    let variant = args.position.variant_of(own);
+    let variant = args.source.position.variant_of(own);
     let searched = Searched {
         file: index.path(),
         only: own,
     };
-    let pos = position::Keyed::new(args.position.position_in(variant, &searched)?);
+    let pos = position::Keyed::new(args.source.position.position_in(variant, &searched)?);
     let key = pos.key();
     let ids = match own {
         Some(own) if !own.is_played_like(variant) => Vec::new(),
         _ => {
-            refuse_other_of_index(index, variant)?;
+            index.refuse_other_variant(variant)?;
             index.games_of(&pos)?
         }
     };
@@ -124,8 +138,8 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
 
 /// Prints the games that reached a position and pass the filters. The indexes were made with `make-book --explorer`.
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
-    let explorer = explorer_of(&args.index, context).map_err(|err| better_reason(args, err))?;
-    let line = args.position.line_in_explorer(&explorer, &args.index)?;
+    let explorer = explorer_of(&args.source.paths, context).map_err(|err| better_reason(args, err))?;
+    let line = args.source.position.line_in_explorer(&explorer, &args.source.paths)?;
     let pos = line.position().clone();
     let key = position::key(&pos);
     let mut query = Query::new(line, View::Lichess);
@@ -185,7 +199,7 @@ fn better_reason(args: &Args, err: anyhow::Error) -> anyhow::Error {
         let index = Index::open(path);
         index.is_ok_and(|index| index.kind() == IndexKind::Leveldb)
     };
-    match args.index.iter().find(|path| is_plain(path)) {
+    match args.source.paths.iter().find(|path| is_plain(path)) {
         Some(path) => needs_explorer(path).into(),
         None => err,
     }
