@@ -5,7 +5,7 @@
 //! count each game once ([`Selection::duplicates`](crate::selection::Selection::duplicates)) count only the first game
 //! of each group that passes the filters.
 
-use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -14,7 +14,8 @@ use super::open_index::OpenIndex;
 use crate::{
     error::{Error, Result},
     index::store::SiteId,
-    pgn::{DuplicateKeys, GameIdentity, name_hash},
+    pgn::{DateAndId, DuplicateKeys, GameIdentity, Group, name_hash},
+    selection::Selection,
 };
 
 /// The approximate number of games that one pass of [`DuplicateGroups::find`] compares. It limits the memory that a
@@ -35,7 +36,8 @@ pub(super) struct DuplicateGroups {
     /// bit is much faster than searching the map.
     has_previous: Vec<u64>,
     /// The hashes of the names in each source, indexed by name number. The keys of the map are the numbers of the
-    /// sources' first games. Spellings of a name have equal hashes. The hash of an unknown name is 0.
+    /// sources' first games. Spellings of a name have equal hashes. The hash of an unknown name is 0. The names of a
+    /// [condition](Selection::player_hash) also have equal hashes if the groups were found for a selection with names.
     name_hashes: FxHashMap<u64, Vec<u64>>,
 }
 
@@ -63,14 +65,93 @@ impl DuplicateGroups {
             check()?;
             groups.name_hashes.insert(source.first, hash_names(source)?);
         }
+        let games = sources.iter().map(OpenIndex::games).sum();
+        groups.find_with(sources, games, &|_| true, &check)?;
+        Ok(groups)
+    }
+
+    /// Finds the duplicate games in `sources` if all names that match one condition of `selection` are names of one
+    /// player. Only games with such names are compared. Returns `None` if no condition matches different names, so that
+    /// the groups are those of `self`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the names of an index cannot be read.
+    pub(super) fn of_named_players(
+        &self,
+        sources: &[OpenIndex],
+        selection: &Selection,
+    ) -> Result<Option<DuplicateGroups>> {
+        let mut name_hashes: Option<FxHashMap<u64, Vec<u64>>> = None;
+        let named = selection.player_conditions().into_iter().zip([1, 2, 3, 4]);
+        // The first condition that a name matches counts, so it is the last one that sets the hash.
+        for (names, hash) in named.rev() {
+            let mut matching = Vec::new();
+            for (source, name) in sources
+                .iter()
+                .flat_map(|it| names.iter().map(move |name| (it, name)))
+            {
+                let numbers = source.numbers_of(name, selection.name_match())?;
+                matching.extend(
+                    numbers
+                        .into_iter()
+                        .map(|number| (source.first, number as usize)),
+                );
+            }
+            let hash_of =
+                |(first, number): &(u64, usize)| self.name_hashes.get(first)?.get(*number).copied();
+            let mut hashes = matching.iter().filter_map(hash_of);
+            let first = hashes.next();
+            if hashes.any(|other| Some(other) != first) || name_hashes.is_some() {
+                let name_hashes = name_hashes.get_or_insert_with(|| self.name_hashes.clone());
+                for (first, number) in matching {
+                    if let Some(known) = name_hashes
+                        .get_mut(&first)
+                        .and_then(|it| it.get_mut(number))
+                    {
+                        *known = hash;
+                    }
+                }
+            }
+        }
+        let Some(name_hashes) = name_hashes else {
+            return Ok(None);
+        };
+        let mut groups = DuplicateGroups {
+            name_hashes,
+            ..DuplicateGroups::default()
+        };
+        let conditions = selection.player_conditions().len() as u64;
+        let is_named = |hash| (1..=conditions).contains(&hash);
+        let games = sources.iter().map(|source| {
+            let hashes = groups.name_hashes.get(&source.first);
+            let hash_of = |name: &u32| hashes?.get(*name as usize).copied();
+            let players = source.rows.players.par_iter();
+            let named = players.filter(|players| players.iter().filter_map(hash_of).any(is_named));
+            named.count() as u64
+        });
+        groups.find_with(sources, games.sum(), &is_named, &|| Ok(()))?;
+        Ok(Some(groups))
+    }
+
+    /// Finds the groups of duplicates among the games in `sources` of which a player's name has a hash that
+    /// `is_compared` admits. `compared_games` is the number of these games. Calls `check` repeatedly, and stops if it
+    /// returns an error.
+    fn find_with(
+        &mut self,
+        sources: &[OpenIndex],
+        compared_games: u64,
+        is_compared: &(dyn Fn(u64) -> bool + Sync),
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
         let games: u64 = sources.iter().map(OpenIndex::games).sum();
-        groups.has_previous = vec![0; games as usize / 64 + 1];
-        let passes = games / GAMES_PER_PASS + 1;
+        self.has_previous = vec![0; games as usize / 64 + 1];
+        let passes = compared_games / GAMES_PER_PASS + 1;
         for pass in 0..passes {
             let mut keyed_games = Vec::new();
             for source in sources {
                 let keyed = |id| {
-                    let keys = groups.keys(source, id as u32)?;
+                    let keys = self.keys(source, id as u32, is_compared)?;
                     let is_of_pass = keys.common as u64 % passes == pass;
                     is_of_pass.then_some((keys, source.first + id))
                 };
@@ -83,29 +164,35 @@ impl DuplicateGroups {
             keyed_games.par_sort_unstable_by_key(|(keys, number)| (keys.common, *number));
             for games in keyed_games.chunk_by(|a, b| a.0.common == b.0.common) {
                 if games.len() > 1 {
-                    groups.compare(games);
+                    self.compare(games);
                 }
             }
         }
-        Ok(groups)
+        Ok(())
     }
 
     /// Finds the groups of duplicates in `games`, which agree in everything except their dates and ids. They are sorted
     /// by their numbers.
     fn compare(&mut self, games: &[(DuplicateKeys, u64)]) {
-        let mut firsts: FxHashMap<u128, u64> = FxHashMap::default();
-        let mut found: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        let mut groups: Vec<(DateAndId, Vec<u64>)> = Vec::new();
+        let mut exact: FxHashMap<DateAndId, usize> = FxHashMap::default();
         for (keys, number) in games {
-            let known = keys.of_duplicate().filter_map(|key| firsts.get(&key)).min();
-            let first = known.copied().unwrap_or_else(|| {
-                for key in keys.of_first() {
-                    firsts.entry(key).or_insert(*number);
+            let known = |group: usize| Ok(groups.get(group).map(|(facts, _)| *facts));
+            let Ok(group) = keys.find_group::<Infallible>(known);
+            let group = match group {
+                Group::First(group) => group,
+                Group::Joined(group, facts) => {
+                    groups[group].0 = facts;
+                    group
                 }
-                *number
-            });
-            found.entry(first).or_default().push(*number);
+                Group::Exact => *exact.entry(keys.facts).or_insert(groups.len()),
+            };
+            match groups.get_mut(group) {
+                Some((_, games)) => games.push(*number),
+                None => groups.push((keys.facts, vec![*number])),
+            }
         }
-        for group in found.into_values().filter(|group| group.len() > 1) {
+        for (_, group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
             let predecessors = group.iter().cycle().skip(group.len() - 1);
             for (game, previous) in group.iter().zip(predecessors) {
                 self.previous.insert(*game, *previous);
@@ -156,22 +243,32 @@ impl DuplicateGroups {
 
     /// Returns the keys by which a game is compared with others. `id` is the id of the game in the index `source`.
     ///
-    /// Returns `None` if the game is not compared. This is the case if the positions of the game are not indexed, or if
-    /// too little is known about it.
-    fn keys(&self, source: &OpenIndex, id: u32) -> Option<DuplicateKeys> {
+    /// Returns `None` if the game is not compared. This is the case if the positions of the game are not indexed, if too
+    /// little is known about it, or if `is_compared` admits the hash of no player's name.
+    fn keys(
+        &self,
+        source: &OpenIndex,
+        id: u32,
+        is_compared: impl Fn(u64) -> bool,
+    ) -> Option<DuplicateKeys> {
         let (games, at) = (&source.rows, id as usize);
+        let hashes = self.name_hashes.get(&source.first)?;
+        let hash_of = |name: u32| hashes.get(name as usize).copied();
+        let [white, black] = *games.players.get(at)?;
+        let players = [hash_of(white)?, hash_of(black)?];
+        if !players.into_iter().any(is_compared) {
+            return None;
+        }
         let summary = games
             .get(id)
             .filter(|summary| summary.traits.is_indexed())?;
-        let hashes = self.name_hashes.get(&source.first)?;
-        let hash_of = |name: u32| hashes.get(name as usize).copied();
-        let [white, black] = games.players[at];
         let identity = GameIdentity {
-            players: [hash_of(white)?, hash_of(black)?],
+            players,
             event: hash_of(games.events[at])?,
             result: summary.result(),
             variant: summary.traits.variant()?,
-            date: summary.own_date(),
+            date: summary.date(),
+            has_event_date: summary.has_event_date(),
             site: games.site_id(id).map_or(0, SiteId::number),
             moves: games.moves[at],
         };

@@ -222,7 +222,7 @@ fn grouped(sources: &Sources, line: &Line, filters: &Selection) -> Result<GroupT
     // value.
     let duplicates = filters
         .counts_once()
-        .then(|| sources.duplicates())
+        .then(|| sources.duplicates(filters))
         .transpose()?;
     let filters = sources.filters(&Selection {
         speed: None,
@@ -236,7 +236,7 @@ fn grouped(sources: &Sources, line: &Line, filters: &Selection) -> Result<GroupT
     let filters = &filters.of_either_color();
     let new = || GroupCounter {
         groups: &groups,
-        duplicates,
+        duplicates: duplicates.as_deref(),
         filters,
         tally: GroupTally::default(),
     };

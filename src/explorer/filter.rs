@@ -3,7 +3,10 @@
 //! [`ClassFilter`] contains filters that depend only on speed, rating group and month. The explorer can apply them to
 //! stored sums of results, without reading individual games.
 
-use std::{ops::Range, sync::OnceLock};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use rayon::prelude::*;
 use shakmaty::Color;
@@ -42,7 +45,7 @@ const LONG_LIST_DIVISOR: u64 = 4;
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
     /// The groups of duplicate games, if only the first passing game of each group counts.
-    duplicates: Option<&'a DuplicateGroups>,
+    duplicates: Option<Arc<DuplicateGroups>>,
     /// The filter by class and month, if the query has no other conditions. Stored sums of results can then answer
     /// the query.
     pub class_filter: Option<ClassFilter>,
@@ -63,7 +66,7 @@ impl<'a> SourceFilters<'a> {
 
     /// Makes the filters admit only one game of each group of duplicate games: the first one that passes the other
     /// filters.
-    pub(super) fn with_duplicates(mut self, duplicates: &'a DuplicateGroups) -> SourceFilters<'a> {
+    pub(super) fn with_duplicates(mut self, duplicates: Arc<DuplicateGroups>) -> SourceFilters<'a> {
         self.duplicates = Some(duplicates);
         self
     }
@@ -91,7 +94,7 @@ impl<'a> SourceFilters<'a> {
         source: &OpenIndex,
         games: &'b mut [(u32, u32)],
     ) -> &'b [(u32, u32)] {
-        let Some(duplicates) = self.duplicates else {
+        let Some(duplicates) = &self.duplicates else {
             return games;
         };
         let mut kept = 0;
@@ -113,7 +116,7 @@ impl<'a> SourceFilters<'a> {
     pub(super) fn copies_of(&self, number: u64) -> usize {
         let others = self
             .duplicates
-            .into_iter()
+            .iter()
             .flat_map(|duplicates| duplicates.duplicates_of(number));
         others.filter(|other| self.admits(*other)).count()
     }

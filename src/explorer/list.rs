@@ -87,7 +87,7 @@ pub(super) fn list(sources: &Sources, query: &Query, page: &Page) -> Result<Game
         ..*page
     };
     let (total, mut games) = match page.fold_matches {
-        true => page_of_matches(sources.duplicates()?, &filters, query, longer)?,
+        true => page_of_matches(sources.all_duplicates()?, &filters, query, longer)?,
         false => {
             let (total, games) = numbers(sources.filters_of_games(&query.filters)?, query, longer)?;
             let games = games.map(|game| game.map(|(number, mv)| (number, mv, 0)));

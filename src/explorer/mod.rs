@@ -61,6 +61,7 @@ use std::{
     fs::Metadata,
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -616,10 +617,18 @@ impl Explorer {
     ///
     /// Returns an error if an index is damaged, or if a selected source does not exist or contains only counts.
     pub fn count_games_of_players(&self, filters: &Selection) -> Result<Vec<u64>> {
-        let prepared = self
+        let all = Selection {
+            duplicates: None,
+            ..filters.clone()
+        };
+        let mut prepared = self
             .sources
-            .filters_of_all_games(filters, "a number of games")?
+            .filters_of_all_games(&all, "a number of games")?
             .of_either_color();
+        if filters.counts_once() {
+            // The names are names of different players.
+            prepared = prepared.with_duplicates(Arc::clone(self.sources.all_duplicates()?));
+        }
         task::caught(|| count_games_of_players(&prepared, filters))
     }
 

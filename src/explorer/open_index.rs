@@ -385,9 +385,9 @@ impl GameSummary {
     /// Returns the last day on which the game may have been played, as a date number (see [`date_number`]). If only the
     /// first day of the event is known, the game may have been played at any later time, and the result is `u32::MAX`.
     pub(super) fn last_day(&self) -> u32 {
-        match self.traits.0 >> 15 {
-            0 => latest(self.date),
-            _ => u32::MAX,
+        match self.has_event_date() {
+            false => latest(self.date),
+            true => u32::MAX,
         }
     }
 
@@ -395,12 +395,9 @@ impl GameSummary {
         date_of_number(self.date)
     }
 
-    /// Returns the date of the game, which is unknown if only the first day of the event is known.
-    pub(super) fn own_date(&self) -> Date {
-        match self.traits.0 >> 15 {
-            0 => self.date(),
-            _ => Date::default(),
-        }
+    /// Returns `true` if the date of the game is the first day of its event.
+    pub(super) fn has_event_date(&self) -> bool {
+        self.traits.0 >> 15 == 1
     }
 
     /// Returns the year of the game, or 0 if it is unknown.

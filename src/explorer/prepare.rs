@@ -1,6 +1,6 @@
 //! Preparation for an opponent. It compares the opponent's moves with the player's own results and answers.
 
-use std::{cmp::Reverse, ops::AddAssign};
+use std::{cmp::Reverse, ops::AddAssign, sync::Arc};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -296,19 +296,28 @@ impl PreparedLine {
 /// Prepares a player for an opponent. Implements [`Explorer::prepare`](super::Explorer::prepare).
 pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Preparation> {
     let filters = &query.filters;
-    if filters.counts_once() {
+    let duplicates = if filters.counts_once() {
         sources.duplicates_while(query.should_continue)?;
-    }
+        // Both players may have several names in the games of either.
+        Some(sources.duplicates(filters)?)
+    } else {
+        None
+    };
     let (player, opponent) = (&filters.player, &filters.opponent);
-    let of = |players: &[String], opponents: &[String], color| {
+    let of = |players: &[String], opponents: &[String], color| -> Result<SourceFilters<'_>> {
         let filters = Selection {
             player: players.to_vec(),
             opponent: opponents.to_vec(),
             color: Some(color),
             result: Vec::new(),
+            duplicates: None,
             ..filters.clone()
         };
-        sources.filters_of_all_games(&filters, "a preparation")
+        let prepared = sources.filters_of_all_games(&filters, "a preparation")?;
+        Ok(match &duplicates {
+            Some(duplicates) => prepared.with_duplicates(Arc::clone(duplicates)),
+            None => prepared,
+        })
     };
     let (theirs, yours) = (
         of(opponent, &[], !query.color)?,

@@ -2,7 +2,11 @@
 //!
 //! An [`Overview`] describes them: numbers of games and positions, years, and PGN files.
 
-use std::{fmt, path::PathBuf, sync::OnceLock};
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock},
+};
 
 use super::{
     duplicate_groups::DuplicateGroups, filter::SourceFilters, open_index::OpenIndex, tally::is_zero,
@@ -12,13 +16,19 @@ use crate::{
     index::store::{ListKey, SiteId},
     position::Variant,
     selection::{Evaluator, Selection, Spelling},
+    task,
 };
+
+/// The number of selections with names of players whose groups of duplicates an explorer keeps.
+const MAX_KEPT_GROUPS: usize = 8;
 
 /// The open indexes of an explorer. Games are numbered consecutively over all of them.
 pub(super) struct Sources {
     /// The indexes, sorted by the numbers of their games.
     pub indexes: Vec<OpenIndex>,
-    duplicates: OnceLock<DuplicateGroups>,
+    duplicates: OnceLock<Arc<DuplicateGroups>>,
+    /// The groups of duplicates for selections with several names of a player, most recently found last.
+    duplicates_of_players: Mutex<Vec<(Selection, Arc<DuplicateGroups>)>>,
     /// Whether unfinished games are left out of every answer.
     pub skip_unfinished: bool,
 }
@@ -31,6 +41,7 @@ impl Sources {
         Sources {
             indexes,
             duplicates: OnceLock::new(),
+            duplicates_of_players: Mutex::default(),
             skip_unfinished: false,
         }
     }
@@ -142,30 +153,62 @@ impl Sources {
         filters.skip_unfinished |= self.skip_unfinished;
         let prepared = SourceFilters::new(&self.indexes, &filters)?;
         Ok(match filters.counts_once() {
-            true => prepared.with_duplicates(self.duplicates()?),
+            true => prepared.with_duplicates(self.duplicates(&filters)?),
             false => prepared,
         })
     }
 
-    /// Returns the groups of duplicate games. The first call finds them, which takes time; later calls return the same
-    /// groups.
-    pub(super) fn duplicates(&self) -> Result<&DuplicateGroups> {
+    /// Returns the groups of duplicate games, in which all names that match one condition of `selection` are names of
+    /// one player. The first call finds the groups, which takes time; later calls return the same groups.
+    pub(super) fn duplicates(&self, selection: &Selection) -> Result<Arc<DuplicateGroups>> {
+        let all = self.all_duplicates()?;
+        if !selection.has_names() {
+            return Ok(Arc::clone(all));
+        }
+        let names = Selection {
+            player: selection.player.clone(),
+            opponent: selection.opponent.clone(),
+            white: selection.white.clone(),
+            black: selection.black.clone(),
+            exact: selection.exact,
+            ..Selection::default()
+        };
+        let known = task::lock(&self.duplicates_of_players);
+        if let Some((_, groups)) = known.iter().find(|(of, _)| *of == names) {
+            return Ok(Arc::clone(groups));
+        }
+        drop(known);
+        let groups = match all.of_named_players(&self.indexes, &names)? {
+            None => Arc::clone(all),
+            Some(groups) => Arc::new(groups),
+        };
+        let mut known = task::lock(&self.duplicates_of_players);
+        if known.len() == MAX_KEPT_GROUPS {
+            known.remove(0);
+        }
+        known.push((names, Arc::clone(&groups)));
+        Ok(groups)
+    }
+
+    /// Returns the groups of duplicate games by the names in the games. The first call finds them, which takes time;
+    /// later calls return the same groups.
+    pub(super) fn all_duplicates(&self) -> Result<&Arc<DuplicateGroups>> {
         self.duplicates_while(&|| true)
     }
 
-    /// Returns the groups of duplicate games like [`duplicates`](Sources::duplicates), but the search can be cancelled.
-    /// Implements [`Explorer::find_duplicates_while`](super::Explorer::find_duplicates_while).
+    /// Returns the groups of duplicate games like [`all_duplicates`](Sources::all_duplicates), but the search can be
+    /// cancelled. Implements [`Explorer::find_duplicates_while`](super::Explorer::find_duplicates_while).
     pub(super) fn duplicates_while(
         &self,
         should_continue: &dyn Fn() -> bool,
-    ) -> Result<&DuplicateGroups> {
+    ) -> Result<&Arc<DuplicateGroups>> {
         if let Some(duplicates) = self.duplicates.get() {
             return Ok(duplicates);
         }
         // Several threads may search at the same time. Waiting for another search could block forever: a thread of
         // rayon may be in the middle of it, and after a fork, the thread that searches does not exist.
         let duplicates = DuplicateGroups::find(&self.indexes, should_continue)?;
-        Ok(self.duplicates.get_or_init(|| duplicates))
+        Ok(self.duplicates.get_or_init(|| Arc::new(duplicates)))
     }
 
     /// Returns `true` if the groups of duplicate games have been found.

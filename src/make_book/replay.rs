@@ -493,15 +493,17 @@ impl<'a> Replayer<'a> {
         number: u32,
     ) -> Option<PossibleDuplicate> {
         self.options.selection.counts_once().then(|| {
-            let name = |tag: &[u8]| name_hash(&tags.get(tag).map(tag_text).unwrap_or_default());
-            let dated = Date::with_tag(tags).filter(|(tag, _)| *tag != b"EventDate");
+            let name = |tag: &[u8]| tags.get(tag).map(tag_text).unwrap_or_default();
+            let player = |tag| self.options.selection.player_hash(&name(tag));
+            let (dated_by, date) = Date::with_tag(tags).unwrap_or_default();
             let site = tags.get(b"Site").and_then(SiteId::of_tag);
             let identity = GameIdentity {
-                players: [name(b"White"), name(b"Black")],
-                event: name(b"Event"),
+                players: [player(b"White"), player(b"Black")],
+                event: name_hash(&name(b"Event")),
                 result,
                 variant,
-                date: dated.unwrap_or_default().1,
+                date,
+                has_event_date: dated_by == b"EventDate",
                 site: site.map_or(0, SiteId::number),
                 moves: hash,
             };

@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    pgn::{DuplicateKeys, Input, NAMED_VARIANTS, NO_GAME, PlayerNames, SkippedParts, tag_text},
+    pgn::{
+        DateAndId, DuplicateKeys, Group, Input, NAMED_VARIANTS, NO_GAME, PlayerNames, SkippedParts,
+        tag_text,
+    },
     position::MoveError,
     selection::Condition,
     storage::sort::SpillingSet,
@@ -292,15 +295,19 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
     Ok(())
 }
 
-/// Adds the keys of a game to `seen`, unless the game is a duplicate of an earlier game. Returns `true` if it is not.
+/// Adds a game with the keys `keys` to `seen`, which contains the groups of all earlier games. Returns `true` if the
+/// game is the first one of its group, and `false` if it is a duplicate.
 fn add_first(seen: &mut SpillingSet, keys: DuplicateKeys) -> Result<bool> {
-    if keys.is_duplicate(|key| seen.contains(key))? {
-        return Ok(false);
+    let entry = |key: u64, facts: DateAndId| u128::from(key) << 64 | u128::from(facts.to_bits());
+    let current = |number| Ok(DateAndId::current(seen.low_halves(keys.group_key(number))?));
+    match keys.find_group(current)? {
+        Group::First(number) => seen.insert(entry(keys.group_key(number), keys.facts)),
+        Group::Joined(number, facts) => {
+            seen.insert(entry(keys.group_key(number), facts))?;
+            Ok(false)
+        }
+        Group::Exact => seen.insert(entry(keys.exact_key(), keys.facts)),
     }
-    for key in keys.of_first().chain([keys.common]) {
-        seen.insert(key)?;
-    }
-    Ok(true)
 }
 
 /// Removes some stretches of consecutive elements from `list`. `stretches` divides the whole list into stretches from

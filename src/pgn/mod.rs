@@ -53,7 +53,7 @@ mod write;
 pub(crate) use self::{
     class::doubled_mean,
     clock::{Clocks, CommentTimes},
-    duplicate::{DuplicateKeys, GameIdentity, name_hash},
+    duplicate::{DateAndId, DuplicateKeys, GameIdentity, Group, name_hash},
     names::{NearestNames, PlayerNames, did_you_mean},
     play::{
         LineStop, MoveReceiver, NAMED_VARIANTS, NO_GAME, SkippedParts, UnknownVariants, play,

@@ -24,7 +24,7 @@ use crate::{
     openings::OpeningFilter,
     pgn::{
         ConditionError, Date, EcoRange, GameResult, NameMatch, RatingGroup, RatingRange, Speed,
-        TagText, TimeControlRange, normalized,
+        TagText, TimeControlRange, name_hash, normalized,
     },
 };
 
@@ -335,13 +335,28 @@ impl Selection {
 
     /// Returns `true` if the selection has a condition on the names of players.
     pub(crate) fn has_names(&self) -> bool {
-        let names = [&self.player, &self.opponent, &self.white, &self.black];
-        names.into_iter().any(|names| !names.is_empty())
+        let mut names = self.player_conditions().into_iter();
+        names.any(|names| !names.is_empty())
     }
 
     /// Returns all names of players in the selection.
     pub(crate) fn names(&self) -> Vec<String> {
-        [&self.player[..], &self.opponent, &self.white, &self.black].concat()
+        self.player_conditions().concat()
+    }
+
+    /// Returns the conditions on names of players. All names that match one of them are names of one player.
+    pub(crate) fn player_conditions(&self) -> [&[String]; 4] {
+        [&self.player, &self.opponent, &self.white, &self.black]
+    }
+
+    /// Returns the [hash of a player's name](name_hash) by which duplicates are found. All names that match one
+    /// condition have one hash: the number of the first such condition, counted from 1.
+    pub(crate) fn player_hash(&self, name: &str) -> u64 {
+        let how = self.name_match();
+        let mut conditions = self.player_conditions().into_iter();
+        let is_match = |names: &[String]| how.matches_any(name.as_bytes(), names);
+        let condition = conditions.position(|names| !names.is_empty() && is_match(names));
+        condition.map_or_else(|| name_hash(name), |condition| condition as u64 + 1)
     }
 
     /// Returns `true` if the selection asks for games that the player won or lost.

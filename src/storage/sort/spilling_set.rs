@@ -1,6 +1,6 @@
 //! An exact set of fingerprints with bounded memory use.
 
-use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 
 use super::{
     Memory,
@@ -12,10 +12,9 @@ use crate::error::Result;
 /// block in memory. A lookup thus finds the blocks that may contain a fingerprint, and reads only those.
 const FINGERPRINTS_PER_BLOCK: usize = BLOCK_SIZE / size_of::<u128>();
 
-/// The maximum number of bytes of memory that one fingerprint takes. It includes the fingerprint's share of the hash
-/// table, which is half empty after it has grown, and of the list in which fingerprints are sorted before they are
-/// spilled.
-const BYTES_PER_FINGERPRINT: usize = 64;
+/// The maximum number of bytes of memory that one fingerprint takes, which includes its share of a node of the tree. A
+/// node may be half empty.
+const BYTES_PER_FINGERPRINT: usize = 48;
 
 /// The number of fingerprints that a set may always keep in memory, even if its memory budget is very small.
 const MIN_CAPACITY: usize = 1 << 10;
@@ -30,7 +29,7 @@ pub(crate) struct SpillingSet {
     memory: Memory,
     /// The maximum number of fingerprints that are kept in memory.
     capacity: usize,
-    recent: FxHashSet<u128>,
+    recent: BTreeSet<u128>,
     /// The runs, longest first.
     runs: Vec<SortedRun>,
 }
@@ -52,7 +51,7 @@ impl SpillingSet {
         SpillingSet {
             capacity: (memory.bytes / BYTES_PER_FINGERPRINT).max(MIN_CAPACITY),
             memory,
-            recent: FxHashSet::default(),
+            recent: BTreeSet::new(),
             runs: Vec::new(),
         }
     }
@@ -109,9 +108,25 @@ impl SpillingSet {
         self.contains(u128::from(key) << 64)
     }
 
+    /// Returns the low halves of all fingerprints with the high half `high`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a temporary file cannot be read.
+    pub(crate) fn low_halves(&self, high: u64) -> Result<Vec<u64>> {
+        let first = u128::from(high) << 64;
+        let recent = self.recent.range(first..=first | u128::from(u64::MAX));
+        let mut low: Vec<u64> = recent.map(|fingerprint| *fingerprint as u64).collect();
+        for run in &self.runs {
+            let near = run.read_near(high)?.into_iter();
+            let with_high = near.filter(|fingerprint| high_bits(*fingerprint) == high);
+            low.extend(with_high.map(|fingerprint| fingerprint as u64));
+        }
+        Ok(low)
+    }
+
     fn spill(&mut self) -> Result<()> {
-        let mut sorted: Vec<u128> = self.recent.drain().collect();
-        sorted.sort_unstable();
+        let sorted = std::mem::take(&mut self.recent);
         let mut newest = SortedRun::write(&self.memory, sorted.into_iter().map(Ok))?;
         while let Some(last) = self.runs.pop_if(|last| last.run.len() <= newest.run.len()) {
             let readers = [&last, &newest].map(|run| run.run.records::<u128>());
@@ -143,10 +158,16 @@ impl SortedRun {
     }
 
     fn contains(&self, fingerprint: u128) -> Result<bool> {
-        let high = high_bits(fingerprint);
+        let near = self.read_near(high_bits(fingerprint))?;
+        Ok(near.binary_search(&fingerprint).is_ok())
+    }
+
+    /// Reads the blocks that may contain fingerprints with the high half `high`.
+    fn read_near(&self, high: u64) -> Result<Vec<u128>> {
+        let mut records = Vec::new();
         // If fingerprints are added in ascending order, this recognizes new ones without reading a file.
         if high > self.last {
-            return Ok(false);
+            return Ok(records);
         }
         // Fingerprints with equal high bits may fill several blocks, and the first of them may be in the preceding
         // block.
@@ -154,9 +175,8 @@ impl SortedRun {
         let end = self.firsts.partition_point(|first| *first <= high);
         let start = first.saturating_sub(1) * FINGERPRINTS_PER_BLOCK;
         let end = (end * FINGERPRINTS_PER_BLOCK).min(self.run.records_len() as usize);
-        let mut records: Vec<u128> = Vec::new();
         self.run.read(start..end, &mut records)?;
-        Ok(records.binary_search(&fingerprint).is_ok())
+        Ok(records)
     }
 }
 
@@ -166,8 +186,6 @@ fn high_bits(fingerprint: u128) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -195,8 +213,14 @@ mod tests {
                 prop_assert_eq!(seen.insert(fingerprint).unwrap(), set.insert(fingerprint));
             }
             prop_assert!(set.len() < MIN_CAPACITY || !seen.runs.is_empty());
-            for fingerprint in set {
-                prop_assert!(seen.contains(fingerprint).unwrap());
+            for fingerprint in &set {
+                prop_assert!(seen.contains(*fingerprint).unwrap());
+            }
+            for high in set.iter().map(|fingerprint| high_bits(*fingerprint)).take(4) {
+                let low = set.iter().filter(|fingerprint| high_bits(**fingerprint) == high);
+                let mut found = seen.low_halves(high).unwrap();
+                found.sort_unstable();
+                prop_assert!(found.into_iter().eq(low.map(|fingerprint| *fingerprint as u64)));
             }
         }
     }
