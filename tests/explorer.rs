@@ -1077,27 +1077,208 @@ fn numbers_listed(index: &Path, filters: Selection) -> Vec<u64> {
 proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(24))]
 
-    /// The option of `make-book` and the filter of the explorer keep the same games, whatever the limit of half-moves
-    /// and the number of threads.
+    /// The option of `make-book` and the filter of the explorer keep the same games, whatever the limit of half-moves,
+    /// the number of threads and the names of the player.
     #[test]
-    fn both_doors_keep_the_same_games(pgn in similar_games(), max_ply in 1..4usize, threads in 1..3usize) {
+    fn both_doors_keep_the_same_games(
+        pgn in similar_games(),
+        max_ply in 1..4usize,
+        threads in 1..3usize,
+        names in proptest::sample::subsequence(vec!["carlsen, magnus", "Caruana, F.", "caru"], 0..3),
+    ) {
         let dir = temp();
         let path = |name: &str| dir.path().join(name);
         fs::write(path("games.pgn"), pgn).unwrap();
+        let selection = |once: bool| Selection {
+            duplicates: once.then_some(polybook::selection::Duplicates::Once),
+            player: names.iter().map(|name| name.to_string()).collect(),
+            ..Selection::default()
+        };
         let make = |name: &str, drop: bool, max_ply: usize| {
-            let run = MakeBook::new([Input::file(path("games.pgn"))]).max_ply(max_ply).threads(threads);
-            run.selection(Selection { duplicates: drop.then_some(polybook::selection::Duplicates::Once), ..Selection::default() }).explorer(path(name)).run().unwrap();
+            let run = MakeBook::new([Input::file(path("games.pgn"))]).max_ply(max_ply).threads(threads).allow_empty(true);
+            run.selection(selection(drop)).explorer(path(name)).run().unwrap();
         };
         make("dropped", true, 1024);
         make("dropped-short", true, max_ply);
         make("all", false, 1024);
         make("short", false, max_ply);
-        let once = || Selection { duplicates: Some(polybook::selection::Duplicates::Once), ..Selection::default() };
         let kept = numbers_listed(&path("dropped"), Selection::default());
-        proptest::prop_assert_eq!(&numbers_listed(&path("all"), once()), &kept);
-        proptest::prop_assert_eq!(&numbers_listed(&path("short"), once()), &kept);
+        proptest::prop_assert_eq!(&numbers_listed(&path("all"), selection(true)), &kept);
+        proptest::prop_assert_eq!(&numbers_listed(&path("short"), selection(true)), &kept);
         proptest::prop_assert_eq!(&numbers_listed(&path("dropped-short"), Selection::default()), &kept);
     }
+}
+
+/// A group of duplicates has the id and the date that its games state together, and all names that one condition matches
+/// are names of one player.
+#[test]
+fn duplicates_are_compared_by_ids_dates_and_players_everywhere() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |tags: &str, white: &str| {
+        let tags: String = tags
+            .split_terminator('|')
+            .map(|tag| format!("[{tag}]\n"))
+            .collect();
+        format!("{tags}[White \"{white}\"]\n[Black \"Ng\"]\n[Result \"1-0\"]\n\n1. e4 e5 1-0\n\n")
+    };
+    let id = |last: char, date: &str| {
+        format!("Site \"https://lichess.org/abcdefg{last}\"|Date \"{date}\"")
+    };
+    let day = "2024.05.06";
+    let dated = format!("Date \"{day}\"");
+    for (games, names, expected) in [
+        // A copy without an id joins one of two games of Lichess.
+        (
+            vec![
+                game(&dated, "Doe"),
+                game(&id('a', day), "Doe"),
+                game(&id('b', day), "Doe"),
+            ],
+            &[][..],
+            2,
+        ),
+        (
+            vec![
+                game(&id('a', day), "Doe"),
+                game(&dated, "Doe"),
+                game(&id('b', day), "Doe"),
+            ],
+            &[],
+            2,
+        ),
+        (
+            vec![
+                game(&id('a', day), "Doe"),
+                game(&id('b', day), "Doe"),
+                game(&dated, "Doe"),
+            ],
+            &[],
+            2,
+        ),
+        (
+            vec![
+                game("", "Doe"),
+                game(&id('a', day), "Doe"),
+                game(&id('b', day), "Doe"),
+                game("", "Doe"),
+            ],
+            &[],
+            2,
+        ),
+        // A copy without a date joins one of two games of different days.
+        (
+            vec![
+                game("", "Doe"),
+                game(&dated, "Doe"),
+                game("Date \"2024.05.07\"", "Doe"),
+            ],
+            &[],
+            2,
+        ),
+        (
+            vec![
+                game("Date \"2024.??.??\"", "Doe"),
+                game(&dated, "Doe"),
+                game("Date \"2024.05.07\"", "Doe"),
+            ],
+            &[],
+            2,
+        ),
+        // The first day of an event is known only as a year.
+        (
+            vec![
+                game("Date \"????.??.??\"|EventDate \"2024.05.01\"", "Doe"),
+                game(&dated, "Doe"),
+            ],
+            &[],
+            1,
+        ),
+        (
+            vec![game("EventDate \"2023.05.01\"", "Doe"), game(&dated, "Doe")],
+            &[],
+            2,
+        ),
+        (
+            vec![
+                game("EventDate \"2023.05.01\"", "Doe"),
+                game("EventDate \"2024.05.01\"", "Doe"),
+            ],
+            &[],
+            2,
+        ),
+        (
+            vec![
+                game("EventDate \"2023.12.28\"", "Doe"),
+                game("Date \"2024.01.02\"", "Doe"),
+            ],
+            &[],
+            1,
+        ),
+        // Two names of one player.
+        (
+            vec![game(&dated, "Doe, Jane"), game(&dated, "jane42")],
+            &["Doe, Jane", "jane42"],
+            1,
+        ),
+        (
+            vec![game(&dated, "Doe, Jane"), game(&dated, "Doe, J")],
+            &["doe"],
+            1,
+        ),
+        (
+            vec![
+                game(&dated, "jane42"),
+                game(&dated, "Doe, Jane"),
+                game(&dated, "Doe"),
+            ],
+            &["Doe, Jane", "jane42"],
+            1,
+        ),
+        (
+            vec![game(&dated, "Doe, Jane"), game(&dated, "jane42")],
+            &[],
+            2,
+        ),
+    ] {
+        fs::write(dir.join("games.pgn"), games.concat()).unwrap();
+        ok(dir, "make-book -q games.pgn --explorer idx --force");
+        for option in ["--player", "--white"] {
+            let named: Vec<&str> = names.iter().flat_map(|name| [option, *name]).collect();
+            let total = |line: &str| {
+                let line: Vec<&str> = line.split(' ').chain(named.iter().copied()).collect();
+                ok_json(dir, &line)
+            };
+            let listed = total("games --index idx --duplicates once --json");
+            assert_eq!(listed["total"], expected, "{games:?} {named:?}");
+            let counted =
+                total("make-book -q games.pgn --duplicates once --min-game 1 --force --json");
+            assert_eq!(counted["games"]["counted"], expected, "{games:?} {named:?}");
+            let moves = total("moves --index idx --duplicates once --json");
+            assert_eq!(moves["games"], expected, "{games:?} {named:?}");
+        }
+    }
+}
+
+/// Players who meet often play the same short game hundreds of times, each time with another id.
+#[test]
+fn many_games_with_equal_moves_are_compared_by_their_ids() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |number: usize| {
+        format!(
+            "[Site \"https://lichess.org/abcde{number:03}\"]\n[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n\
+             1. e4 e5 1-0\n\n"
+        )
+    };
+    let games: String = (0..300).chain(0..300).map(game).collect();
+    fs::write(dir.join("games.pgn"), games).unwrap();
+    let made =
+        "make-book -q games.pgn --explorer idx --json --bin a.bin --min-game 1 --duplicates once";
+    assert_eq!(ok_json(dir, made)["games"]["counted"], 300);
+    ok(dir, "make-book -q games.pgn --explorer idx --force");
+    let listed = ok_json(dir, "games --index idx --duplicates once --json --limit 1");
+    assert_eq!(listed["total"], 300);
 }
 
 #[test]
@@ -1216,6 +1397,28 @@ fn answers_at_the_limit_of_an_index_are_not_the_ends_of_games() {
         (&Value::Null, &Value::Null)
     );
     assert_eq!(first("whole")["uci"], "b8c6");
+    for moves in ["1. e4 e5 2. Nf3", "1. e4 e5 2. Nf3 Nc6"] {
+        let text = ok(dir, &["moves", "-q", "--index", "short", "--moves", moves]);
+        let expected = "the next moves are not indexed: the index ends at half-move 3\n";
+        assert!(text.ends_with(expected), "{text}");
+    }
+    for (index, is_cut) in [("short", true), ("ended", false), ("whole", false)] {
+        let args = [
+            "games",
+            "--index",
+            index,
+            "--moves",
+            "1. e4 e5 2. Nf3",
+            "--limit",
+            "1",
+        ];
+        let text = ok(dir, &args);
+        assert_eq!(
+            text.contains("(next move not indexed)"),
+            is_cut,
+            "{index}: {text}"
+        );
+    }
 
     let prepare = |index: &str, moves: &str| {
         let options = "--opponent Them --player Me --color black --duplicates all --json";

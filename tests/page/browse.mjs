@@ -967,7 +967,7 @@ const tests = {
       await settled(page);
       assert.equal(await text(page, "#results p"), "Positions with fewer than 5 counted moves were left out.");
     }
-    assert.equal(await text(page, "#results p + p"), "Counts end at move 1.");
+    assert.equal(await text(page, "#results p + p"), "The index ends at move 1: later moves are not indexed.");
     assert.equal(await page.locator("#moves .blank").count(), 1);
     assert.deepEqual(faults, []);
     await page.unrouteAll({ behavior: "ignoreErrors" });

@@ -153,6 +153,11 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let (total, numbers) = explorer.game_numbers(&query, &page)?;
     let matched = check_names(&explorer, &query.filters, total > 0, context)?;
     context.warn(&passed_unknown(&explorer, &query)?);
+    if total == 0
+        && let Some(line) = explorer.lacking_line(&query.filters)
+    {
+        context.say(&line);
+    }
     let other_starts = say_other_starts(&explorer, &query.line, &query.filters, context)?;
     if args.pgn {
         return print_texts(numbers.map(|game| explorer.text(game?.0)));
@@ -187,8 +192,9 @@ struct FoundGame<'a> {
     /// The PGN file from which the game was indexed.
     file: &'a Path,
     /// Further fields of the JSON document: the game's opening by its moves, null if no position of the game has a
-    /// name; the move in the position, null if the game ended there or, with `unindexed`, if the next move is not indexed; and the number of half-moves. `None` if the index
-    /// was made with `make-book --leveldb`, which does not store them.
+    /// name; the move in the position, null if the game ended there or, with `unindexed`, if the next move is not
+    /// indexed; and the number of half-moves. `None` if the index was made with `make-book --leveldb`, which does not
+    /// store them.
     explored: Option<Value>,
 }
 
@@ -224,23 +230,29 @@ fn print_list<'a>(
         return print_json_list(head, "games", games);
     }
     let head = format!("{}\n", counted(total, "game"));
-    let lines = games.map(|game| game.map(|game| line(game.id, &game.header)));
+    let lines = games.map(|game| game.map(|game| line(&game)));
     print_all(once(Ok(head)).chain(lines))
 }
 
-/// Formats a game as one line of the list that the command prints. `id` is the number of the game in the index.
-fn line(id: u64, game: &GameHeader) -> String {
+/// Formats a game as one line of the list that the command prints.
+fn line(found: &FoundGame<'_>) -> String {
+    let FoundGame { id, header, .. } = found;
     let rated = |name: &str, elo: &str| match elo {
         "" | "*" | "?" => name.to_owned(),
         _ => format!("{name} ({elo})"),
     };
+    let explored = found.explored.as_ref();
+    let next_move = match explored.is_some_and(|explored| explored["unindexed"] == true) {
+        true => " (next move not indexed)",
+        false => "",
+    };
     format!(
-        "{id:>8}  {:<10} {:<7} {} - {}, {}\n",
-        game.tag("Date"),
-        game.result(),
-        rated(&game.tag("White"), &game.tag("WhiteElo")),
-        rated(&game.tag("Black"), &game.tag("BlackElo")),
-        game.tag("Event")
+        "{id:>8}  {:<10} {:<7} {} - {}, {}{next_move}\n",
+        header.tag("Date"),
+        header.result(),
+        rated(&header.tag("White"), &header.tag("WhiteElo")),
+        rated(&header.tag("Black"), &header.tag("BlackElo")),
+        header.tag("Event")
     )
 }
 

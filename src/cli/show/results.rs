@@ -106,6 +106,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         evals: &evals,
         times: times.as_ref(),
         has_scores,
+        max_ply: explorer.max_ply(&query.filters),
     };
     if args.json {
         // Counts have games without a result as draws.
@@ -234,6 +235,7 @@ fn document(answer: &Answer, shown: &ShownMoves<'_>, has_results: bool) -> Value
         evals,
         times,
         has_scores,
+        ..
     } = *shown;
     let of_move = |(number, played): (usize, &MoveAnswer)| {
         let uci = uci_of(pos, played);
@@ -302,6 +304,8 @@ struct ShownMoves<'a> {
     times: Option<&'a Times>,
     /// Whether a player's scores are shown.
     has_scores: bool,
+    /// The last half-move of games that is indexed, or `None` if all are indexed.
+    max_ply: Option<usize>,
 }
 
 /// The text that `polybook show` prints if no game has a move in the requested position.
@@ -320,6 +324,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         evals,
         times,
         has_scores,
+        max_ply,
     } = *shown;
     // Writing to a `String` does not fail.
     let mut text = evals::line(evals.here);
@@ -327,10 +332,16 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         text += &format!("{} {}\n", opening.eco, opening.name);
     }
     if answer.moves.is_empty() {
-        text.push_str(match is_filtered {
-            true => NO_FILTERED_MOVES,
-            false => NO_MOVES,
-        });
+        let plies = 2 * (pos.fullmoves().get() - 1) + u32::from(pos.turn().is_black());
+        match max_ply.filter(|max_ply| *max_ply <= plies as usize) {
+            Some(max_ply) => {
+                text += &format!(
+                    "the next moves are not indexed: the index ends at half-move {max_ply}\n"
+                );
+            }
+            None if is_filtered => text.push_str(NO_FILTERED_MOVES),
+            None => text.push_str(NO_MOVES),
+        }
         return text;
     }
     let has_unfinished = answer.results.unfinished > 0;

@@ -12,7 +12,8 @@
  * @property {boolean} [unfinished] Whether the game has no result.
  * @property {Player} white
  * @property {Player} black
- * @property {string} [uci] The move that was played in the position.
+ * @property {string | null} [uci] The move that was played in the position. Null if the game ended there, or if `unindexed` is set.
+ * @property {boolean} [unindexed] Whether the game continues, but its next move is not indexed.
  * @property {string | null} [date] A date such as "2015-05-03", or a shorter one if the day or the month is unknown.
  * @property {string | null} [event]
  * @property {string | null} [eco]

@@ -247,7 +247,9 @@ export class GamesList {
     const row = button(
       { class: "game", "data-game": game.id, "data-focus": `game${game.id}`, "aria-current": game.id === open ? "true" : undefined },
       [
-        span("san", game.uci ? (sans.get(game.uci) ?? "") : ""),
+        game.unindexed
+          ? make("small", { class: "san", title: "The game continues, but its next move is not in the index, which was made with --max-ply" }, "not indexed")
+          : span("san", game.uci ? (sans.get(game.uci) ?? "") : ""),
         span({ class: "points", "aria-hidden": "true" }, point(white), point(black)),
         span("names", line(game.white, game.winner === "white"), line(game.black, game.winner === "black"), span("unseen", result)),
         span("event", span("", eventWords(game.event).name), small(facts.filter(Boolean).join(" · "))),

@@ -83,7 +83,7 @@ export function draw(counts, books, signal) {
   drawRepertoire();
   const isEmpty = !sum(tabled) && ![...books, ...(report ? [report] : [])].some(({ moves }) => moves.length);
   const pruned = minGame ? p("none", `Positions with fewer than ${minGame} counted moves were left out.`) : "";
-  const ended = isEmpty && maxPly ? p("none", `Counts end at move ${(maxPly + 1) >> 1}.`) : "";
+  const ended = isEmpty && maxPly ? p("none", `${isCounts ? "Counts end" : "The index ends"} at move ${(maxPly + 1) >> 1}: later moves are not indexed.`) : "";
   const others = counts.polybook.otherStarts;
   const elsewhere = others && !(isEmpty && isStart) ? p("none", `${counted(others, "more game")} ${others === 1 ? "begins in another position and counts only in the positions that it reaches" : "begin in another position and count only in the positions that they reach"}. To see one, paste its FEN into the search.`) : "";
   const unprepared = session.unprepared ? p("problem", `The preparation cannot be shown: ${session.unprepared}.`) : "";
