@@ -290,6 +290,63 @@ fn places_are_exact_and_texts_byte_for_byte() {
     assert!(told.contains("compressed"), "{told}");
 }
 
+/// The index of polyglot's fork has no checksums of texts, so a text must begin like the indexed game.
+#[test]
+fn only_texts_that_begin_like_the_indexed_games_are_returned() {
+    let dir = temp();
+    let file = dir.path().join("games.pgn");
+    let tagged = "[White \"A\"]\n\n1. e4 *\n\n";
+    let untagged = "1. d4 d5 *\n\n";
+    let only_other_tags = "[Annotator \"B\"]\n\n1. c4 *\n\n";
+    for (games, replaced, is_found) in [
+        (untagged.to_owned(), untagged.replace("d5", "e6"), true),
+        (untagged.to_owned(), "1. f4 f5 *\n".to_owned(), false),
+        (
+            untagged.to_owned(),
+            "root:x:0:0:root:/root:/bin/sh\n".to_owned(),
+            false,
+        ),
+        (untagged.to_owned(), "{ a secret } *\n".to_owned(), false),
+        (
+            untagged.to_owned(),
+            "[White \"A\"]\n\n1. d4 *\n".to_owned(),
+            false,
+        ),
+        (tagged.to_owned(), tagged.replace("e4", "d4"), true),
+        (tagged.to_owned(), tagged.replace('A', "B"), false),
+        (
+            only_other_tags.to_owned(),
+            only_other_tags.replace('B', "C"),
+            true,
+        ),
+        (
+            only_other_tags.to_owned(),
+            "root:x:0:0:root:/root:/bin/sh\n".to_owned(),
+            false,
+        ),
+        (
+            only_other_tags.to_owned(),
+            "[client]\npassword = secret\n".to_owned(),
+            false,
+        ),
+        (
+            only_other_tags.to_owned(),
+            "1. c4 secret *\n".to_owned(),
+            false,
+        ),
+    ] {
+        fs::write(&file, &games).unwrap();
+        ok(dir.path(), "make-book -q --force --leveldb idx games.pgn");
+        let index = Index::open(dir.path().join("idx")).unwrap();
+        assert_eq!(index.text(0).unwrap(), games.as_bytes());
+        fs::write(&file, &replaced).unwrap();
+        match index.text(0) {
+            Ok(text) => assert!(is_found && text == replaced.as_bytes(), "{replaced}"),
+            Err(err) => assert!(!is_found, "{replaced}: {err}"),
+        }
+    }
+}
+
 #[test]
 fn filtered_and_rejected_games_keep_their_records() {
     let dir = temp();

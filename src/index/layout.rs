@@ -293,10 +293,10 @@ impl GameHeader {
         header
     }
 
-    /// Returns `true` if the first game in the PGN text `text` has the tags of this header.
+    /// Returns `true` if the PGN text `text` begins with a tag, and its first game has the tags of this header.
     pub(super) fn matches_text(&self, text: &[u8]) -> bool {
         let mut games = GameReader::new(text);
-        if !games.next_game() {
+        if !text.starts_with(b"[") || !games.next_game() || games.tags().is_empty() {
             return false;
         }
         let Some(place) = self.offset_of_text() else {

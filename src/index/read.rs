@@ -31,8 +31,8 @@ use crate::{
     error::{At, Error, Result},
     kind::FileKind,
     leveldb::Database,
-    pgn::{Cutter, GameReader, Input, StreamOptions},
-    position::{Keyed, Rules, Variant, VariantChoice},
+    pgn::{Cutter, GameReader, Input, StreamOptions, Token},
+    position::{Keyed, PieceLetters, Rules, Variant, VariantChoice},
     storage::output::{is_empty_directory, metadata_if_any, open_again_if_replaced},
     task,
 };
@@ -617,12 +617,41 @@ impl Index {
         let found = nth_game(stream, place.games_before, READ_SIZE);
         let (start, text) = read_from(path, found)?.ok_or_else(changed)?;
         let header = self.header(id)?;
-        // The game must begin exactly at its offset and have the tags that were indexed. A game without tags has
-        // nothing to compare.
-        if header.offset_of_text().is_some() && (start != 0 || !header.matches_text(&text)) {
-            return Err(changed());
+        // The index has no checksum of the text, and the file may be any file if another person made the index. The game
+        // must therefore begin exactly at its offset and have the tags that were indexed. A game without tags must begin
+        // with a move after which the index lists it.
+        let is_game = match header.offset_of_text() {
+            Some(_) => start == 0 && header.matches_text(&text),
+            None => self.lists_first_move(id, &text)?,
+        };
+        match is_game {
+            true => Ok(text),
+            false => Err(changed()),
         }
-        Ok(text)
+    }
+
+    /// Returns `true` if `text`, the text of a game without tags, begins with a move, and the index lists game `id` in
+    /// the position after this move.
+    fn lists_first_move(&self, id: u32, text: &[u8]) -> Result<bool> {
+        let mut games = GameReader::new(text);
+        if !games.next_game() || !games.tags().is_empty() {
+            return Ok(false);
+        }
+        let Token::Move { text: first, .. } = games.next_token() else {
+            return Ok(false);
+        };
+        let start = self.variant.only().unwrap_or_default().start();
+        for letters in PieceLetters::ALL {
+            let Ok(mv) = letters.read_move(&start, first) else {
+                continue;
+            };
+            let mut pos = Keyed::new(start.clone());
+            pos.play(mv);
+            if self.games_of(&pos)?.binary_search(&id).is_ok() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the length and the checksum of the text of game `id`. The index must be an explorer's index of games.
