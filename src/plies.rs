@@ -31,6 +31,7 @@ use crate::{
     },
     provenance::GameCounts,
     selection::{Evaluator, Selection},
+    storage::sort::Memory,
     task,
 };
 
@@ -53,6 +54,9 @@ pub struct PlyOptions {
     pub comments: bool,
     /// Whether a game that cannot be replayed is an error. By default, it is skipped.
     pub strict: bool,
+    /// The memory budget for decompression, and the directory to which a zip archive from a pipe is copied. Default: 128
+    /// MiB, and the temporary directory of the system.
+    pub memory: Memory,
     /// A flag that cancels reading. Soon after it is set, [`Plies::next_batch`] returns [`Error::Interrupted`].
     pub stop: Arc<AtomicBool>,
 }
@@ -65,6 +69,7 @@ impl Default for PlyOptions {
             unfinished: Unfinished::Skip,
             comments: true,
             strict: false,
+            memory: Memory::default().with_bytes(StreamOptions::default().memory),
             stop: Arc::default(),
         }
     }
@@ -132,7 +137,7 @@ impl Plies {
         }
         let stream = input.open(&StreamOptions {
             stop: Arc::clone(&options.stop),
-            ..StreamOptions::default()
+            ..StreamOptions::within(&options.memory)
         })?;
         Ok(Plies {
             input,

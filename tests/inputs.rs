@@ -46,6 +46,11 @@ fn a_pipe_answers_as_the_file_that_it_sends() {
             "repertoire gaps FILE --color white --against book.bin",
         ),
         ("games.pgn", "repertoire check FILE games.pgn --color white"),
+        ("games.zip", "repertoire check games.pgn FILE --color white"),
+        (
+            "games.zip",
+            "repertoire build FILE --color white --out z.pgn --min-game 1 --force",
+        ),
         ("games.pgn", "repertoire check lines.pgn FILE --color white"),
         (
             "games.pgn",

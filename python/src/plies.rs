@@ -268,7 +268,7 @@ impl Positions {
 #[pyfunction]
 #[pyo3(
     signature = (pgn, **options),
-    text_signature = "(pgn, *, max_ply=None, comments=True, unfinished='skip', strict=False, min_elo=None, \
+    text_signature = "(pgn, *, max_ply=None, comments=True, unfinished='skip', strict=False, temp_dir=None, min_elo=None, \
     max_elo=None, min_plies=0, since=None, until=None, result=(), player=(), color=None, opponent=(), \
     opponent_rating=None, white=(), black=(), event=None, eco=(), tag=(), not_tag=(), rating=(), speed=(), \
     time_control=None, require_elo=False, require_date=False, exact=False, rated=False, opening=None)"
@@ -281,12 +281,17 @@ pub fn positions<'py>(
     let paths = paths(pgn, "pgn")?;
     let mut options = Options::new(py, options)?;
     let defaults = PlyOptions::default();
+    let mut memory = defaults.memory;
+    if let Some(path) = options.take::<PathBuf>("temp_dir")? {
+        memory.temp_dir = path;
+    }
     let wanted = PlyOptions {
         max_ply: options.take("max_ply")?.unwrap_or(defaults.max_ply),
         selection: options.selection(false)?,
         comments: options.take("comments")?.unwrap_or(defaults.comments),
         unfinished: options.unfinished()?.unwrap_or(defaults.unfinished),
         strict: options.take("strict")?.unwrap_or(defaults.strict),
+        memory,
         stop: defaults.stop,
     };
     options.finish("positions")?;

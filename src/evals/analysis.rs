@@ -514,7 +514,7 @@ pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
             variations,
         });
     }
-    let mut batches = SourceBatches::of_text(input, &StreamOptions::default())?;
+    let mut batches = SourceBatches::of_text(input, &StreamOptions::within(memory))?;
     let entries = batches.entries();
     let mut positions = Vec::new();
     let mut number = 0;

@@ -356,8 +356,7 @@ pub fn without_moves(
     let game = Additions::from_lines(&start, [&[] as &[Move]]);
     let reading = StreamOptions {
         stop: Arc::clone(&options.stop),
-        memory: options.memory.bytes,
-        temp_dir: options.memory.temp_dir.clone(),
+        ..StreamOptions::within(&options.memory)
     };
     add_to_pgn(pgn, &game, removed, &start, out, &reading)?;
     // The game without moves may be the last one, and a game of Chess960 from the usual position has no tag.

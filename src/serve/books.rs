@@ -69,19 +69,9 @@ impl BookFile {
     ///
     /// Returns an error if the file cannot be read, or if it is neither a Polyglot book nor an OOBS database.
     pub fn open(path: impl AsRef<Path>) -> Result<BookFile> {
-        BookFile::open_until(path, Arc::default())
-    }
-
-    /// Opens a book like [`open`](BookFile::open), which reads the whole of an OOBS database. After `stop` is set, this
-    /// function and all look-ups in a database return [`Error::Interrupted`](crate::Error::Interrupted).
-    ///
-    /// # Errors
-    ///
-    /// Fails for the same reasons as [`open`](BookFile::open), and if `stop` is set.
-    pub fn open_until(path: impl AsRef<Path>, stop: Arc<AtomicBool>) -> Result<BookFile> {
         let path = path.as_ref();
         let format = if FileKind::of(path)? == FileKind::Sqlite {
-            let obs = Obs::open_until(path, stop)?;
+            let obs = Obs::open(path)?;
             let largest = obs.largest_weight(Weights::default().factors)?;
             BookFormat::Oobs(Box::new(obs), Scaling::new(largest))
         } else {
@@ -387,20 +377,6 @@ mod tests {
                 .any(|mv| mv.uci == "e1h1" && mv.san == "O-O")
         );
         assert_eq!(one.moves, other.moves);
-    }
-
-    #[test]
-    fn the_opening_of_a_database_can_be_stopped() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.obs.db3");
-        let run = MakeBook::new([Input::file("data/famous.pgn")]).min_game(1);
-        run.obs(&path).run().unwrap();
-        for is_stopped in [false, true] {
-            let stop = Arc::new(AtomicBool::new(is_stopped));
-            let opened = BookFile::open_until(&path, stop);
-            let is_interrupted = matches!(opened, Err(crate::Error::Interrupted));
-            assert_eq!((opened.is_err(), is_interrupted), (is_stopped, is_stopped));
-        }
     }
 
     /// Opening a pipe that no program writes to blocks the thread.

@@ -8,6 +8,7 @@ use std::{
 use polybook::{
     FileKind,
     book::is_book_or_empty,
+    counts::Memory,
     pgn::{Cutter, GameReader, Input, StreamOptions},
     repertoire::{Build, CommentDetail, OwnMoveRule, RepertoireFile, Writing, build},
     storage::output::is_regular_file,
@@ -126,13 +127,13 @@ const MAX_OWNER_BYTES: usize = 100;
 ///
 /// Returns `None` if there is no such player, or if there are two, as in a match. Also returns `None` if the file
 /// contains fewer than [`MIN_EXAMINED_GAMES`] games, or if `path` is not a PGN file that can be read twice.
-fn owner_of(path: &Path) -> anyhow::Result<Option<String>> {
+fn owner_of(path: &Path, memory: &Memory) -> anyhow::Result<Option<String>> {
     if !is_regular_file(path)? || FileKind::of(path)? != FileKind::Other || is_book_or_empty(path)?
     {
         return Ok(None);
     }
     let input = Input::file(path);
-    let mut cutter = Cutter::new(input.open(&StreamOptions::default())?, BYTES_PER_READ);
+    let mut cutter = Cutter::new(input.open(&StreamOptions::within(memory))?, BYTES_PER_READ);
     let mut games: HashMap<String, ByColor<usize>> = HashMap::new();
     let mut examined = 0;
     while examined < EXAMINED_GAMES
@@ -179,7 +180,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let filter = args.filter.for_side(args.color)?;
     if filter.is_none() {
         for source in &args.sources {
-            if let Some(name) = owner_of(source)? {
+            if let Some(name) = owner_of(source, &opener.memory)? {
                 context.say(&format!(
                     "{name} played nearly all games of {}, and the moves of {name}'s opponents count like those of {name}: \
                      with --player \"{name}\", only games count in which {name} has the color of the repertoire\n",

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use polybook::{
     FileKind,
     book::is_book_or_empty,
+    counts::Memory,
     json,
     pgn::{Cutter, GameEnd, GameReader, GameResult, Games, Input, StreamOptions},
     repertoire::{
@@ -123,7 +124,7 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
     }
     let (repertoires, games) = check_files(args)?;
     if let (Some(color), Some(repertoire)) = (args.color, args.files.first()) {
-        refuse_swapped(repertoire, games, color)?;
+        refuse_swapped(repertoire, games, color, &args.resources.memory())?;
     }
     let all = args.files.iter().chain(&args.white).chain(&args.black);
     let all: Vec<&PathBuf> = all.collect();
@@ -231,12 +232,17 @@ fn print(args: &Args, context: Context) -> anyhow::Result<()> {
 /// Returns an error if the user seems to have swapped the repertoire and the games. Usually, the games of a repertoire
 /// have no results. The user has probably swapped them if `repertoire` contains finished games and a file in `games`
 /// contains none. `color` is the side of the repertoire, which the error message mentions.
-fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow::Result<()> {
-    if has_finished_games(repertoire)? != Some(true) {
+fn refuse_swapped(
+    repertoire: &Path,
+    games: &[PathBuf],
+    color: Color,
+    memory: &Memory,
+) -> anyhow::Result<()> {
+    if has_finished_games(repertoire, memory)? != Some(true) {
         return Ok(());
     }
     for file in games {
-        if has_finished_games(file)? == Some(false) {
+        if has_finished_games(file, memory)? == Some(false) {
             let (file, repertoire) = (file.display(), repertoire.display());
             let problem = format!(
                 "{repertoire} contains finished games, but {file} contains none: give the repertoire before the \
@@ -255,7 +261,7 @@ fn refuse_swapped(repertoire: &Path, games: &[PathBuf], color: Color) -> anyhow:
 /// Returns `None` if it is unknown whether the file contains a finished game. This is the case for a file without
 /// games, for other kinds of files, and for a pipe, because this function must not read data that can be read only
 /// once.
-fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
+fn has_finished_games(path: &Path, memory: &Memory) -> anyhow::Result<Option<bool>> {
     if !is_regular_file(path)? || path.metadata()?.len() == 0 {
         return Ok(None);
     }
@@ -266,7 +272,7 @@ fn has_finished_games(path: &Path) -> anyhow::Result<Option<bool>> {
         _ => return Ok(None),
     }
     let input = Input::file(path);
-    let mut cutter = Cutter::new(input.open(&StreamOptions::default())?, BYTES_PER_READ);
+    let mut cutter = Cutter::new(input.open(&StreamOptions::within(memory))?, BYTES_PER_READ);
     let is_finished = |result: GameResult| result != GameResult::Unknown;
     let mut has_games = false;
     while let Some(batch) = cutter.next_batch().map_err(|err| input.error(err))? {

@@ -258,11 +258,7 @@ fn write(
             return Ok(());
         }
         if let Some(pgn) = repertoire.pgn() {
-            let reading = StreamOptions {
-                memory: memory.bytes,
-                temp_dir: memory.temp_dir.clone(),
-                ..StreamOptions::default()
-            };
+            let reading = StreamOptions::within(memory);
             return add_to_pgn(pgn, added, &RemovedMoves::default(), start, out, &reading);
         }
         let writing = Writing {

@@ -23,6 +23,7 @@ use crate::{
     error::{At, Error, Result},
     kind::{FileKind, Format, is_windows_device},
     position::{Variant, looks_like_book},
+    storage::sort::Memory,
     task::{self, Feed, Feeder},
 };
 
@@ -67,6 +68,18 @@ impl Default for StreamOptions {
             stop: Arc::default(),
             memory: 128 << 20,
             temp_dir: env::temp_dir(),
+        }
+    }
+}
+
+impl StreamOptions {
+    /// Creates options for reading an input within the memory budget `memory`. A copy of a zip archive goes to the
+    /// directory of its temporary files.
+    pub fn within(memory: &Memory) -> StreamOptions {
+        StreamOptions {
+            memory: memory.bytes,
+            temp_dir: memory.temp_dir.clone(),
+            ..StreamOptions::default()
         }
     }
 }
