@@ -69,10 +69,49 @@ fn in_one_line(err: &polybook::Error) -> String {
         line.push_str(&format!(": {err}"));
         cause = err.source();
     }
-    line
+    in_python(&line)
+}
+
+/// Replaces the names of command-line options in a message of the library by the names of arguments: `--max-ply` becomes
+/// `max_ply`. An option after the name of a command, as in `polybook verify --fix OUT`, stays as it is.
+fn in_python(message: &str) -> String {
+    let mut text = String::new();
+    for clause in message.split_inclusive([':', ';', ',']) {
+        let mut is_command = false;
+        for word in clause.split_inclusive([' ', '(']) {
+            is_command |= ["polybook", "make-book"].contains(&word.trim_end());
+            let name = word.strip_prefix("--").filter(|_| !is_command);
+            match name.filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase())) {
+                Some(name) => text += &name.replace('-', "_"),
+                None => text += word,
+            }
+        }
+    }
+    text
 }
 
 /// Returns a `ValueError` with the message of an error.
 pub fn value_error(err: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(err.to_string())
+    PyValueError::new_err(in_python(&err.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_python;
+
+    #[test]
+    fn advice_names_arguments() {
+        for (message, expected) in [
+            ("a: use a larger --memory or a smaller --max-ply", "a: use a larger memory or a smaller max_ply"),
+            ("no move is kept (--min-game 1 keeps it)", "no move is kept (min_game 1 keeps it)"),
+            ("give --variant atomic", "give variant atomic"),
+            (
+                "polybook verify --fix OUT writes a copy, or use --min-game",
+                "polybook verify --fix OUT writes a copy, or use min_game",
+            ),
+            ("1. e4 -- 2. d4; a--b", "1. e4 -- 2. d4; a--b"),
+        ] {
+            assert_eq!(in_python(message), expected);
+        }
+    }
 }
