@@ -108,7 +108,54 @@ fn memory(text: &str) -> Result<usize, &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use clap::{Command, CommandFactory, error::ErrorKind};
+
     use super::*;
+    use crate::cli::Cli;
+
+    /// Calls `f` with each command that has no subcommands, and its name.
+    fn for_each_command(command: &Command, f: &mut impl FnMut(&Command)) {
+        match command.has_subcommands() {
+            true => command
+                .get_subcommands()
+                .for_each(|it| for_each_command(it, f)),
+            false => f(command),
+        }
+    }
+
+    #[test]
+    fn each_option_that_is_a_number_has_a_range() {
+        let mut numbers = 0;
+        let mut unlimited: Vec<String> = Vec::new();
+        for_each_command(&Cli::command(), &mut |command| {
+            for arg in command.get_arguments() {
+                let (Some(long), true) = (arg.get_long(), arg.get_action().takes_values()) else {
+                    continue;
+                };
+                let is_refused = |value: &str| {
+                    let line = ["polybook".to_owned(), format!("--{long}={value}")];
+                    let parsed = command.clone().try_get_matches_from(line);
+                    parsed.is_err_and(|err| {
+                        matches!(
+                            err.kind(),
+                            ErrorKind::ValueValidation | ErrorKind::InvalidValue
+                        )
+                    })
+                };
+                let is_whole_number = !is_refused("16") && is_refused("text") && is_refused("16.5");
+                if !is_whole_number {
+                    continue;
+                }
+                numbers += 1;
+                // Every number is a seed.
+                if long != "seed" && !is_refused(&(i64::MAX as u64 - 1).to_string()) {
+                    unlimited.push(format!("{} --{long}", command.get_name()));
+                }
+            }
+        });
+        assert!(numbers > 40, "{numbers}");
+        assert!(unlimited.is_empty(), "{unlimited:?}");
+    }
 
     #[test]
     fn sizes_of_memory_are_parsed() {
