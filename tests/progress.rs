@@ -182,7 +182,7 @@ fn control_characters_of_games_are_shown_and_files_keep_them() {
     ok(dir.path(), "make-book -q hostile.pgn --explorer idx");
     let in_pipe = ok(dir.path(), "games idx");
     assert!(
-        in_pipe.contains("Tal\u{1b}]0;x\u{7} - *, A\u{9b}2J\u{7f}"),
+        in_pipe.contains(r"Tal\u001b]0;x\u0007 - *, A\u009b2J\u007f"),
         "{in_pipe}"
     );
     assert_eq!(ok(dir.path(), "games idx --pgn --id 0"), HOSTILE);
