@@ -191,9 +191,10 @@ impl FromStr for RatingRange {
             lowest: bound(lowest, 0)?,
             highest: bound(highest, u16::MAX)?,
         };
-        match range.lowest <= range.highest && text.trim() != "-" {
-            true => Ok(range),
-            false => Err(error()),
+        if range.lowest <= range.highest && text.trim() != "-" {
+            Ok(range)
+        } else {
+            Err(error())
         }
     }
 }
@@ -399,9 +400,10 @@ impl FromStr for TagText {
 
 fn lowercase(text: &str) -> String {
     let text = without_escapes(text);
-    match text.is_ascii() {
-        true => text.to_ascii_lowercase(),
-        false => caseless(text.chars()).collect(),
+    if text.is_ascii() {
+        text.to_ascii_lowercase()
+    } else {
+        caseless(text.chars()).collect()
     }
 }
 
@@ -452,7 +454,7 @@ pub enum NameMatch {
 
 impl NameMatch {
     /// Returns `true` if `name` matches `wanted`: if it is equal to `wanted` ([`NameMatch::Whole`]), or contains it
-    /// ([`NameMatch::Part`]). The caller must have normalized both with [`folded`].
+    /// ([`NameMatch::Part`]). The caller must have normalized both with [`normalized`].
     pub(crate) fn matches(self, name: &str, wanted: &str) -> bool {
         match self {
             NameMatch::Whole => name == wanted,

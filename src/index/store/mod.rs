@@ -147,7 +147,7 @@ pub(super) fn subject_start(subject: ListKey) -> [u8; 10] {
 
 /// The version of the layout that this version of polybook reads and writes for an explorer's index of games.
 ///
-/// An index contains hashes of names that [`folded`](crate::pgn::folded) has normalized. If the normalization changes,
+/// An index contains hashes of names that [`normalized`](crate::pgn::normalized) has normalized. If the normalization changes,
 /// the version must also be increased.
 const VERSION: u64 = 10;
 
@@ -432,7 +432,7 @@ mod tests {
             "Æther \\\"X\\\"",
             "Tal , M.N.",
         ];
-        let folded = names.map(crate::pgn::folded);
+        let folded = names.map(crate::pgn::normalized);
         let of_layout = [
             "weiss,jürgen",
             "σίσυφοσ",
