@@ -46,9 +46,10 @@ impl Formatter for Rounding {
 /// is returned unchanged.
 pub(crate) fn rounded(number: f64) -> f64 {
     let rounded = (1e6 * number).round() / 1e6;
-    match rounded.is_finite() && rounded != 0.0 {
-        true => rounded,
-        false => number,
+    if rounded.is_finite() && rounded != 0.0 {
+        rounded
+    } else {
+        number
     }
 }
 

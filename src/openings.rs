@@ -279,9 +279,10 @@ fn nearest(wanted: &str) -> Vec<String> {
         nearest.names()
     };
     let families = nearest(Opening::family);
-    match families.is_empty() {
-        true => nearest(|opening| opening.name),
-        false => families,
+    if families.is_empty() {
+        nearest(|opening| opening.name)
+    } else {
+        families
     }
 }
 

@@ -48,9 +48,10 @@ impl Meter {
 
     /// Returns [`Error::Interrupted`] if the operation has been cancelled.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.stop.load(Ordering::Relaxed) {
-            true => Err(Error::Interrupted),
-            false => Ok(()),
+        if self.stop.load(Ordering::Relaxed) {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
         }
     }
 

@@ -328,9 +328,10 @@ struct UntilDone<'a, S> {
 
 impl<S: MoveSource> MoveSource for UntilDone<'_, S> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        match self.is_done.get() {
-            true => Ok(Vec::new()),
-            false => self.source.moves(pos),
+        if self.is_done.get() {
+            Ok(Vec::new())
+        } else {
+            self.source.moves(pos)
         }
     }
 
@@ -1051,9 +1052,10 @@ impl Expansion {
             // The position is not marked as visited: a shorter line may reach it later.
             Expansion::First { plies, .. } if ply >= *plies => AfterMove::End,
             Expansion::First { met, .. } => {
-                match met.insert(position_fingerprint(source, after))? {
-                    true => AfterMove::Expanded,
-                    false => AfterMove::Transposition,
+                if met.insert(position_fingerprint(source, after))? {
+                    AfterMove::Expanded
+                } else {
+                    AfterMove::Transposition
                 }
             }
             Expansion::Shortest { met, .. }
@@ -1062,9 +1064,10 @@ impl Expansion {
                 AfterMove::End
             }
             Expansion::Shortest { moves, .. } => {
-                match moves.contains(move_fingerprint(source, before, mv))? {
-                    true => AfterMove::Expanded,
-                    false => AfterMove::Transposition,
+                if moves.contains(move_fingerprint(source, before, mv))? {
+                    AfterMove::Expanded
+                } else {
+                    AfterMove::Transposition
                 }
             }
         })
@@ -1159,9 +1162,10 @@ mod tests {
         }
 
         fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
-            match self.0 {
-                true => pos.exact_identity(),
-                false => pos.identity(),
+            if self.0 {
+                pos.exact_identity()
+            } else {
+                pos.identity()
             }
         }
     }

@@ -100,9 +100,10 @@ pub fn edit_book(
         if after.is_empty() && edit.changes.contains(&Change::RemovePosition) {
             removed.push(edit.pos.clone());
         }
-        match after.is_empty() {
-            true => new.remove(&key),
-            false => before_is_empty && new.insert(key),
+        if after.is_empty() {
+            new.remove(&key)
+        } else {
+            before_is_empty && new.insert(key)
         };
         positions.insert(key, after);
     }
@@ -123,11 +124,12 @@ pub fn edit_book(
             let lines = shortest_lines(&moves, &variant.start(), &new, &memory.share(4))?;
             summary.unreached = (new.len() - lines.len()) as u64;
         }
-        let orphans = match removed.is_empty() {
-            true => None,
-            false => Some(Orphans::new(
+        let orphans = if removed.is_empty() {
+            None
+        } else {
+            Some(Orphans::new(
                 &book, &copy, &removed, variant, memory, meter,
-            )?),
+            )?)
         };
         let is_kept = |key| match &orphans {
             Some(orphans) if key != 0 => Ok(!orphans.contains(key)?),

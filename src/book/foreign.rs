@@ -78,9 +78,10 @@ pub(super) fn refuse_foreign_start(start: &[u8], size: u64, path: &Path) -> Resu
         return Ok(());
     }
     let problem = format!("this is {name}, not a Polyglot book");
-    let problem = match advice.is_empty() {
-        true => problem,
-        false => format!("{problem}: {advice}"),
+    let problem = if advice.is_empty() {
+        problem
+    } else {
+        format!("{problem}: {advice}")
     };
     Err(Error::of_format(format, path, problem))
 }
@@ -257,9 +258,10 @@ fn looks_like_a_book(mut file: &File, len: u64) -> io::Result<bool> {
 /// samples would contain all records, the first sample contains them, and the other two are empty.
 fn sampled(file: &File, header_len: u64, len: u64) -> io::Result<[Vec<u8>; 3]> {
     let after = len - header_len;
-    let sizes = match after <= 3 * RECORDS_PER_SAMPLE {
-        true => [after, 0, 0],
-        false => [RECORDS_PER_SAMPLE; 3],
+    let sizes = if after <= 3 * RECORDS_PER_SAMPLE {
+        [after, 0, 0]
+    } else {
+        [RECORDS_PER_SAMPLE; 3]
     };
     let starts = [
         header_len,

@@ -203,9 +203,10 @@ impl<'a> PlayableMoves<'a> {
     /// Returns all records with the position key `key`, in the order of the book, even if their moves are illegal or
     /// their weights are 0.
     pub(super) fn records(&self, key: u64) -> Result<Vec<Entry>> {
-        match self.absent.may_contain(key) {
-            true => self.book.moves(key),
-            false => Ok(Vec::new()),
+        if self.absent.may_contain(key) {
+            self.book.moves(key)
+        } else {
+            Ok(Vec::new())
         }
     }
 
@@ -380,12 +381,13 @@ impl<W: Write> LineWriter<W> {
             _ => String::new(),
         };
         let san = SanPlus::from_move(pos.clone(), mv);
-        let share = match is_own {
-            true => format!(
+        let share = if is_own {
+            format!(
                 "{{{:.0}%}}",
                 100.0 * (branch.mv.weight as f64 / branch.sum as f64)
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         };
         self.path.push(PathMove {
             before: branch.pos.exact_identity(),

@@ -210,28 +210,27 @@ impl BookMerge<'_> {
         let is_move = move_check(header::parse(&header).ok());
         // The default filter drops no move, but the two spellings of castling must be merged.
         let is_default = *self.filter == Filter::default();
-        let dropped = match is_default && !self.has_both_castlings(books, meter)? {
-            true => None,
-            false => {
-                let all = BookMerge {
-                    filter: &Filter::default(),
-                    ..*self
-                };
-                let mut positions = BookPositions::new(books, self.policy, meter);
-                let whole = temporary_book(temp_dir, |out| {
-                    let is_kept = |entry: &Entry| is_move(entry.mv);
-                    all.write_kept(&mut positions, |entry| entry.mv, is_kept, out, context)
-                        .map(drop)
-                })?;
-                let max_loss = self.filter.max_loss.as_ref();
-                Some(DroppedMoves::of(
-                    &whole,
-                    variant,
-                    max_loss,
-                    self.memory,
-                    meter,
-                )?)
-            }
+        let dropped = if is_default && !self.has_both_castlings(books, meter)? {
+            None
+        } else {
+            let all = BookMerge {
+                filter: &Filter::default(),
+                ..*self
+            };
+            let mut positions = BookPositions::new(books, self.policy, meter);
+            let whole = temporary_book(temp_dir, |out| {
+                let is_kept = |entry: &Entry| is_move(entry.mv);
+                all.write_kept(&mut positions, |entry| entry.mv, is_kept, out, context)
+                    .map(drop)
+            })?;
+            let max_loss = self.filter.max_loss.as_ref();
+            Some(DroppedMoves::of(
+                &whole,
+                variant,
+                max_loss,
+                self.memory,
+                meter,
+            )?)
         };
         let dropped = dropped.as_ref();
         let is_kept = |entry: &Entry| {
@@ -272,11 +271,12 @@ impl BookMerge<'_> {
         }
         if summary.written == 0 && !self.may_be_empty {
             let options = self.filter.option_text();
-            let problem = match options.is_empty() {
-                true => "no move is legal, so the new book would be empty".to_owned(),
-                false => format!(
+            let problem = if options.is_empty() {
+                "no move is legal, so the new book would be empty".to_owned()
+            } else {
+                format!(
                     "no move is kept with {options}, so the new book would be empty: use less strict options"
-                ),
+                )
             };
             let input = books.first().map_or(&**out, Book::path);
             return Err(Error::empty(input, problem));

@@ -92,12 +92,12 @@ fn with_old_spellings(command: Command) -> Command {
         let old = Arg::new(name.clone())
             .long(name)
             .help(arg.get_help().map(ToString::to_string).unwrap_or_default());
-        Some(match arg.get_action().takes_values() {
-            true => old
-                .action(ArgAction::Set)
+        Some(if arg.get_action().takes_values() {
+            old.action(ArgAction::Set)
                 .value_parser(arg.get_value_parser().clone())
-                .value_hint(arg.get_value_hint()),
-            false => old.action(ArgAction::SetTrue),
+                .value_hint(arg.get_value_hint())
+        } else {
+            old.action(ArgAction::SetTrue)
         })
     };
     let old: Vec<Arg> = command.get_arguments().filter_map(old).collect();

@@ -339,9 +339,10 @@ fn missing(info: &Info, format: TargetFormat, kept: &MoveFilter) -> Option<Strin
         _ => return None,
     };
     let min_game = made_with.min_game;
-    let (which, remedy) = match dropped == format!("--min-game {min_game}") {
-        true => (format!("played fewer than {min_game} times"), ""),
-        false => (format!("that were left out by \"{dropped}\""), " alone"),
+    let (which, remedy) = if dropped == format!("--min-game {min_game}") {
+        (format!("played fewer than {min_game} times"), "")
+    } else {
+        (format!("that were left out by \"{dropped}\""), " alone")
     };
     Some(format!(
         "this database does not contain moves {which}, {consequence}; make the database again with --min-game \

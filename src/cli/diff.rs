@@ -119,29 +119,28 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let found = found?;
         let changes = found.0.moves.iter().map(MoveDifference::weight_change);
         let change = changes.fold(0, u64::saturating_add);
-        let text = match args.json {
-            true => json::to_string(&document(found)).expect("texts and numbers are JSON"),
-            false => text(found),
+        let text = if args.json {
+            json::to_string(&document(found)).expect("texts and numbers are JSON")
+        } else {
+            text(found)
         };
         Ok((change, text))
     });
-    let printed: Box<dyn Iterator<Item = polybook::Result<String>>> = match args.sort {
-        true => {
-            for found in printed {
-                let (change, text) = found?;
-                sorted.push(change, &text)?;
-            }
-            Box::new(sorted.texts())
+    let printed: Box<dyn Iterator<Item = polybook::Result<String>>> = if args.sort {
+        for found in printed {
+            let (change, text) = found?;
+            sorted.push(change, &text)?;
         }
-        false => Box::new(printed.map(|found| Ok(found?.1))),
+        Box::new(sorted.texts())
+    } else {
+        Box::new(printed.map(|found| Ok(found?.1)))
     };
     let printed = printed.take(args.limit.unwrap_or(usize::MAX));
-    match args.json {
-        true => {
-            let totals = json!({ "positions": positions, "moves": moves });
-            print_json_list(&totals, "differences", printed)?;
-        }
-        false => print_all(printed)?,
+    if args.json {
+        let totals = json!({ "positions": positions, "moves": moves });
+        print_json_list(&totals, "differences", printed)?;
+    } else {
+        print_all(printed)?
     }
     if positions == 0 {
         return Ok(());
@@ -257,9 +256,12 @@ fn text((difference, pos, evals): ShownDifference) -> String {
         let eval = eval.map(|eval| format!("  eval {}", eval.score));
         let eval = eval.unwrap_or_default();
         let is_legal = may_be_legal(pos.as_ref(), mv.mv);
-        let share = |weight, total| match is_legal {
-            true => format!("{:.1}%", percent(weight, total)),
-            false => "illegal".to_owned(),
+        let share = |weight, total| {
+            if is_legal {
+                format!("{:.1}%", percent(weight, total))
+            } else {
+                "illegal".to_owned()
+            }
         };
         text += &match (mv.first, mv.second) {
             (Some(first), Some(second)) if first.weight != second.weight => {

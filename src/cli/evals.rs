@@ -150,15 +150,16 @@ impl EngineArgs {
             return Ok(Positions::default());
         };
         let file = file_of(path)?;
-        Ok(match is_book_or_empty(&file)? {
-            true => Positions {
+        Ok(if is_book_or_empty(&file)? {
+            Positions {
                 positions: context.show_progress("reading the book", |meter| {
                     let book = Book::open_within(&file, in_memory(memory))?;
                     book_positions(&book, memory, meter)
                 })?,
                 ..Positions::default()
-            },
-            false => read_positions(&Input::file(&file), memory)?,
+            }
+        } else {
+            read_positions(&Input::file(&file), memory)?
         })
     }
 }
@@ -245,9 +246,10 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
             losses.left_out_share
         );
     }
-    text += match losses.left_out > losses.heaviest.len() as u64 {
-        true => "; the moves with the largest weights:\n",
-        false => "\n",
+    text += if losses.left_out > losses.heaviest.len() as u64 {
+        "; the moves with the largest weights:\n"
+    } else {
+        "\n"
     };
     for losing in &losses.heaviest {
         let loss = match losing.loss {
@@ -269,9 +271,10 @@ pub fn losses(losses: Option<&LossSummary>) -> String {
              positions:\n"
         );
         for line in &losses.emptied_after {
-            text += &match line.is_empty() {
-                true => "  the starting position\n".to_owned(),
-                false => format!("  {line}\n"),
+            text += &if line.is_empty() {
+                "  the starting position\n".to_owned()
+            } else {
+                format!("  {line}\n")
             };
         }
         let more = losses.emptied - losses.emptied_after.len() as u64;

@@ -34,9 +34,10 @@ pub type RunningBuild = Mutex<Option<Arc<Progress>>>;
 /// is in the user's cache, and is first built if it does not exist. Returns an error if the argument is a pipe, a
 /// device or an empty file.
 pub fn index_of(argument: &Path, context: Context) -> anyhow::Result<PathBuf> {
-    match may_have_games(argument)? {
-        true => cached_index(argument, Variant::Standard, context),
-        false => Ok(argument.to_owned()),
+    if may_have_games(argument)? {
+        cached_index(argument, Variant::Standard, context)
+    } else {
+        Ok(argument.to_owned())
     }
 }
 

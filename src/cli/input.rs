@@ -149,9 +149,10 @@ pub fn refuse_stream(argument: &Path) -> Result<(), Usage> {
     if !is_copied(argument) {
         return Ok(());
     }
-    let stream = match argument == Path::new("-") {
-        true => STANDARD_INPUT.to_owned(),
-        false => format!("{}, a pipe or a device,", argument.display()),
+    let stream = if argument == Path::new("-") {
+        STANDARD_INPUT.to_owned()
+    } else {
+        format!("{}, a pipe or a device,", argument.display())
     };
     Err(Usage(format!(
         "an index of games from {stream} cannot be kept in the cache: save the games as a file, or make an index with \
@@ -292,18 +293,20 @@ fn copied(argument: &Path) -> anyhow::Result<PathBuf> {
     let directory = TEMP_DIR.get().cloned().unwrap_or_else(env::temp_dir);
     let directory = TemporaryDir::new_in(&directory)?;
     let is_stdin = argument == Path::new("-");
-    let copy = directory.path().join(match is_stdin {
-        true => STANDARD_INPUT.as_ref(),
-        false => argument.file_name().unwrap_or(argument.as_os_str()),
+    let copy = directory.path().join(if is_stdin {
+        STANDARD_INPUT.as_ref()
+    } else {
+        argument.file_name().unwrap_or(argument.as_os_str())
     });
     let mut out = File::create_new(&copy)?;
     if is_stdin {
         io::copy(&mut io::stdin().lock(), &mut out)?;
     } else {
         let source = File::open(argument)?;
-        let most = match is_device(&source.metadata()?) {
-            true => MAX_DEVICE_BYTES,
-            false => u64::MAX,
+        let most = if is_device(&source.metadata()?) {
+            MAX_DEVICE_BYTES
+        } else {
+            u64::MAX
         };
         if io::copy(&mut source.take(most), &mut out)? == most {
             let problem =
@@ -432,12 +435,13 @@ pub fn with_standard_streams(command: &str, arg: Arg) -> Arg {
         Role::Unchecked => return arg,
     };
     let has_name = |path: &Path| names.iter().any(|name| path == Path::new(name));
-    arg.value_parser(
-        PathBufValueParser::new().map(move |path| match has_name(&path) {
-            true => PathBuf::from("-"),
-            false => path,
-        }),
-    )
+    arg.value_parser(PathBufValueParser::new().map(move |path| {
+        if has_name(&path) {
+            PathBuf::from("-")
+        } else {
+            path
+        }
+    }))
 }
 
 /// The file extensions of compressed files.

@@ -95,9 +95,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     if args.show || args.show_data {
         let input = file_of(file)?;
-        return print(&match args.show {
-            true => header_text(&input)?,
-            false => header_data(&input)?,
+        return print(&if args.show {
+            header_text(&input)?
+        } else {
+            header_data(&input)?
         });
     }
     if file == Path::new("-") {

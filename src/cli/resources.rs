@@ -91,9 +91,10 @@ pub fn raise_file_limit() {
 /// size is less than [`MIN_MEMORY`].
 fn memory(text: &str) -> Result<usize, &'static str> {
     let is_decimal = text.trim().to_ascii_lowercase().ends_with('b');
-    let config = match is_decimal {
-        true => Config::new().with_decimal(),
-        false => Config::new().with_binary(),
+    let config = if is_decimal {
+        Config::new().with_decimal()
+    } else {
+        Config::new().with_binary()
     };
     let bytes = config.parse_size(text).ok();
     match bytes.and_then(|bytes| usize::try_from(bytes).ok()) {

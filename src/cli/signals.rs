@@ -80,9 +80,10 @@ fn hangup_is_ignored() -> bool {
 fn end(status: i32) -> ! {
     ENDING.store(true, Ordering::SeqCst);
     // A signal is the normal end of a server.
-    let how = match farewell().is_some() {
-        true => "stopped",
-        false => "interrupted",
+    let how = if farewell().is_some() {
+        "stopped"
+    } else {
+        "interrupted"
     };
     // A panic in one step must not prevent the end, because the command's thread waits for it.
     for step in [say_farewell, end_engines, discard_all] {

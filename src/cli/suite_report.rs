@@ -137,9 +137,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if args.json {
         return print_json(&serde_json::to_value(&report)?);
     }
-    match args.out.as_ref().is_some_and(is_stdin) {
-        true => Ok(()),
-        false => print(&table(&report)),
+    if args.out.as_ref().is_some_and(is_stdin) {
+        Ok(())
+    } else {
+        print(&table(&report))
     }
 }
 
@@ -155,12 +156,13 @@ fn refuse_other_format(out: &Path, format: SuiteFormat) -> Result<(), Usage> {
             ["epd", "fen"].contains(&&*out_ending),
         ),
     };
-    match is_other {
-        true => Err(Usage(format!(
+    if is_other {
+        Err(Usage(format!(
             "--out {}: the output contains {entries}, as the suite does: choose a name that ends in {right}",
             out.display()
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

@@ -186,9 +186,12 @@ fn escaped(text: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(text);
     }
     let mut shown = Vec::with_capacity(text.len() + 16);
-    let mut put = |character: char, bytes: &[u8], is_shown: bool| match is_shown {
-        true => shown.extend_from_slice(bytes),
-        false => shown.extend(escape(character).into_bytes()),
+    let mut put = |character: char, bytes: &[u8], is_shown: bool| {
+        if is_shown {
+            shown.extend_from_slice(bytes)
+        } else {
+            shown.extend(escape(character).into_bytes())
+        }
     };
     for chunk in text.utf8_chunks() {
         let mut characters = chunk.valid().chars().peekable();

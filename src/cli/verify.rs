@@ -159,11 +159,10 @@ fn find(file: &Path, context: Context) -> polybook::Result<Findings> {
                 faults: texts(&found.faults),
                 checksum_differs: found.has_checksum.then_some(differs),
                 second_opinion: None,
-                advice: match differs {
-                    true => {
-                        "use an intact copy; verify --fix OUT sorts this book, but keeps changed moves and weights"
-                    }
-                    false => "polybook verify --fix OUT writes a copy without these faults",
+                advice: if differs {
+                    "use an intact copy; verify --fix OUT sorts this book, but keeps changed moves and weights"
+                } else {
+                    "polybook verify --fix OUT writes a copy without these faults"
                 },
             })
         }
@@ -360,9 +359,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
             has_failed = true;
         }
     }
-    match has_failed {
-        true => Err(ExitOne.into()),
-        false => Ok(()),
+    if has_failed {
+        Err(ExitOne.into())
+    } else {
+        Ok(())
     }
 }
 

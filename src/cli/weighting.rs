@@ -89,9 +89,10 @@ pub fn percent(text: &str) -> Result<f64, String> {
 /// error, because the user probably means a share, such as 0.45.
 fn score_percent(text: &str) -> Result<f64, String> {
     let score = percent(text)?;
-    match score > 0.0 && score < 1.0 {
-        true => Err("use a percentage, such as 45".to_owned()),
-        false => Ok(score),
+    if score > 0.0 && score < 1.0 {
+        Err("use a percentage, such as 45".to_owned())
+    } else {
+        Ok(score)
     }
 }
 
@@ -190,9 +191,10 @@ impl HeaderArgs {
     /// Returns the name of the option with which the user changed the book's header: `--no-header` or `--comment`.
     /// Returns `None` if the user gave neither.
     pub fn given(&self) -> Option<&'static str> {
-        match self.no_header {
-            true => Some("--no-header"),
-            false => self.comment.is_some().then_some("--comment"),
+        if self.no_header {
+            Some("--no-header")
+        } else {
+            self.comment.is_some().then_some("--comment")
         }
     }
 }

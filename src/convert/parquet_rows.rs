@@ -115,9 +115,10 @@ impl ParquetRows {
             }
         }
         self.rows += 1;
-        match self.rows == ROWS_PER_GROUP {
-            true => self.write_group(),
-            false => Ok(()),
+        if self.rows == ROWS_PER_GROUP {
+            self.write_group()
+        } else {
+            Ok(())
         }
     }
 

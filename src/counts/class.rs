@@ -327,9 +327,10 @@ impl ClassCounts {
         while first < end {
             let middle = first.midpoint(end);
             let record = self.records.range(shard, middle..middle + 1, &mut buffer)?[0];
-            match record.key() < identity {
-                true => first = middle + 1,
-                false => end = middle,
+            if record.key() < identity {
+                first = middle + 1
+            } else {
+                end = middle
             }
         }
         for at in first..all {
@@ -372,9 +373,10 @@ impl Grouping {
 
     /// Returns a phrase for error messages that says how counts are grouped, such as `divided by speed,month`.
     pub(crate) fn division(self) -> String {
-        match self.is_none() {
-            true => "not divided".to_owned(),
-            false => format!("divided by {self}"),
+        if self.is_none() {
+            "not divided".to_owned()
+        } else {
+            format!("divided by {self}")
         }
     }
 
@@ -433,9 +435,10 @@ impl Grouping {
 
 impl fmt::Display for Grouping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_none() {
-            true => f.pad("none"),
-            false => f.pad(&self.names().join(",")),
+        if self.is_none() {
+            f.pad("none")
+        } else {
+            f.pad(&self.names().join(","))
         }
     }
 }

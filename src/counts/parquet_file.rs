@@ -67,9 +67,10 @@ pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, CountsError>) -> Result
 /// opening a pipe blocks until a program writes to it.
 pub(super) fn file_size(path: &Path) -> Result<u64> {
     let metadata = fs::metadata(path).at(path, "open")?;
-    match metadata.is_file() {
-        true => Ok(metadata.len()),
-        false => Err(Error::file(path, "not a file")),
+    if metadata.is_file() {
+        Ok(metadata.len())
+    } else {
+        Err(Error::file(path, "not a file"))
     }
 }
 

@@ -438,9 +438,10 @@ impl MoveFilter {
             return None;
         }
         let options = self.option_text();
-        Some(match options.is_empty() {
-            true => format!("--min-game {}", self.min_game),
-            false => options,
+        Some(if options.is_empty() {
+            format!("--min-game {}", self.min_game)
+        } else {
+            options
         })
     }
 

@@ -299,9 +299,10 @@ impl Session {
         let (option, value, variant) =
             all.find(|(_, _, variant)| variant.parse_position(fen).is_ok())?;
         let has_option = self.options.iter().any(|own| own.name == option);
-        let advice = match has_option {
-            true => format!("set the option {option} to {value}"),
-            false => format!("the engine behind polybook has no option {option}"),
+        let advice = if has_option {
+            format!("set the option {option} to {value}")
+        } else {
+            format!("the engine behind polybook has no option {option}")
         };
         Some(format!("the FEN is a position of {variant}: {advice}"))
     }

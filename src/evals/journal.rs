@@ -128,9 +128,10 @@ impl Journal {
             return Ok((journal, records));
         }
         journal.end = whole as u64;
-        match records.is_empty() {
-            true => journal.mark_as_empty()?,
-            false => journal.set_kept(),
+        if records.is_empty() {
+            journal.mark_as_empty()?
+        } else {
+            journal.set_kept()
         }
         Ok((journal, records))
     }

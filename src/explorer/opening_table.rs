@@ -246,9 +246,10 @@ impl Collector for OpeningTallies {
 /// Returns the color of the player whose score is counted in game `id`. This is the player whom the query names or, if
 /// it names no player, White. `of_player` says whether the query names a player.
 fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
-    match of_player {
-        true => filter.player_of(id as usize),
-        false => Color::White,
+    if of_player {
+        filter.player_of(id as usize)
+    } else {
+        Color::White
     }
 }
 
@@ -435,9 +436,10 @@ impl OpeningRows<'_> {
             performance: player.performance(self.asked).filter(|_| self.of_player),
             rating: sum.ratings.rounded_mean().filter(|_| !self.of_player),
             last_played: text_of_number(player.last),
-            line_games: match is_indexed {
-                true => Some(reached.transpose()?.flatten().unwrap_or_default()),
-                false => None,
+            line_games: if is_indexed {
+                Some(reached.transpose()?.flatten().unwrap_or_default())
+            } else {
+                None
             },
             line,
             variations: Vec::new(),

@@ -277,9 +277,10 @@ fn scan_periods(
     split: Split,
     collector: &mut impl Collector,
 ) -> Result<()> {
-    let periods = match split == Split::AllTime && classes.dates.is_all() {
-        true => vec![Period::All],
-        false => classes.periods(&source.index.years(prefix, subject)?, split),
+    let periods = if split == Split::AllTime && classes.dates.is_all() {
+        vec![Period::All]
+    } else {
+        classes.periods(&source.index.years(prefix, subject)?, split)
     };
     let mut found = 0;
     for period in periods {

@@ -232,9 +232,10 @@ impl Collector for PositionTally {
             (None, Some(_)) => Split::ByYear,
             (None, None) => Split::AllTime,
         };
-        match self.of_player {
-            true => AcceptedRows::OfCounts(split),
-            false => AcceptedRows::All(split),
+        if self.of_player {
+            AcceptedRows::OfCounts(split)
+        } else {
+            AcceptedRows::All(split)
         }
     }
 
@@ -410,10 +411,7 @@ pub(super) fn count_games_of_players(
         _ => a.iter().zip(b).map(|(a, b)| a + b).collect(),
     };
     let games = scan_games(filters, add, join);
-    Ok(match games.is_empty() {
-        true => zeros(),
-        false => games,
-    })
+    Ok(if games.is_empty() { zeros() } else { games })
 }
 
 /// The minimum number of games for a performance rating, because the rating would say little with fewer games. Only

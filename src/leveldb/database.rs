@@ -630,9 +630,10 @@ impl TableCursor {
         while !self.block.advance(&mut self.entry)? {
             if !self.next_block()? {
                 let last = key::parse(&self.last);
-                return match last.is_some_and(|last| last.0 == self.table.file.last_key) {
-                    true => Ok(false),
-                    false => Err(out_of_order(&self.table)),
+                return if last.is_some_and(|last| last.0 == self.table.file.last_key) {
+                    Ok(false)
+                } else {
+                    Err(out_of_order(&self.table))
                 };
             }
         }

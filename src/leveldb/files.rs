@@ -32,12 +32,13 @@ const MAX_LOG_SIZE: u64 = 256 << 20;
 ///
 /// Returns an error if the file cannot be opened or is not a regular file.
 pub(super) fn open_regular(path: &Path) -> Result<File> {
-    match path.metadata().at(path, "open")?.is_file() {
-        true => File::open(path).at(path, "open"),
-        false => Err(Error::damaged(
+    if path.metadata().at(path, "open")?.is_file() {
+        File::open(path).at(path, "open")
+    } else {
+        Err(Error::damaged(
             path,
             "this part of the index is not a file: make the index again",
-        )),
+        ))
     }
 }
 
@@ -112,12 +113,15 @@ fn is_missing(err: &Error) -> bool {
 /// which lists the files that belong to it. If `path` does not exist, the returned error therefore says that the index
 /// is damaged.
 pub(super) fn damaged_if_missing<T>(path: &Path, opened: Result<T>) -> Result<T> {
-    opened.map_err(|err| match is_missing(&err) {
-        true => Error::damaged(
-            path,
-            "this file of the index is missing: make the index again",
-        ),
-        false => err,
+    opened.map_err(|err| {
+        if is_missing(&err) {
+            Error::damaged(
+                path,
+                "this file of the index is missing: make the index again",
+            )
+        } else {
+            err
+        }
     })
 }
 
@@ -204,9 +208,10 @@ impl TableSource {
             TableSource::Closed(stamp) => {
                 let directory = parent(path);
                 let file = unless_missing(directory, open_regular(path))?;
-                match stamp_of(&file).at(path, "read")? == *stamp {
-                    true => read(&file),
-                    false => Err(replaced(directory)),
+                if stamp_of(&file).at(path, "read")? == *stamp {
+                    read(&file)
+                } else {
+                    Err(replaced(directory))
                 }
             }
         }

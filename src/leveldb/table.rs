@@ -781,13 +781,14 @@ impl<'t> BlockStream<'t> {
             return Ok(None);
         }
         let stored = &self.stored[self.at..];
-        let unpacked = match self.is_compressed {
-            true => unpack(stored, len, &mut self.part),
-            false => stored.get(..len).map(|stored| {
+        let unpacked = if self.is_compressed {
+            unpack(stored, len, &mut self.part)
+        } else {
+            stored.get(..len).map(|stored| {
                 self.part.clear();
                 self.part.extend_from_slice(stored);
                 len
-            }),
+            })
         };
         self.at += unpacked.ok_or_else(|| self.damaged("a block cannot be decompressed"))?;
         self.left -= len;

@@ -268,9 +268,10 @@ fn immutable_uri(path: &Path) -> Result<Option<String>> {
 /// Returns the URI with which SQLite reads the database `path` without locks.
 fn uri_without_locks(path: &Path) -> String {
     // Two slashes begin an authority, which must be empty. Without them, a path such as `//tmp/x` would name one.
-    let mut uri = match path.is_absolute() {
-        true => "file://".to_owned(),
-        false => "file:".to_owned(),
+    let mut uri = if path.is_absolute() {
+        "file://".to_owned()
+    } else {
+        "file:".to_owned()
     };
     // A question mark begins the parameters of the URI, so special bytes of the path are escaped.
     for byte in path.as_os_str().as_encoded_bytes() {

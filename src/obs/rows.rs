@@ -185,14 +185,18 @@ impl Queries {
         if !has("EPD") && !in_two_tables {
             return Err(ObsError::MissingColumn("EPD").at(path));
         }
-        let optional = |name: &str| match has(name) {
-            true => format!("b.{name}"),
-            false => "NULL".to_owned(),
+        let optional = |name: &str| {
+            if has(name) {
+                format!("b.{name}")
+            } else {
+                "NULL".to_owned()
+            }
         };
         // CROSS JOIN reads the rows of Book in the order of the table.
-        let (epd, join) = match in_two_tables {
-            true => ("e.EPD", " CROSS JOIN EPD e ON e.ID = b.EPDID"),
-            false => ("b.EPD", ""),
+        let (epd, join) = if in_two_tables {
+            ("e.EPD", " CROSS JOIN EPD e ON e.ID = b.EPDID")
+        } else {
+            ("b.EPD", "")
         };
         let others = format!(
             "{} AS Active, b.Win AS Win, b.Draw AS Draw, b.Loss AS Loss, {}",
@@ -623,9 +627,10 @@ fn read(
     if !state.has_log() {
         state.refuse_changed()?;
     }
-    match check.is_none_or(|check| check.matches()) {
-        true => Ok(()),
-        false => Err(ObsError::Checksum.at(path)),
+    if check.is_none_or(|check| check.matches()) {
+        Ok(())
+    } else {
+        Err(ObsError::Checksum.at(path))
     }
 }
 

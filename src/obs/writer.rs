@@ -419,9 +419,10 @@ impl RowBlock {
     /// every row of the block contains their default values, because inserting fewer columns is faster.
     fn columns(&self) -> &'static [&'static str] {
         let is_plain = |row: &NewRow| row.active == ObsRow::ACTIVE && row.comment.is_none();
-        match self.rows.iter().all(is_plain) {
-            true => &COLUMNS[..5],
-            false => &COLUMNS,
+        if self.rows.iter().all(is_plain) {
+            &COLUMNS[..5]
+        } else {
+            &COLUMNS
         }
     }
 

@@ -243,9 +243,10 @@ impl RatingGroup {
 #[inline]
 pub(crate) fn doubled_mean([white, black]: [u16; 2]) -> u32 {
     let sum = u32::from(white) + u32::from(black);
-    match white == 0 || black == 0 {
-        true => 2 * sum,
-        false => sum,
+    if white == 0 || black == 0 {
+        2 * sum
+    } else {
+        sum
     }
 }
 

@@ -894,9 +894,10 @@ fn signs_before_move(word: &[u8]) -> usize {
     };
     let mv = text.trim_start_matches(is_sign);
     let length = text.len() - mv.len();
-    match looks_like_move(without_marks(&word[length..])) {
-        true => length,
-        false => 0,
+    if looks_like_move(without_marks(&word[length..])) {
+        length
+    } else {
+        0
     }
 }
 

@@ -455,9 +455,10 @@ impl UnknownVariants {
     /// Adds `games` to the number of skipped games of the unknown variant `name`.
     pub fn add(&mut self, name: String, games: u64) {
         let is_full = self.games.len() >= NAMED_VARIANTS;
-        match is_full && !self.games.contains_key(&name) {
-            true => self.more += games,
-            false => *self.games.entry(name).or_default() += games,
+        if is_full && !self.games.contains_key(&name) {
+            self.more += games
+        } else {
+            *self.games.entry(name).or_default() += games
         }
     }
 

@@ -92,9 +92,10 @@ impl GameResult {
                     "resigns" | "resigned" => false,
                     _ => return None,
                 };
-                match (subject == "white") == side_wins {
-                    true => GameResult::WhiteWins,
-                    false => GameResult::BlackWins,
+                if (subject == "white") == side_wins {
+                    GameResult::WhiteWins
+                } else {
+                    GameResult::BlackWins
                 }
             }
             _ => return None,

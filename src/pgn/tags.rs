@@ -225,9 +225,10 @@ pub(super) fn end_of_bad_tag(text: Text<'_>, bracket: usize) -> usize {
         return inside + tag;
     }
     let next = after_blanks(text, close + 1);
-    match is_tag_start(text, next) {
-        true => next,
-        false => text.line_end(next),
+    if is_tag_start(text, next) {
+        next
+    } else {
+        text.line_end(next)
     }
 }
 
@@ -815,9 +816,10 @@ pub(super) fn bracketed_number(text: &[u8]) -> usize {
         .iter()
         .take_while(|byte| **byte == b'.')
         .count();
-    match (1..=4).contains(&digits) && rest.get(digits + dots) == Some(&b']') {
-        true => digits + dots + 2,
-        false => 0,
+    if (1..=4).contains(&digits) && rest.get(digits + dots) == Some(&b']') {
+        digits + dots + 2
+    } else {
+        0
     }
 }
 

@@ -206,9 +206,10 @@ mod tests {
     impl Recorder {
         fn note(&self, calls: &mut Vec<String>, call: String) -> ControlFlow<Vec<String>> {
             calls.push(call);
-            match calls.len() < self.most {
-                true => ControlFlow::Continue(()),
-                false => ControlFlow::Break(std::mem::take(calls)),
+            if calls.len() < self.most {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(std::mem::take(calls))
             }
         }
     }

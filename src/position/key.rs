@@ -308,9 +308,10 @@ impl<P: Rules> Keyed<P> {
     #[inline]
     fn equal_positions(&self) -> Vec<P> {
         let steps = possible_double_steps(&self.pos);
-        match steps.is_empty() {
-            true => Vec::new(),
-            false => self.equal_positions_after(steps),
+        if steps.is_empty() {
+            Vec::new()
+        } else {
+            self.equal_positions_after(steps)
         }
     }
 

@@ -46,9 +46,10 @@ impl RepertoireFormat {
     /// extension implies PGN.
     pub fn of(path: &Path) -> RepertoireFormat {
         let extension = path.extension().unwrap_or_default();
-        match extension.eq_ignore_ascii_case("bin") {
-            true => RepertoireFormat::Book,
-            false => RepertoireFormat::Pgn,
+        if extension.eq_ignore_ascii_case("bin") {
+            RepertoireFormat::Book
+        } else {
+            RepertoireFormat::Pgn
         }
     }
 }
@@ -261,9 +262,10 @@ impl<'a> ReachedLines<'a> {
             pos = *before;
         }
         line.reverse();
-        Some(match line.is_empty() {
-            true => "the start".to_owned(),
-            false => line_text(self.start, &line).0,
+        Some(if line.is_empty() {
+            "the start".to_owned()
+        } else {
+            line_text(self.start, &line).0
         })
     }
 }

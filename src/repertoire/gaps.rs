@@ -292,9 +292,10 @@ impl<'a> GapSearch<'a> {
                 edges_to.entry(edge.to).or_default().push((from, edge));
             }
         }
-        let default = match find.source.has_results() {
-            true => MIN_REPLY_GAMES,
-            false => 0,
+        let default = if find.source.has_results() {
+            MIN_REPLY_GAMES
+        } else {
+            0
         };
         GapSearch {
             find,

@@ -171,16 +171,18 @@ pub fn line_report(
         san: san(pos.position(), mv.mv),
     };
     let is_own = pos.position().turn() == predecessors.color;
-    let added = match is_own {
-        true => repertoire.added_moves(&pos)?,
-        false => Vec::new(),
+    let added = if is_own {
+        repertoire.added_moves(&pos)?
+    } else {
+        Vec::new()
     };
     let answered = |mv: &TreeMove| {
         let mut after = pos.clone();
         after.play(mv.mv);
-        let answers = match is_own {
-            true => Vec::new(),
-            false => repertoire.moves(&after)?,
+        let answers = if is_own {
+            Vec::new()
+        } else {
+            repertoire.moves(&after)?
         };
         Ok(KnownMove {
             mv: named(&pos, mv),
@@ -254,9 +256,10 @@ impl PathsTo<'_> {
             meter: &Meter::default(),
         };
         let met = walk.run(&mut |pos, _| {
-            let moves = match self.leads_on(pos) {
-                true => repertoire.moves(pos)?,
-                false => Vec::new(),
+            let moves = if self.leads_on(pos) {
+                repertoire.moves(pos)?
+            } else {
+                Vec::new()
             };
             Ok((!moves.is_empty()).then_some(moves))
         })?;
@@ -271,9 +274,10 @@ impl PathsTo<'_> {
 
 impl MoveSource for PathsTo<'_> {
     fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
-        match self.leads_on(pos) {
-            true => played(self.explorer, self.variant, pos.position(), self.filters),
-            false => Ok(Vec::new()),
+        if self.leads_on(pos) {
+            played(self.explorer, self.variant, pos.position(), self.filters)
+        } else {
+            Ok(Vec::new())
         }
     }
 }

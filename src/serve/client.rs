@@ -161,9 +161,10 @@ impl Clients {
         address: IpAddr,
     ) -> Option<(Client, net::TcpStream)> {
         let is_proxy = self.proxies.contains(&address.to_canonical());
-        let visitor = match self.are_local {
-            true => Visitor::Local,
-            false => Visitor::at(address),
+        let visitor = if self.are_local {
+            Visitor::Local
+        } else {
+            Visitor::at(address)
         };
         // A proxy has a connection for each of its visitors.
         let holder = if is_proxy { Visitor::Local } else { visitor };

@@ -98,9 +98,10 @@ impl Guard {
                 is_costly(request.method(), uri) && !headers.contains_key(OWN_HEADER) && !is_own
             }
         };
-        match is_foreign {
-            true => Err(refusal_of_page(headers)),
-            false => Ok(()),
+        if is_foreign {
+            Err(refusal_of_page(headers))
+        } else {
+            Ok(())
         }
     }
 
@@ -111,9 +112,10 @@ impl Guard {
         for (name, value) in HEADERS {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        let readers = match self.allows(origin) {
-            true => "cross-origin",
-            false => "same-origin",
+        let readers = if self.allows(origin) {
+            "cross-origin"
+        } else {
+            "same-origin"
         };
         let readers = HeaderValue::from_static(readers);
         headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, readers);

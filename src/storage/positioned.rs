@@ -96,9 +96,10 @@ impl Drop for StoredFile {
 /// Returns an error if the file with the metadata `metadata` has been changed or replaced: if its identity, size or
 /// modification time differs from `expected`.
 fn refuse_changed(metadata: &Metadata, expected: FileStamp) -> io::Result<()> {
-    match stamp(metadata) == expected {
-        true => Ok(()),
-        false => Err(io::Error::other("the file was changed while it was read")),
+    if stamp(metadata) == expected {
+        Ok(())
+    } else {
+        Err(io::Error::other("the file was changed while it was read"))
     }
 }
 

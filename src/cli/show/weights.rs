@@ -86,9 +86,10 @@ pub fn run(args: &Args, argument: &Path, file: &Path) -> anyhow::Result<()> {
         }
         return print_json(&document);
     }
-    print(&match is_empty {
-        true => "The file is empty.\n".to_owned(),
-        false => evals::line(eval) + &table(&moves, evals.is_some()),
+    print(&if is_empty {
+        "The file is empty.\n".to_owned()
+    } else {
+        evals::line(eval) + &table(&moves, evals.is_some())
     })
 }
 
@@ -174,9 +175,10 @@ fn table(moves: &[ShownMove], with_evals: bool) -> String {
         let percent = mv.probability.map(|share| format!("{share:.2}%"));
         let percent = percent.as_deref().unwrap_or("-");
         let san = mv.san.as_deref().unwrap_or("illegal");
-        let eval = match with_evals {
-            true => format!("  {:>7}", evals::cell(mv.eval)),
-            false => String::new(),
+        let eval = if with_evals {
+            format!("  {:>7}", evals::cell(mv.eval))
+        } else {
+            String::new()
         };
         text += &match &mv.games {
             Some(games) => format!(

@@ -114,9 +114,10 @@ impl PeriodResults {
     /// `false` for an index of counts. Returns `None` if the results are malformed.
     pub fn parse(mut bytes: &[u8], of_games: bool) -> Option<PeriodResults> {
         let mut results = PeriodResults::default();
-        let rows = match of_games {
-            true => take_size(&mut bytes).and_then(|len| bytes.split_off(..len))?,
-            false => std::mem::take(&mut bytes),
+        let rows = if of_games {
+            take_size(&mut bytes).and_then(|len| bytes.split_off(..len))?
+        } else {
+            std::mem::take(&mut bytes)
         };
         let mut bits = BitReader::new(rows);
         let count = bits.take_golomb(0)?.checked_add(1)?;
@@ -391,9 +392,10 @@ impl<'a> ResultAdder<'a> {
     fn add(&mut self, id: u32, mv: BookMove, row: &GameRow) {
         let month = Month::of(row.date);
         let class = Class::new(row.speed, row.group());
-        let rating = match self.white_to_move {
-            true => row.white_elo,
-            false => row.black_elo,
+        let rating = if self.white_to_move {
+            row.white_elo
+        } else {
+            row.black_elo
         };
         let results = self.months.entry((month, class));
         let results = results.or_insert_with(ClassResults::new);

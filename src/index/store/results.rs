@@ -419,9 +419,10 @@ fn take_games(bits: &mut BitReader<'_>, of_games: bool, row: &mut ResultRow) -> 
     let white = bits.take(bits_of(total))?;
     let black = bits.take(bits_of(total.checked_sub(white)?))?;
     let others = (total - white).checked_sub(black)?;
-    let unfinished = match of_games {
-        true => bits.take(bits_of(others))?,
-        false => 0,
+    let unfinished = if of_games {
+        bits.take(bits_of(others))?
+    } else {
+        0
     };
     row.results = Results {
         white,

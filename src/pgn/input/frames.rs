@@ -62,9 +62,10 @@ pub(super) fn memory_ahead(path: &Path, memory: usize) -> usize {
         Ok(false)
     };
     // If the file cannot be read, reading its games fails as well.
-    match frames > 1 && is_split().unwrap_or(false) {
-        true => frames * FRAME_MEMORY,
-        false => 0,
+    if frames > 1 && is_split().unwrap_or(false) {
+        frames * FRAME_MEMORY
+    } else {
+        0
     }
 }
 

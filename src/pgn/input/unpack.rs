@@ -318,17 +318,19 @@ impl<R: BufRead> Read for Lookahead<R> {
 
 impl<R: BufRead> BufRead for Lookahead<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        match self.head.is_empty() {
-            true => self.source.fill_buf(),
-            false => Ok(&self.head),
+        if self.head.is_empty() {
+            self.source.fill_buf()
+        } else {
+            Ok(&self.head)
         }
     }
 
     fn consume(&mut self, read: usize) {
         self.passed += read as u64;
-        match self.head.is_empty() {
-            true => self.source.consume(read),
-            false => drop(self.head.drain(..read)),
+        if self.head.is_empty() {
+            self.source.consume(read)
+        } else {
+            drop(self.head.drain(..read))
         }
     }
 }

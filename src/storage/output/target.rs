@@ -93,9 +93,10 @@ impl Target {
 
     /// Checks that no other program uses the old output, if it is a database.
     pub(super) fn refuse_database_in_use(&self) -> io::Result<()> {
-        match self.is_database {
-            true => check_unused(&self.path),
-            false => Ok(()),
+        if self.is_database {
+            check_unused(&self.path)
+        } else {
+            Ok(())
         }
     }
 
@@ -192,9 +193,10 @@ impl Target {
             };
             let problem =
                 "this file is read-only: make the file writable, or choose another output";
-            match is_read_only {
-                true => Err(Error::file(name, problem)),
-                false => Ok(()),
+            if is_read_only {
+                Err(Error::file(name, problem))
+            } else {
+                Ok(())
             }
         })
     }

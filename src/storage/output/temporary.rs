@@ -176,9 +176,10 @@ impl Temporary {
         // rights.
         let is_private = target.exists();
         with_mode(&mut builder, if is_private { all & 0o700 } else { all });
-        let doing = match is_directory {
-            true => "create a temporary directory next to",
-            false => "create a temporary file next to",
+        let doing = if is_directory {
+            "create a temporary directory next to"
+        } else {
+            "create a temporary file next to"
         };
         let parent = parent(&target.path);
         let made = loop {
@@ -292,9 +293,10 @@ impl Drop for Temporary {
         }
         self.handle = None;
         // A file or directory that cannot be removed now is left for the next run.
-        let _ = match self.is_directory {
-            true => fs::remove_dir_all(&self.path),
-            false => fs::remove_file(&self.path),
+        let _ = if self.is_directory {
+            fs::remove_dir_all(&self.path)
+        } else {
+            fs::remove_file(&self.path)
         };
         live().paths.remove(&self.path);
     }
