@@ -369,19 +369,6 @@ pub fn book_positions(book: &Book, memory: &Memory, meter: &Meter) -> Result<Vec
     Ok(positions)
 }
 
-/// Appends the move `mv`, which is played in the position `pos`, to movetext such as `1. e4 c5 2. Nf3`. Writes a move
-/// number before each move of White, and before the first move of the text.
-pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
-    if !text.is_empty() {
-        text.push(' ');
-    }
-    if text.is_empty() || pos.turn().is_white() {
-        *text += &move_number(pos);
-        text.push(' ');
-    }
-    *text += &san(pos, mv).to_string();
-}
-
 impl<S: MoveSource> Tree<'_, S> {
     /// Writes the tree to `out` as text with one move per line, and returns the number of moves. `path` is the path of
     /// the output, which error messages name.

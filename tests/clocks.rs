@@ -104,13 +104,7 @@ fn moves_have_mean_times() {
     assert_eq!(times(&at("1. e4 e5", ""))[0].1, Value::Null);
     let table = ok(
         dir,
-        &[
-            "moves",
-            "games.idx",
-            "--clocks",
-            "--moves",
-            "1. e4 e5",
-        ][..],
+        &["moves", "games.idx", "--clocks", "--moves", "1. e4 e5"][..],
     );
     assert!(
         table.contains("  rating  seconds  timed  opening"),
@@ -136,16 +130,8 @@ fn moves_have_mean_times() {
                 "games.pgn.zst: this file is compressed",
             ),
             ("show games.idx --clocks=0", 2, "0"),
-            (
-                "show games.idx 1.",
-                1,
-                "this is neither a FEN nor a move",
-            ),
-            (
-                "show games.idx --clocks 5000",
-                1,
-                "--clocks=5000",
-            ),
+            ("show games.idx 1.", 1, "this is neither a FEN nor a move"),
+            ("show games.idx --clocks 5000", 1, "--clocks=5000"),
         ],
     );
 }
@@ -211,14 +197,7 @@ fn decimals_of_clocks_and_controls() {
     for (moves, seconds) in [("", 0.6), ("e4", 2.75), ("e4 c5", 1.0)] {
         let answer = ok_json(
             dir,
-            args![
-                "moves",
-                "a.idx",
-                "--clocks",
-                "--json",
-                "--moves",
-                moves
-            ],
+            args!["moves", "a.idx", "--clocks", "--json", "--moves", moves],
         );
         let mean = answer["moves"][0]["clock"]["mean"].as_f64().unwrap();
         assert!((mean - seconds).abs() < 0.051, "{moves}: {answer}");

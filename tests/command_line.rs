@@ -539,10 +539,7 @@ fn json_keys_have_the_documented_order() {
     );
     for (command, list) in [("games", "games"), ("show", "moves")] {
         let line = "--moves=e4 e5 Nf3 Nc6 Bc4 Bc5";
-        let answer = ok_json(
-            dir.path(),
-            &[command, "castled.idx", line, "--json"][..],
-        );
+        let answer = ok_json(dir.path(), &[command, "castled.idx", line, "--json"][..]);
         assert_eq!(answer[list][0]["uci"], "e1g1", "{answer}");
     }
     for index in ["rated.idx", "rated.db"] {
@@ -703,15 +700,31 @@ fn commands_take_sources_without_an_option() {
     ] {
         ok(dir, line);
     }
-    for line in ["games --index games.idx", "openings --leveldb games.idx", "tree --index games.idx"] {
+    for line in [
+        "games --index games.idx",
+        "openings --leveldb games.idx",
+        "tree --index games.idx",
+    ] {
         let error = fails(dir, line, 2);
-        assert!(error.contains("name the source without an option"), "{error}");
+        assert!(
+            error.contains("name the source without an option"),
+            "{error}"
+        );
     }
     // Front-ends use these spellings.
     for (old, new) in [
-        ("games --leveldb fork.idx e4 --json", "games fork.idx e4 --json"),
-        ("moves e4 --leveldb games.idx --json", "show games.idx e4 --json"),
-        ("game --leveldb fork.idx 3 1", "games fork.idx --id 3,1 --pgn"),
+        (
+            "games --leveldb fork.idx e4 --json",
+            "games fork.idx e4 --json",
+        ),
+        (
+            "moves e4 --leveldb games.idx --json",
+            "show games.idx e4 --json",
+        ),
+        (
+            "game --leveldb fork.idx 3 1",
+            "games fork.idx --id 3,1 --pgn",
+        ),
     ] {
         assert_eq!(ok(dir, old), ok(dir, new), "{old}");
     }
@@ -733,13 +746,33 @@ fn sources_are_added() {
     let [one, two] = ["show games.idx", "show games.idx two.idx"].map(games);
     assert_eq!(two.as_u64(), one.as_u64().map(|games| 2 * games));
     for (line, status, said) in [
-        ("show book.bin games.idx", 2, "book.bin: a book cannot be combined"),
-        ("show games.idx book.bin", 2, "book.bin: a book cannot be combined"),
+        (
+            "show book.bin games.idx",
+            2,
+            "book.bin: a book cannot be combined",
+        ),
+        (
+            "show games.idx book.bin",
+            2,
+            "book.bin: a book cannot be combined",
+        ),
         ("show games.idx nothing.idx", 1, "nothing.idx"),
-        ("show book.bin e4 --moves e4", 2, "already gives the position"),
+        (
+            "show book.bin e4 --moves e4",
+            2,
+            "already gives the position",
+        ),
         ("show book.bin e9", 1, "e9"),
-        ("games games.idx --id 1 e4", 2, "a position and conditions on games do not apply"),
-        ("games games.idx --id 1 --player tal", 2, "conditions on games do not apply"),
+        (
+            "games games.idx --id 1 e4",
+            2,
+            "a position and conditions on games do not apply",
+        ),
+        (
+            "games games.idx --id 1 --player tal",
+            2,
+            "conditions on games do not apply",
+        ),
         ("games games.idx --id 1 --limit 3", 2, "--limit"),
     ] {
         let error = fails(dir, line, status);

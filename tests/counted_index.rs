@@ -320,10 +320,7 @@ fn indexes_of_added_counts_do_not_depend_on_how_they_were_added() {
     let line = "show --sort uci --json";
     let one = ok_json(dir, &format!("{line} two"));
     ok(dir, "make-book -q online.counts --explorer online");
-    assert_eq!(
-        ok_json(dir, &format!("{line} counts online")),
-        one
-    );
+    assert_eq!(ok_json(dir, &format!("{line} counts online")), one);
     assert_eq!(ok_json(dir, &format!("{line} games online")), one);
 }
 
@@ -337,12 +334,7 @@ fn moves_of_rating_groups_add_up() {
     fs::write(&pgn, short_games(0, 2_000)).unwrap();
     both(dir.path(), &pgn, "");
     let moves = |options: &str| {
-        let of = |index| {
-            ok_json(
-                dir.path(),
-                &format!("show {index} --json {options}"),
-            )
-        };
+        let of = |index| ok_json(dir.path(), &format!("show {index} --json {options}"));
         let moves = of("games");
         // Counts include games without a result in the draws.
         let counted = |document: &Value| {

@@ -1333,11 +1333,7 @@ fn counts_are_named_as_such() {
             ("openings c", 1, games),
             ("games c", 1, games),
             ("games c --pgn --id 0", 1, games),
-            (
-                "prepare c --player A --opponent B --color white",
-                1,
-                games,
-            ),
+            ("prepare c --player A --opponent B --color white", 1, games),
             ("serve i.idx --book c", 1, counts),
             ("convert i.idx a.epd", 1, index),
             ("diff i.idx b.bin", 1, index),

@@ -448,12 +448,7 @@ fn commands_show_evaluations() {
     // Keys of other variants may equal those of standard chess.
     let text = shown("show a.obs.db3 --evals my.evals --variant standard");
     assert!(text.contains("+0.33"));
-    for command in [
-        "show a.bin",
-        "show a.idx",
-        "tree a.bin",
-        "diff a.bin b.bin",
-    ] {
+    for command in ["show a.bin", "show a.idx", "tree a.bin", "diff a.bin b.bin"] {
         let error = fails(dir, &*format!("{command} --evals evals.pgn"), 1);
         assert!(error.contains("not a store of evaluations"), "{error}");
     }
@@ -1048,14 +1043,7 @@ fn a_pinned_pawn_hides_no_evaluation() {
         "make-book -q ep.pgn --min-game 1 --explorer ep.idx",
     );
     let fen = "4k3/8/8/8/4p3/8/3P4/K3R3 w - - 0 1";
-    let line = [
-        "moves",
-        "ep.idx",
-        "--evals",
-        "ep.evals",
-        "--fen",
-        fen,
-    ];
+    let line = ["moves", "ep.idx", "--evals", "ep.evals", "--fen", fen];
     let shown = ok(dir.path(), &line);
     let mv = shown.lines().find(|line| line.starts_with("d4 "));
     assert!(mv.is_some_and(|line| line.contains("-0.55")), "{shown}");

@@ -550,10 +550,7 @@ fn moves_and_games_take_filters_and_several_indexes() {
         dates.len() > 3 && dates.is_sorted_by(|a, b| a[..4] >= b[..4]),
         "{dates:?}"
     );
-    let texts = ok(
-        dir.path(),
-        "games famous.idx selfplay.idx --pgn --skip 45",
-    );
+    let texts = ok(dir.path(), "games famous.idx selfplay.idx --pgn --skip 45");
     assert_eq!(texts, fs::read_to_string(sample("selfplay.pgn")).unwrap());
 
     // Several indexes number their games in the same way for both commands.
@@ -572,10 +569,7 @@ fn moves_and_games_take_filters_and_several_indexes() {
             "545",
             "no game has the number 545: the indexes contain 545 games, numbered from 0",
         ),
-        (
-            site,
-            "with polybook games famous.idx selfplay.idx",
-        ),
+        (site, "with polybook games famous.idx selfplay.idx"),
     ] {
         let error = fails(dir.path(), &format!("games {both} --pgn --id {ids}"), 1);
         assert!(error.contains(problem), "{error}");
@@ -587,7 +581,11 @@ fn moves_and_games_take_filters_and_several_indexes() {
             sample("famous.pgn").display()
         ),
     );
-    let error = fails(dir.path(), &format!("games plain.idx {both} --pgn --id 0"), 2);
+    let error = fails(
+        dir.path(),
+        &format!("games plain.idx {both} --pgn --id 0"),
+        2,
+    );
     assert!(
         error.contains("this command needs an explorer's index"),
         "{error}"
@@ -765,13 +763,7 @@ fn names_match_in_part_on_the_command_line() {
         assert_eq!(ask("games")["total"], expected, "{options}");
     }
     for command in ["show", "games"] {
-        let nobody = |options: &str| {
-            fails(
-                dir.path(),
-                &format!("{command} a.idx {options}"),
-                1,
-            )
-        };
+        let nobody = |options: &str| fails(dir.path(), &format!("{command} a.idx {options}"), 1);
         for (options, expected) in [
             (
                 "--player Botwinnik",
@@ -1347,11 +1339,7 @@ fn copies_of_a_game_share_its_address() {
             game("1. e4 e5")
         );
     }
-    let error = fails(
-        dir,
-        &*format!("games a.idx c.idx --pgn --id {address}"),
-        1,
-    );
+    let error = fails(dir, &*format!("games a.idx c.idx --pgn --id {address}"), 1);
     assert!(error.contains("several games"), "{error}");
 }
 
@@ -1377,13 +1365,7 @@ fn answers_at_the_limit_of_an_index_are_not_the_ends_of_games() {
     }
     ok(dir, "make-book -q ended.pgn --explorer ended --max-ply 3");
     let first = |index: &str| {
-        let args = [
-            "games",
-            index,
-            "--moves",
-            "1. e4 e5 2. Nf3",
-            "--json",
-        ];
+        let args = ["games", index, "--moves", "1. e4 e5 2. Nf3", "--json"];
         ok_json(dir, &args)["games"][0].take()
     };
     let short = first("short");

@@ -133,11 +133,7 @@ fn an_index_of_another_version_is_named() {
     let bar = value.iter().position(|&byte| byte == b'|').unwrap();
     db.put(b"xz", &[b"6", &value[bar..]].concat()).unwrap();
     db.close().unwrap();
-    for line in [
-        "show idx --player Tal",
-        "games idx",
-        "verify idx",
-    ] {
+    for line in ["show idx --player Tal", "games idx", "verify idx"] {
         let error = fails(dir.path(), line, 1);
         let advice = "another version of polybook: make the index again with make-book --explorer";
         assert!(error.contains(advice), "{error}");
@@ -407,10 +403,7 @@ fn pages_and_texts_of_games() {
             sample("selfplay.pgn").display()
         ),
     );
-    let page = ok_json(
-        dir.path(),
-        "games idx --json --skip 498 --limit 10",
-    );
+    let page = ok_json(dir.path(), "games idx --json --skip 498 --limit 10");
     assert_eq!(page["total"], 500);
     let ids: Vec<_> = page["games"]
         .as_array()

@@ -28,20 +28,13 @@ fn names_of_tags_are_read_in_any_case_and_with_a_sign_after_them() {
             dir,
             "make-book -q a.pgn --min-game 1 --explorer a.idx --force",
         );
-        let found = ok_json(
-            dir,
-            args!["show", "a.idx", "--fen", START, "--json"],
-        );
+        let found = ok_json(dir, args!["show", "a.idx", "--fen", START, "--json"]);
         assert_eq!(
             (&found["games"], &found["black"]),
             (&json!(1), &json!(1)),
             "{name}"
         );
-        assert_eq!(
-            ok_json(dir, "show a.idx --json")["games"],
-            0,
-            "{name}"
-        );
+        assert_eq!(ok_json(dir, "show a.idx --json")["games"], 0, "{name}");
     }
     for name in ["variant", "VARIANT", "Variant:"] {
         fs::write(
@@ -159,26 +152,10 @@ fn an_unusable_en_passant_square_does_not_make_a_different_position() {
         let mut keys = Vec::new();
         for fen in &fens {
             for index in ["a.idx", "a.fork"] {
-                let asked = args![
-                    "games",
-                    index,
-                    "--fen",
-                    fen,
-                    "--variant",
-                    named,
-                    "--json"
-                ];
+                let asked = args!["games", index, "--fen", fen, "--variant", named, "--json"];
                 assert_eq!(ok_json(dir, asked)["total"], 2, "{index} {fen}");
             }
-            let asked = args![
-                "show",
-                "a.idx",
-                "--fen",
-                fen,
-                "--variant",
-                named,
-                "--json"
-            ];
+            let asked = args!["show", "a.idx", "--fen", fen, "--variant", named, "--json"];
             assert_eq!(ok_json(dir, asked)["games"], 2, "{fen}");
             keys.push(ok(dir, args!["key", "--fen", fen, "--variant", named]));
         }

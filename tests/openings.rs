@@ -158,10 +158,7 @@ fn performances_are_printed_with_that_of_all_games() {
     let alapin = game(1400, "1. e4 c5 2. c3", "0-1").repeat(12);
     fs::write(dir.path().join("both.pgn"), weak + &alapin).unwrap();
     ok(dir.path(), "make-book -q both.pgn --explorer both.idx");
-    let text = ok(
-        dir.path(),
-        "openings both.idx --player A --min-games 12",
-    );
+    let text = ok(dir.path(), "openings both.idx --player A --min-games 12");
     let chance =
         "\nmarked: 1 of 1 opening with at least 12 games; chance alone would mark about 0.2\n";
     assert!(text.ends_with(chance), "{text}");
@@ -197,10 +194,7 @@ fn performances_are_printed_with_that_of_all_games() {
     let row: Vec<&str> = won.lines().nth(2).unwrap().split_whitespace().collect();
     let results = ["10", "10", "0", "0", "1400"];
     assert_eq!(row[row.len() - results.len()..], results, "{won}");
-    let json = ok_json(
-        dir.path(),
-        "openings idx --player A --result win --json",
-    );
+    let json = ok_json(dir.path(), "openings idx --player A --result win --json");
     let row = &json["families"][0];
     for score in [
         &json["average_score"],
@@ -244,15 +238,9 @@ fn filters_by_opening_depend_on_moves_alone() {
         ("defense", 1),
         ("Queen's Gambit", 1),
     ] {
-        let games = ok_json(
-            dir.path(),
-            &["games", "idx", "--json", "--opening", text],
-        );
+        let games = ok_json(dir.path(), &["games", "idx", "--json", "--opening", text]);
         assert_eq!(games["total"], expected, "{text}");
-        let moves = ok_json(
-            dir.path(),
-            &["show", "idx", "--json", "--opening", text],
-        );
+        let moves = ok_json(dir.path(), &["show", "idx", "--json", "--opening", text]);
         assert_eq!(moves["games"], expected, "{text}");
         let args = [
             "make-book",
@@ -306,10 +294,7 @@ fn tables_of_openings() {
     index(dir.path(), &["games.pgn".into()]);
     let table = ok_json(dir.path(), "openings idx --json");
     assert_eq!((&table["games"], &table["unnamed"]), (&json!(4), &json!(1)));
-    let families = ok_json(
-        dir.path(),
-        "openings idx --json --families --sort name",
-    );
+    let families = ok_json(dir.path(), "openings idx --json --families --sort name");
     let names = families["families"].as_array().unwrap().iter();
     let names: Vec<&str> = names.map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["Queen's Gambit", "Ruy Lopez", "Sicilian Defense"]);
@@ -371,11 +356,7 @@ fn tables_of_openings() {
             "no opening is called \"sicillian\": did you mean \"Sicilian Defense",
         ),
     ] {
-        let error = fails(
-            dir.path(),
-            &format!("openings idx {options}"),
-            status,
-        );
+        let error = fails(dir.path(), &format!("openings idx {options}"), status);
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -501,10 +482,7 @@ fn games_from_other_positions_are_counted_and_the_advice_shows_them() {
     }
     // In the position of such a game, nothing is left out. A file may contain no other games, or only usual ones.
     let fen = "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3";
-    let output = run(
-        dir,
-        &["games", "games.pgn", "--fen", fen, "--json"],
-    );
+    let output = run(dir, &["games", "games.pgn", "--fen", fen, "--json"]);
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["total"], 5);
     assert!(document.get("other_starts").is_none(), "{document}");

@@ -70,7 +70,10 @@ fn queries_of_a_pgn_file_are_those_of_its_index() {
     let both: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
     assert_eq!(both["games"], 51);
     let table = ok(dir, "openings famous.idx");
-    assert_eq!(run_cached(dir, "openings famous.pgn").stdout, table.as_bytes());
+    assert_eq!(
+        run_cached(dir, "openings famous.pgn").stdout,
+        table.as_bytes()
+    );
 }
 
 #[test]

@@ -136,9 +136,8 @@ fn short_lists_begin_with_the_lines_that_cost_most() {
     let dir = temp();
     games_of_five(dir.path());
     let lines = |most: usize| {
-        let command = format!(
-            "prepare idx --json --player ann --opponent carl --color white --lines {most}"
-        );
+        let command =
+            format!("prepare idx --json --player ann --opponent carl --color white --lines {most}");
         let document = ok_json(dir.path(), &command);
         document["lines"].as_array().unwrap().clone()
     };
@@ -154,8 +153,7 @@ fn preparations_over_http_are_those_of_the_command() {
     fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
     fs::write(dir.path().join("mine.pgn"), "1. e4 c6 *\n\n1. d4 d5 *\n").unwrap();
     ok(dir.path(), "make-book -q --explorer idx games.pgn");
-    let command =
-        "prepare idx --json --exact --opponent them --player me --color black --lines 3";
+    let command = "prepare idx --json --exact --opponent them --player me --color black --lines 3";
     let alias = [
         &command.split(' ').collect::<Vec<_>>()[..],
         &["--player", "my name"],
@@ -290,7 +288,8 @@ fn lines_to_look_at_are_written_as_games() {
     let dir = temp();
     fs::write(dir.path().join("games.pgn"), GAMES).unwrap();
     ok(dir.path(), "make-book -q --explorer idx games.pgn");
-    let command = "prepare idx -q --exact --opponent them --player me --color black --out tonight.pgn";
+    let command =
+        "prepare idx -q --exact --opponent them --player me --color black --out tonight.pgn";
     let text = ok(dir.path(), command);
     assert!(text.contains("\nlook at these first\n"), "{text}");
     assert!(
@@ -405,16 +404,8 @@ fn lines_to_look_at_are_written_as_games() {
     }
     assert_eq!(fs::read_to_string(&tonight).unwrap(), games);
     for (command, status, part) in [
-        (
-            "prepare idx --opponent them --player me",
-            2,
-            "--color",
-        ),
-        (
-            "prepare idx --player me --color black",
-            2,
-            "--opponent",
-        ),
+        ("prepare idx --opponent them --player me", 2, "--color"),
+        ("prepare idx --player me --color black", 2, "--opponent"),
         (
             "prepare idx --exact --opponent thim --player me --color black",
             1,
@@ -456,8 +447,7 @@ fn lines_of_a_single_game_are_listed_on_demand() {
     let twice = game("Them", "Y", "1. d4 d5").repeat(2);
     fs::write(dir.join("games.pgn"), mine + &theirs + &twice).unwrap();
     ok(dir, "make-book -q --explorer idx games.pgn");
-    let command =
-        "prepare idx -q --opponent them --player me --color black --duplicates all";
+    let command = "prepare idx -q --opponent them --player me --color black --duplicates all";
     let lines = |options: &str| -> Vec<String> {
         let document = ok_json(dir, &format!("{command} --json {options}"));
         let lines = document["lines"].as_array().unwrap().iter();
@@ -557,9 +547,8 @@ fn games_are_filtered_by_the_rating_of_the_opponent() {
     ok(dir.path(), "make-book -q --explorer idx games.pgn");
     for (range, games) in [("2100-2100", 1), ("2101-", 1), ("-2200", 2), ("2300-", 0)] {
         // Only the opponents of these names have ratings.
-        let command = format!(
-            "games idx --json --exact --player me --player x --opponent-rating {range}"
-        );
+        let command =
+            format!("games idx --json --exact --player me --player x --opponent-rating {range}");
         let names = ["--player", "my name"];
         let args = [&command.split(' ').collect::<Vec<_>>()[..], &names].concat();
         assert_eq!(ok_json(dir.path(), &args[..])["total"], games, "{range}");

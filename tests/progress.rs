@@ -213,10 +213,7 @@ fn control_characters_of_games_are_shown_and_files_keep_them() {
             &["verify", "no\u{1b}c\u{9b}m.bin"][..],
             r"no\u001bc\u009bm.bin",
         ),
-        (
-            &["show", "idx", "--player", "Tall"],
-            r"Tal\u001b]0;x\u0007",
-        ),
+        (&["show", "idx", "--player", "Tall"], r"Tal\u001b]0;x\u0007"),
         (
             &["tree", "idx", "-q", "--json", "--out", "t\u{9b}.txt"],
             r#""t\u009b.txt""#,

@@ -136,12 +136,7 @@ fn a_player_has_several_names() {
     ];
     assert_eq!(asked(&new)["games"].as_array().unwrap().len(), 3);
     // A name that no game has is an error if there are no games, and otherwise a warning.
-    let known = [
-        "show",
-        "games.idx",
-        "--player=Doe, Jane",
-        "--exact",
-    ];
+    let known = ["show", "games.idx", "--player=Doe, Jane", "--exact"];
     let misspelt = [&known[..], &["--player=jane43"]].concat();
     let output = run(dir.path(), &misspelt);
     let warning = String::from_utf8_lossy(&output.stderr);
@@ -180,10 +175,7 @@ fn the_first_of_equal_games_counts_whatever_the_threads_and_the_memory() {
     assert_eq!(report["filtered_by"]["duplicate"], 3000);
     // Games that are left out keep their records.
     assert_eq!(report["index"]["games"], 4500);
-    let last = ok_json(
-        dir.path(),
-        &["games", "b.idx", "--json", "--limit", "5000"],
-    );
+    let last = ok_json(dir.path(), &["games", "b.idx", "--json", "--limit", "5000"]);
     assert_eq!(last["total"], 1500);
     assert_eq!(last["games"][1499]["id"], 1499);
     assert_eq!(last["games"][1499]["site"], serde_json::Value::Null);
@@ -342,18 +334,9 @@ fn names_that_match_several_players_are_listed() {
         assert_eq!(said.contains(note), is_told, "{command}: {said}");
     }
     for (command, pointer) in [
-        (
-            "show games.idx --player tal --json",
-            "/matched_players",
-        ),
-        (
-            "games games.idx --player tal --json",
-            "/matched_players",
-        ),
-        (
-            "openings games.idx --player tal --json",
-            "/matched_players",
-        ),
+        ("show games.idx --player tal --json", "/matched_players"),
+        ("games games.idx --player tal --json", "/matched_players"),
+        ("openings games.idx --player tal --json", "/matched_players"),
         (
             "prepare games.idx --player karpov --opponent tal --color white --json",
             "/matched_opponents",
@@ -433,9 +416,16 @@ fn every_command_has_every_condition() {
     let dir = temp();
     let dir = dir.path();
     fs::write(dir.join("games.pgn"), DIFFERENT_GAMES).unwrap();
-    fs::write(dir.join("mine.pgn"), "1. e4 (1. d4) 1... c5 (1... e5 2. Nf3) 2. Nf3 *\n").unwrap();
+    fs::write(
+        dir.join("mine.pgn"),
+        "1. e4 (1. d4) 1... c5 (1... e5 2. Nf3) 2. Nf3 *\n",
+    )
+    .unwrap();
     ok(dir, "make-book -q games.pgn --explorer games.idx");
-    ok(dir, "make-book -q games.pgn --min-game 1 --bin book.bin --leveldb fork.idx --index-stats --counts counts");
+    ok(
+        dir,
+        "make-book -q games.pgn --min-game 1 --bin book.bin --leveldb fork.idx --index-stats --counts counts",
+    );
     let counts = |line: &str, condition: &str| {
         let found = ok_json(dir, &format!("{line} {condition} --json"));
         match &found["games"] {
@@ -447,7 +437,10 @@ fn every_command_has_every_condition() {
         }
     };
     for (condition, games) in CONDITIONS {
-        let option = condition.split(' ').rfind(|word| word.starts_with("--")).unwrap();
+        let option = condition
+            .split(' ')
+            .rfind(|word| word.starts_with("--"))
+            .unwrap();
         for line in [
             "make-book -q games.pgn --allow-empty --bin new.bin --force",
             "games games.idx",
@@ -463,7 +456,10 @@ fn every_command_has_every_condition() {
             };
             if is_refused {
                 let error = fails(dir, &format!("{line} {condition}"), 2);
-                assert!(error.contains(&format!("{option} does not apply")), "{line}: {error}");
+                assert!(
+                    error.contains(&format!("{option} does not apply")),
+                    "{line}: {error}"
+                );
             } else {
                 assert_eq!(counts(line, condition), games, "{line} {condition}");
             }
@@ -477,9 +473,15 @@ fn every_command_has_every_condition() {
         ] {
             let output = run(dir, &format!("{line} {condition}"));
             let error = String::from_utf8(output.stderr).unwrap();
-            assert!(!error.contains("unexpected argument"), "{line} {condition}: {error}");
+            assert!(
+                !error.contains("unexpected argument"),
+                "{line} {condition}: {error}"
+            );
             let is_named = condition.split(' ').any(|word| error.contains(word));
-            assert!(output.status.code() != Some(2) || is_named, "{line} {condition}: {error}");
+            assert!(
+                output.status.code() != Some(2) || is_named,
+                "{line} {condition}: {error}"
+            );
         }
         for (source, what) in [
             ("book.bin", "a book"),
@@ -492,7 +494,9 @@ fn every_command_has_every_condition() {
     }
     let error = fails(dir, "show book.bin --player tal", 2);
     assert!(
-        error.contains("book.bin: --player does not apply to a book, which contains no player names"),
+        error.contains(
+            "book.bin: --player does not apply to a book, which contains no player names"
+        ),
         "{error}"
     );
 }

@@ -338,17 +338,29 @@ fn errors_are_json_for_clients_that_accept_json() {
             if is_json {
                 assert_eq!(reply.header("content-type"), Some("application/json"));
                 let document: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
-                assert_eq!(document, serde_json::json!({"error": text}), "{path} {accept}");
+                assert_eq!(
+                    document,
+                    serde_json::json!({"error": text}),
+                    "{path} {accept}"
+                );
             } else {
-                assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
+                assert_eq!(
+                    reply.header("content-type"),
+                    Some("text/plain; charset=utf-8")
+                );
             }
         }
     }
     // Requests that the guard refuses do not reach the routes.
-    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\nConnection: close\r\n\r\n");
+    let request = format!(
+        "GET / HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
+    );
     let reply = served.send(request.as_bytes()).unwrap();
     let document: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
-    assert!(document["error"].as_str().unwrap().contains(host), "{document}");
+    assert!(
+        document["error"].as_str().unwrap().contains(host),
+        "{document}"
+    );
     // The length of the body that GET would send.
     let reply = served.ask("HEAD", "/nowhere", "Accept: application/json\r\n");
     assert_eq!((reply.status, reply.body.len()), (404, 0));

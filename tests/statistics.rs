@@ -486,10 +486,7 @@ fn games_that_pass_with_an_unknown_rating_or_date_are_reported() {
         ("", 4, vec![]),
     ] {
         for command in ["show", "games"] {
-            let output = run(
-                dir,
-                &format!("{command} games.idx --json {filters}"),
-            );
+            let output = run(dir, &format!("{command} games.idx --json {filters}"));
             let found: Value = serde_json::from_slice(&output.stdout).unwrap();
             let total = if command == "show" {
                 &found["games"]

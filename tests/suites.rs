@@ -1074,10 +1074,7 @@ fn an_en_passant_square_of_a_pinned_pawn_does_not_make_a_different_position() {
         }
     }
     for line in PINNED {
-        let found = ok_json(
-            dir,
-            &["games", "plain.idx", "--json", "--moves", line],
-        );
+        let found = ok_json(dir, &["games", "plain.idx", "--json", "--moves", line]);
         assert_eq!(found["games"].as_array().unwrap().len(), 2, "{found}");
         let tree = ok(
             dir,
@@ -1135,10 +1132,7 @@ fn castling_rights_that_cannot_be_are_dropped_wherever_a_position_is_read() {
         dir,
         "make-book -q g.pgn --explorer g.idx --bin g.bin --min-game 1",
     );
-    let found = ok_json(
-        dir,
-        &["show", "g.idx", "--json", "--fen", fen],
-    );
+    let found = ok_json(dir, &["show", "g.idx", "--json", "--fen", fen]);
     assert_eq!(found["moves"][0]["black"], 1, "{found}");
     let found = ok_json(dir, &["show", "g.bin", "--json", "--fen", fen]);
     assert_eq!(found["moves"].as_array().unwrap().len(), 1, "{found}");

@@ -558,15 +558,9 @@ fn every_command_about_a_position_takes_a_variant() {
     let shown = ask("show auto.bin --variant crazyhouse --moves", &[line]);
     assert!(shown.contains("P@e4"), "{shown}");
     assert!(ask("show auto.bin --moves", &[line]).contains("no move"));
-    let games = ask(
-        "games auto.idx --variant crazyhouse --moves",
-        &[line],
-    );
+    let games = ask("games auto.idx --variant crazyhouse --moves", &[line]);
     assert!(games.starts_with("1 game\n"), "{games}");
-    let moves = ask(
-        "show auto.idx --variant crazyhouse --moves",
-        &[line],
-    );
+    let moves = ask("show auto.idx --variant crazyhouse --moves", &[line]);
     assert!(moves.contains("@e4"), "{moves}");
     ask(
         "dump-book --bin auto.bin --variant atomic --color white --out atomic.txt",

@@ -66,7 +66,9 @@ const RENAMED: [(&str, &str); 3] = [("games", "games"), ("game", "games"), ("mov
 pub fn renamed(args: Vec<OsString>) -> Vec<OsString> {
     let is_word = |arg: &OsString| !arg.to_string_lossy().starts_with('-');
     let at = args.iter().skip(1).position(is_word).map(|at| at + 1);
-    let names = RENAMED.iter().find(|(old, _)| at.is_some_and(|at| args[at] == *old));
+    let names = RENAMED
+        .iter()
+        .find(|(old, _)| at.is_some_and(|at| args[at] == *old));
     let (Some(at), Some((old, new))) = (at, names) else {
         return args;
     };
@@ -230,13 +232,22 @@ mod tests {
     fn front_ends_name_indexes_with_an_option() {
         for (line, expected) in [
             ("polybook -q games --leveldb=a e4", "polybook -q games a e4"),
-            ("polybook games e4 --leveldb a --leveldb b", "polybook games a b e4"),
-            ("polybook moves --json --leveldb a", "polybook show a --json"),
+            (
+                "polybook games e4 --leveldb a --leveldb b",
+                "polybook games a b e4",
+            ),
+            (
+                "polybook moves --json --leveldb a",
+                "polybook show a --json",
+            ),
             (
                 "polybook game --leveldb a 3 -q 5",
                 "polybook games a --pgn --id 3 -q --id 5",
             ),
-            ("polybook make-book --leveldb a", "polybook make-book --leveldb a"),
+            (
+                "polybook make-book --leveldb a",
+                "polybook make-book --leveldb a",
+            ),
             ("polybook tree --leveldb a", "polybook tree --leveldb a"),
         ] {
             let args = renamed(line.split(' ').map(OsString::from).collect());

@@ -190,11 +190,23 @@ impl<S> SelectionArgs<S> {
             return Ok(None);
         }
         let (names, others, whose) = match given.player.is_empty() {
-            true => (&given.opponent, color.fold_wb(&given.black, &given.white), "opponent"),
-            false => (&given.player, color.fold_wb(&given.white, &given.black), "player"),
+            true => (
+                &given.opponent,
+                color.fold_wb(&given.black, &given.white),
+                "opponent",
+            ),
+            false => (
+                &given.player,
+                color.fold_wb(&given.white, &given.black),
+                "player",
+            ),
         };
         if !names.is_empty() && !others.is_empty() {
-            let side = if given.player.is_empty() { !color } else { color };
+            let side = if given.player.is_empty() {
+                !color
+            } else {
+                color
+            };
             return Err(Usage(format!(
                 "--{whose} and --{side} both give the name of the {whose}: give all names with the same option"
             )));

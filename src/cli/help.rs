@@ -11,8 +11,14 @@ const COMMON: [(&str, &str); 19] = [
     ("make-book", "bin explorer max-ply min-game min-score"),
     ("show", "moves json player color since speed"),
     ("games", "moves id pgn limit json player since"),
-    ("openings", "families sort min-games limit player color since"),
-    ("prepare", "repertoire lines out player opponent color since"),
+    (
+        "openings",
+        "families sort min-games limit player color since",
+    ),
+    (
+        "prepare",
+        "repertoire lines out player opponent color since",
+    ),
     ("serve", "listen open book repertoire evals"),
     ("tree", "max-ply min-weight min-share color format out"),
     ("merge-book", "out policy force"),
@@ -137,7 +143,10 @@ mod tests {
             let options: Vec<&str> = options.split(' ').collect();
             for option in &options {
                 let mut args = command.get_arguments();
-                assert!(args.any(|arg| arg.get_long() == Some(option)), "{name} --{option}");
+                assert!(
+                    args.any(|arg| arg.get_long() == Some(option)),
+                    "{name} --{option}"
+                );
             }
             for arg in command.get_arguments().filter(|arg| arg.is_required_set()) {
                 let is_common = arg.get_long().is_none_or(|long| options.contains(&long));

@@ -115,7 +115,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     if !filters.exact {
         filters.player = corrected(&explorer, &filters.player, context)?;
     }
-    let line = args.source.position.line_in_explorer(&explorer, &args.source.paths)?;
+    let line = args
+        .source
+        .position
+        .line_in_explorer(&explorer, &args.source.paths)?;
     let at = Line::at(line.variant(), line.position().clone());
     let table = explorer.openings(&at, &filters)?;
     let matched = check_names(&explorer, &filters, table.results.games() > 0, context)?;

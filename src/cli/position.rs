@@ -77,7 +77,10 @@ struct SourceWords {
 
 impl Args for SourceArgs {
     fn augment_args(command: Command) -> Command {
-        let usage = format!("polybook {} [OPTIONS] <SOURCE>... [POSITION]", command.get_name());
+        let usage = format!(
+            "polybook {} [OPTIONS] <SOURCE>... [POSITION]",
+            command.get_name()
+        );
         SourceWords::augment_args(command.override_usage(usage))
     }
 
@@ -125,14 +128,20 @@ fn is_source(word: &Path) -> bool {
     let san = first.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let san = san.trim_end_matches(['!', '?']);
     let is_fen = first.matches('/').count() >= 7
-        && first.chars().all(|c| "pnbrqkPNBRQK12345678/~[]".contains(c));
-    let is_move = san.is_empty() || san.parse::<SanPlus>().is_ok() || san.parse::<UciMove>().is_ok();
+        && first
+            .chars()
+            .all(|c| "pnbrqkPNBRQK12345678/~[]".contains(c));
+    let is_move =
+        san.is_empty() || san.parse::<SanPlus>().is_ok() || san.parse::<UciMove>().is_ok();
     if text == "-" || is_fen || is_move {
         return text == "-";
     }
-    let has_extension = word
-        .extension()
-        .is_some_and(|extension| extension.to_string_lossy().chars().all(char::is_alphanumeric));
+    let has_extension = word.extension().is_some_and(|extension| {
+        extension
+            .to_string_lossy()
+            .chars()
+            .all(char::is_alphanumeric)
+    });
     has_extension || text.contains(['/', '\\']) || word.exists()
 }
 

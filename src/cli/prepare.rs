@@ -137,7 +137,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     };
     refuse_counts_for_games(&args.source.paths)?;
     let explorer = explorer_of(&args.source.paths, context)?;
-    let line = args.source.position.line_in_explorer(&explorer, &args.source.paths)?;
+    let line = args
+        .source
+        .position
+        .line_in_explorer(&explorer, &args.source.paths)?;
     let (variant, pos) = (line.variant(), line.position().clone());
     let opener = Opener::with_defaults(&args.untagged, context)?;
     let repertoire = match &args.repertoire {

@@ -40,6 +40,6 @@ pub(crate) use self::{
     epd::{exact_epd_of, is_epd_comment, operand, restored, stored},
     key::{en_passant_part, standard_identities},
     line::move_words,
-    movement::{line_text, looks_like_book, move_number, san},
+    movement::{line_text, looks_like_book, move_number, push_move, san},
     notation::{san_of, with_advice},
 };

@@ -173,19 +173,29 @@ pub(crate) fn move_number(pos: &VariantPosition) -> String {
     format!("{}{dots}", pos.fullmoves())
 }
 
+/// Appends the move `mv`, which is played in the position `pos`, to movetext such as `1. e4 c5 2. Nf3`. Writes a move
+/// number before each move of White, and before the first move of the text.
+pub(crate) fn push_move(text: &mut String, pos: &VariantPosition, mv: Move) {
+    if !text.is_empty() {
+        text.push(' ');
+    }
+    if text.is_empty() || pos.turn().is_white() {
+        *text += &move_number(pos);
+        text.push(' ');
+    }
+    *text += &san(pos, mv).to_string();
+}
+
 /// Returns the text of a line of moves, such as `1. e4 c5 2. Nf3`, and the position after its last move. The first
 /// move is played in the position `start`. All moves must be legal.
 pub(crate) fn line_text(start: &VariantPosition, moves: &[Move]) -> (String, VariantPosition) {
     let mut pos = start.clone();
-    let mut words: Vec<String> = Vec::new();
+    let mut text = String::new();
     for mv in moves {
-        if words.is_empty() || pos.turn().is_white() {
-            words.push(move_number(&pos));
-        }
-        words.push(san(&pos, *mv).to_string());
+        push_move(&mut text, &pos, *mv);
         pos.play_unchecked(*mv);
     }
-    (words.join(" "), pos)
+    (text, pos)
 }
 
 /// Returns a legal move in SAN, with a check sign or mate sign. This function is faster than [`SanPlus::from_move`],

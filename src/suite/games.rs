@@ -18,12 +18,11 @@ use super::{
 use crate::{
     error::{Result, counted},
     pgn::GameResult,
-    position::{BookMove, Keyed, Variant, restored},
+    position::{BookMove, Keyed, Variant, push_move, restored},
     results::Results,
     storage::output::BufferedFile,
     storage::sort::{ByteRun, Memory, TextSorter},
     task,
-    tree::push_move,
 };
 
 /// The length in bytes of the prefix of an encoded line. The prefix identifies the last position of the line. It

@@ -21,10 +21,9 @@ use super::{
 use crate::{
     error::{At, Error, Result, counted},
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
-    position::{Keyed, Variant, epd_of, is_epd_comment},
+    position::{Keyed, Variant, epd_of, is_epd_comment, push_move},
     results::{Results, Wdl},
     storage::output::BufferedFile,
-    tree::push_move,
 };
 
 /// An opening suite that was parsed from a string: lines of moves in PGN, or positions as EPDs or FENs, one per line.

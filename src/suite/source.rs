@@ -19,12 +19,11 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    position::{Keyed, restored, stored},
+    position::{Keyed, push_move, restored, stored},
     progress::{FractionalProgress, Meter},
     results::Results,
     storage::output::BufferedFile,
     storage::sort::{Memory, SpillingSet, TextSorter},
-    tree::push_move,
     walk::{MoveSource, TreeMove},
 };
 

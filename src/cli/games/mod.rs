@@ -138,8 +138,12 @@ fn run_plain(args: &Args, index: &Index) -> anyhow::Result<()> {
 
 /// Prints the games that reached a position and pass the filters. The indexes were made with `make-book --explorer`.
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
-    let explorer = explorer_of(&args.source.paths, context).map_err(|err| better_reason(args, err))?;
-    let line = args.source.position.line_in_explorer(&explorer, &args.source.paths)?;
+    let explorer =
+        explorer_of(&args.source.paths, context).map_err(|err| better_reason(args, err))?;
+    let line = args
+        .source
+        .position
+        .line_in_explorer(&explorer, &args.source.paths)?;
     let pos = line.position().clone();
     let key = position::key(&pos);
     let mut query = Query::new(line, View::Lichess);

@@ -18,7 +18,8 @@ use polybook::{
 use shakmaty::{ByColor, Color};
 
 use super::{
-    BYTES_PER_READ, Opener, build::PLAYER, gaps::OPPONENT, json_game, pgn_output, pgn_text, refuse_printed, say_contradictions,
+    BYTES_PER_READ, Opener, build::PLAYER, gaps::OPPONENT, json_game, pgn_output, pgn_text,
+    refuse_printed, say_contradictions,
 };
 use crate::cli::{
     Context, counted,

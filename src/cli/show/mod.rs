@@ -135,12 +135,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 impl Args {
     /// Returns an error if an option needs games. `source` is the kind of the source at `path`, which contains none, and
     /// `evaluator` the corresponding evaluator of conditions.
-    fn refuse_games(
-        &self,
-        path: &Path,
-        source: &str,
-        evaluator: Evaluator,
-    ) -> Result<(), Usage> {
+    fn refuse_games(&self, path: &Path, source: &str, evaluator: Evaluator) -> Result<(), Usage> {
         let unanswerable = self.filters.selection()?.unanswerable(evaluator);
         if let Some(unanswerable) = unanswerable {
             return Err(Usage(format!(

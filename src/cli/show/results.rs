@@ -57,7 +57,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
 
 fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
     let explorer = explorer_of(&args.source.paths, context)?;
-    let line = args.source.position.line_in_explorer(&explorer, &args.source.paths)?;
+    let line = args
+        .source
+        .position
+        .line_in_explorer(&explorer, &args.source.paths)?;
     let pos = line.position().clone();
     let mut query = Query::new(Line::at(line.variant(), pos.clone()), View::Lichess);
     query.filters = args.filters.for_index()?;
