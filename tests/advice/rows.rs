@@ -110,7 +110,7 @@ edit s.bin --set e4=7
   ! no output: name a file for the changed book with --out, or change this book itself with --in-place
   > edit s.bin --set e4=7 --in-place
 # Files of another kind.
-show en.pgn
+info-book --bin en.pgn
   ! polybook make-book makes a book from games
   > make-book en.pgn --bin k.bin --min-game 1
 dump-book s.obs.db3 --color white
@@ -767,9 +767,9 @@ make-book month.counts --leveldb z9.idx
 make-book loss.pgn --min-game 1 --bin z10a.bin --evals loss.evals --max-loss 0
   ! allow a larger loss
   > make-book loss.pgn --min-game 1 --bin z10.bin --evals loss.evals --max-loss 300
-show empty
+info-book --bin empty
   ! this is a directory
-  > show s.bin
+  > info-book --bin s.bin
 show empty
   ! give an index that make-book made
   > show full.idx

@@ -13,6 +13,7 @@ use polybook::{
     position::{self, Keyed, Variant, read_move, uci},
     results::{Results, Wdl},
     selection::Evaluator,
+    storage::output::is_directory,
     tree::{MoveSource as _, TreeMove},
 };
 use serde_json::{Value, json};
@@ -36,7 +37,7 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
     let [path] = &args.source.paths[..] else {
         return run_explored(args, context);
     };
-    if FileKind::of(path)? == FileKind::Counts {
+    if is_directory(path)? && FileKind::of(path)? == FileKind::Counts {
         args.refuse_games(path, "a directory of counts", Evaluator::Moves)?;
         return run_counted(args, path, context);
     }
