@@ -576,7 +576,9 @@ fn a_kill_of_a_repertoire_leaves_an_index_that_the_next_run_removes() {
     fs::write(dir.join("many.pgn"), many_games().repeat(40)).unwrap();
     fs::copy(sample("famous.pgn"), dir.join("famous.pgn")).unwrap();
     let line = |games: &str| {
-        format!("repertoire build {games} --color white --out mine-{games} --temp-dir temporary")
+        format!(
+            "repertoire build {games} --color white --out mine-{games} --temp-dir temporary --force"
+        )
     };
     let has_index = || {
         let directories = names(&temporary).into_iter();

@@ -126,8 +126,7 @@ impl AtomicFile {
         }
         let temporary = Temporary::next_to(&target, None)?;
         if let Some(permissions) = target.permissions() {
-            let set = temporary.file().set_permissions(permissions);
-            set.at(&target.name, COPYING_RIGHTS)?;
+            keep_rights(temporary.file().set_permissions(permissions), &target)?;
         }
         let is_database =
             target.exists() && in_use::is_database(&target.path).at(&target.name, "read")?;
@@ -318,6 +317,16 @@ impl Write for BufferedFile {
 /// old output cannot be copied to the new output.
 const COPYING_RIGHTS: &str = "keep the rights of";
 
+/// Handles the result of giving a new output the access rights of the old output. Returns `Ok` if the file system has no
+/// access rights, like exFAT. Such a file system denies the change, although this process owns the new output.
+fn keep_rights(set: io::Result<()>, target: &Target) -> Result<()> {
+    use io::ErrorKind::{PermissionDenied, Unsupported};
+    match set {
+        Err(err) if matches!(err.kind(), PermissionDenied | Unsupported) => Ok(()),
+        set => set.at(&target.name, COPYING_RIGHTS),
+    }
+}
+
 /// Creates a text output file at `path`. An existing file is replaced only if it is empty or if `force` is `true`.
 ///
 /// # Errors
@@ -377,8 +386,7 @@ impl AtomicDir {
         }
         let temporary = Temporary::next_to(&target, Some(is_own))?;
         if let Some(permissions) = target.permissions() {
-            let set = fs::set_permissions(temporary.path(), permissions);
-            set.at(&target.name, COPYING_RIGHTS)?;
+            keep_rights(fs::set_permissions(temporary.path(), permissions), &target)?;
         }
         let first = target.files().next();
         let of_file = first.map(|first| fs::metadata(target.path.join(first)));
@@ -414,8 +422,7 @@ impl AtomicDir {
             let file = File::options().write(true).open(&path);
             let file = file.at(target, "write")?;
             if let Some(permissions) = &self.permissions {
-                let set = file.set_permissions(permissions.clone());
-                set.at(target, COPYING_RIGHTS)?;
+                keep_rights(file.set_permissions(permissions.clone()), &self.target)?;
             }
             file.sync_data().at(target, "write")?;
         }
