@@ -2,8 +2,9 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     error::Error as StdError,
-    io,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
@@ -19,10 +20,177 @@ pub fn counted(number: u64, thing: &str) -> String {
     }
 }
 
+/// An option that advice names: an option of the operation that failed or, if `command` is given, of another command.
+///
+/// The option has one name, in kebab-case. Each interface spells the name in its own way: `--min-game` on the command
+/// line, `minGame` over HTTP, and `min_game` in Rust and Python, which is also the [`Display`](fmt::Display) form.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedOption {
+    /// The command of polybook that has the option, or `None` for the operation that failed.
+    pub command: Option<&'static str>,
+    /// The name of the option in kebab-case.
+    pub name: &'static str,
+    /// The value that the option should have, if there is only one.
+    pub value: Option<String>,
+}
+
+impl NamedOption {
+    /// Returns the option as it is given on the command line, for example `--min-game 1` or `polybook verify --fix`.
+    pub fn on_command_line(&self) -> String {
+        let command = self.command.map(|command| format!("polybook {command} "));
+        let value = self.value.iter().map(|value| format!(" {value}"));
+        let option = format!("{}--{}", command.unwrap_or_default(), self.name);
+        option + &value.collect::<String>()
+    }
+}
+
+/// Writes the option in the spelling of Rust and Python, such as `min_game` or `min_game=1`. An option of another command
+/// is written as on the command line.
+impl fmt::Display for NamedOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.command.is_some() {
+            return f.write_str(&self.on_command_line());
+        }
+        f.write_str(&self.name.replace('-', "_"))?;
+        match &self.value {
+            Some(value) => write!(f, "={value}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A function with which an interface spells options in advice. It returns `None` if the interface does not have the
+/// option. Advice that names this option is then left out.
+pub type Spelling = fn(&NamedOption) -> Option<String>;
+
+/// What the user can do about a problem: a sentence that names at most one option.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Advice {
+    /// The sentence. If there is an option, `{}` stands for it.
+    sentence: Cow<'static, str>,
+    option: Option<NamedOption>,
+}
+
+impl Advice {
+    /// Advises to give an option of the failed operation a larger value.
+    pub fn larger(name: &'static str) -> Advice {
+        Advice::option("use a larger {}", name)
+    }
+
+    /// Advises to give an option of the failed operation a smaller value.
+    pub fn smaller(name: &'static str) -> Advice {
+        Advice::option("use a smaller {}", name)
+    }
+
+    /// Creates advice that names an option of the failed operation. In `sentence`, `{}` stands for the option.
+    pub const fn option(sentence: &'static str, name: &'static str) -> Advice {
+        Advice {
+            sentence: Cow::Borrowed(sentence),
+            option: Some(NamedOption {
+                command: None,
+                name,
+                value: None,
+            }),
+        }
+    }
+
+    /// Names the command to which the option of the advice belongs.
+    pub fn of_command(mut self, command: &'static str) -> Advice {
+        if let Some(option) = &mut self.option {
+            option.command = Some(command);
+        }
+        self
+    }
+
+    /// Names the value that the option of the advice should have.
+    pub fn with_value(mut self, value: impl fmt::Display) -> Advice {
+        if let Some(option) = &mut self.option {
+            option.value = Some(value.to_string());
+        }
+        self
+    }
+
+    /// Returns the sentence with the option spelled by `spell`, or `None` if the interface does not have the option.
+    fn worded(&self, spell: Spelling) -> Option<String> {
+        match &self.option {
+            None => Some(self.sentence.clone().into_owned()),
+            Some(option) => Some(self.sentence.replacen("{}", &spell(option)?, 1)),
+        }
+    }
+}
+
+/// Creates advice that names no option.
+impl<T: Into<Cow<'static, str>>> From<T> for Advice {
+    fn from(sentence: T) -> Advice {
+        Advice {
+            sentence: sentence.into(),
+            option: None,
+        }
+    }
+}
+
+/// A description of what is wrong, with advice on what the user can do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnosis {
+    text: String,
+    /// Alternatives, from which the user can choose.
+    advice: Vec<Advice>,
+}
+
+impl Diagnosis {
+    /// Creates a problem with a description of what is wrong.
+    pub fn new(text: impl Into<String>) -> Diagnosis {
+        Diagnosis {
+            text: text.into(),
+            advice: Vec::new(),
+        }
+    }
+
+    /// Adds advice as an alternative to the earlier advice.
+    pub fn advise(mut self, advice: impl Into<Advice>) -> Diagnosis {
+        self.advice.push(advice.into());
+        self
+    }
+
+    /// Returns the description without the advice.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns `true` if the problem has advice of its own, so that no general advice is needed.
+    pub fn has_advice(&self) -> bool {
+        !self.advice.is_empty()
+    }
+
+    /// Returns the description and the advice, in which `spell` spells the options of an interface.
+    pub fn worded(&self, spell: Spelling) -> String {
+        let advice = self.advice.iter().filter_map(|advice| advice.worded(spell));
+        let advice = advice.collect::<Vec<_>>().join(", or ");
+        match advice.is_empty() {
+            true => self.text.clone(),
+            false => format!("{}: {advice}", self.text),
+        }
+    }
+}
+
+/// Writes the problem with the names of options in Rust.
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.worded(|option| Some(option.to_string())))
+    }
+}
+
+impl<T: Into<String>> From<T> for Diagnosis {
+    fn from(text: T) -> Diagnosis {
+        Diagnosis::new(text)
+    }
+}
+
 /// An error returned by polybook.
 ///
 /// The message is one line that names the file and says what to do. It does not contain the cause, so print the error
-/// and then each [`source`](std::error::Error::source), as the format `{:#}` of the crate `anyhow` does. Use
+/// and then each [`source`](std::error::Error::source), as the format `{:#}` of the crate `anyhow` does. Advice in the
+/// message names options as in Rust; [`worded`](Error::worded) returns the message for another interface. Use
 /// [`kind`](Error::kind) to react to certain errors, for example to retry after [`Busy`](ErrorKind::Busy).
 ///
 /// ```
@@ -53,8 +221,18 @@ pub enum Error {
         path: PathBuf,
         /// The kind of the problem.
         kind: ErrorKind,
-        /// A message that describes the problem with the file, and how the user can solve the problem.
-        problem: String,
+        /// What is wrong with the file, and how the user can solve the problem.
+        problem: Diagnosis,
+    },
+    /// An option cannot be used for the operation.
+    #[error("{option}: {problem}")]
+    Option {
+        /// The option.
+        option: NamedOption,
+        /// The kind of the problem.
+        kind: ErrorKind,
+        /// What is wrong, and how the user can solve the problem.
+        problem: Diagnosis,
     },
     /// An output, such as an index or a database, exists already, and the operation does not replace it by default.
     #[error("{} exists", .path.display())]
@@ -72,7 +250,7 @@ pub enum Error {
     #[error("nothing was written, because {reason}")]
     Empty {
         /// The number of games or moves that were read, and the reasons why they were skipped.
-        reason: String,
+        reason: Diagnosis,
     },
     /// The content of a file violates its format. The source of the error has the error type of the format, for
     /// example [`HeaderError`](crate::book::header::HeaderError).
@@ -146,7 +324,7 @@ pub enum ForeignFormat {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    fn of_file(kind: ErrorKind, path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+    fn of_file(kind: ErrorKind, path: impl Into<PathBuf>, problem: impl Into<Diagnosis>) -> Error {
         Error::File {
             path: path.into(),
             kind,
@@ -156,25 +334,42 @@ impl Error {
 
     /// Creates an error of the kind [`ErrorKind::Unsuitable`], for a file that cannot be used for the operation.
     /// `problem` says what is wrong and what to do.
-    pub fn file(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+    pub fn file(path: impl Into<PathBuf>, problem: impl Into<Diagnosis>) -> Error {
         Error::of_file(ErrorKind::Unsuitable, path, problem)
+    }
+
+    /// Creates an [`Error::Option`] for an option of the operation. `name` is the name of the option in kebab-case.
+    pub(crate) fn option(
+        kind: ErrorKind,
+        name: &'static str,
+        problem: impl Into<Diagnosis>,
+    ) -> Error {
+        Error::Option {
+            option: NamedOption {
+                command: None,
+                name,
+                value: None,
+            },
+            kind,
+            problem: problem.into(),
+        }
     }
 
     /// Creates an error of the kind [`ErrorKind::Io`], for an operation of the operating system on `path` that failed.
     /// `problem` describes the operation.
-    pub(crate) fn failed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+    pub(crate) fn failed(path: impl Into<PathBuf>, problem: impl Into<Diagnosis>) -> Error {
         Error::of_file(ErrorKind::Io, path, problem)
     }
 
     /// Creates an error of the kind [`ErrorKind::Empty`], for an output at `path` that would be empty. `problem` says
     /// why it would be empty.
-    pub fn empty(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+    pub fn empty(path: impl Into<PathBuf>, problem: impl Into<Diagnosis>) -> Error {
         Error::of_file(ErrorKind::Empty, path, problem)
     }
 
     /// Creates an error of the kind [`ErrorKind::Foreign`], for a file that does not have the format that the operation
     /// needs. The error contains [`ForeignFormat::Other`]. `problem` says what is wrong and what to do.
-    pub fn foreign(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+    pub fn foreign(path: impl Into<PathBuf>, problem: impl Into<Diagnosis>) -> Error {
         Error::of_file(ErrorKind::Foreign(ForeignFormat::Other), path, problem)
     }
 
@@ -183,25 +378,25 @@ impl Error {
     pub fn of_format(
         format: ForeignFormat,
         path: impl Into<PathBuf>,
-        problem: impl Into<String>,
+        problem: impl Into<Diagnosis>,
     ) -> Error {
         Error::of_file(ErrorKind::Foreign(format), path, problem)
     }
 
     /// Creates an error of the kind [`ErrorKind::Damaged`], for a file that is truncated or violates its format. Must
     /// not be used for errors of the operating system.
-    pub(crate) fn damaged(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+    pub(crate) fn damaged(path: impl Into<PathBuf>, problem: impl Into<Diagnosis>) -> Error {
         Error::of_file(ErrorKind::Damaged, path, problem)
     }
 
     /// Creates an error of the kind [`ErrorKind::Changed`], for a file that another program changed during the
     /// operation or has open. `problem` says what happened.
-    pub(crate) fn changed(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+    pub(crate) fn changed(path: impl Into<PathBuf>, problem: impl Into<Diagnosis>) -> Error {
         Error::of_file(ErrorKind::Changed, path, problem)
     }
 
     /// Creates an error of the kind [`ErrorKind::TooLarge`], for data that exceeds a limit. `problem` names the limit.
-    pub fn too_large(path: impl Into<PathBuf>, problem: impl Into<String>) -> Error {
+    pub fn too_large(path: impl Into<PathBuf>, problem: impl Into<Diagnosis>) -> Error {
         Error::of_file(ErrorKind::TooLarge, path, problem)
     }
 
@@ -248,7 +443,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Io { .. } => ErrorKind::Io,
-            Error::File { kind, .. } => *kind,
+            Error::File { kind, .. } | Error::Option { kind, .. } => *kind,
             Error::Exists { .. } => ErrorKind::Exists,
             Error::Busy { .. } => ErrorKind::Busy,
             Error::Empty { .. } => ErrorKind::Empty,
@@ -256,6 +451,28 @@ impl Error {
             Error::Rejected(_) => ErrorKind::Rejected,
             Error::Interrupted => ErrorKind::Interrupted,
             Error::Panicked { .. } => ErrorKind::Panicked,
+        }
+    }
+
+    /// Returns the message of the error, in which `spell` spells the options of an interface.
+    pub fn worded(&self, spell: Spelling) -> String {
+        match self {
+            Error::File { path, problem, .. } => {
+                format!("{}: {}", path.display(), problem.worded(spell))
+            }
+            Error::Option {
+                option, problem, ..
+            } => {
+                let problem = problem.worded(spell);
+                match spell(option) {
+                    Some(option) => format!("{option}: {problem}"),
+                    None => problem,
+                }
+            }
+            Error::Empty { reason } => {
+                format!("nothing was written, because {}", reason.worded(spell))
+            }
+            _ => self.to_string(),
         }
     }
 

@@ -205,7 +205,7 @@ const SIGNATURES: &[(Signature, Format)] = &[
         Format::new(
             FileKind::Evals,
             "a store of evaluations",
-            "give the store with --evals, or as an input of polybook evals",
+            "give the store as evaluations, or as an input of polybook evals",
         ),
     ),
     (

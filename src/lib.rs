@@ -104,7 +104,7 @@ cfg_if::cfg_if! {
 #[doc(hidden)]
 pub use self::error::counted;
 pub use self::{
-    error::{Error, ErrorKind, ForeignFormat, Result},
+    error::{Advice, Diagnosis, Error, ErrorKind, ForeignFormat, NamedOption, Result, Spelling},
     kind::FileKind,
 };
 

@@ -39,7 +39,7 @@ pub use crate::walk::{
 };
 use crate::{
     book::{Book, each_move_once},
-    error::{At, Error, Result},
+    error::{Advice, At, Diagnosis, Error, Result},
     evals::{Eval, check_memory},
     explorer::{Explorer, Line, Query, Selection, View},
     index::PositionStats,
@@ -116,8 +116,11 @@ impl MoveSource for crate::index::Index {
             if self.games_of(pos)?.is_empty() {
                 return Ok(Vec::new());
             }
-            let problem = "this index has no statistics: make it again with --index-stats, or make an index with \
-                           make-book --explorer";
+            let again =
+                |option| Advice::option("make an index with {}", option).of_command("make-book");
+            let problem = Diagnosis::new("this index has no statistics")
+                .advise(again("index-stats"))
+                .advise(again("explorer"));
             return Err(Error::file(self.path(), problem));
         };
         let mut moves = Vec::new();

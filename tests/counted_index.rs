@@ -579,9 +579,8 @@ fn other_counts_are_refused() {
     }
     let err = fails(dir, "make-book -q all.counts --bin new --since 2024", 1);
     assert!(
-        err.contains(
-            "the defaults and --by speed,rating,month instead of games, so --since 2024 cannot"
-        ) && err.contains("the rows of a class with DuckDB"),
+        err.contains("the defaults by speed,rating,month instead of games, so --since 2024 cannot")
+            && err.contains("the rows of a class with DuckDB"),
         "{err}"
     );
     let err = fails(dir, "make-book -q all.counts --leveldb new", 1);

@@ -830,7 +830,8 @@ fn counts_of_more_games_than_a_database_can_contain() {
         foreign(dir, name, &columns);
     }
     let err = fails(dir, "make-book all --obs all.obs.db3", 1);
-    let advice = "write counts with --counts, or distribute the games over several databases";
+    let advice =
+        "write counts instead of a database, or distribute the games over several databases";
     assert!(err.contains(advice), "{err}");
     ok(dir, "make-book -q all --counts all.counts");
     ok(dir, "make-book -q one --obs one.obs.db3");
@@ -1014,7 +1015,7 @@ fn an_error_about_an_impossible_row_by_class_names_its_part() {
     write_part(&dir.join("mixed/more.parquet"), &columns);
     for output in ["--counts x", "--counts x --by month", "--explorer x"] {
         let err = fails(dir, &format!("make-book mixed {output}"), 1);
-        let problem = "mixed/more.parquet: the columns of this Parquet file are those of --by rating,month, but other files have those of --by speed,rating,month: count all games with the same --by";
+        let problem = "mixed/more.parquet: the columns of this Parquet file are those of counts by rating,month, but other files have those of counts by speed,rating,month: count all games by the same properties";
         assert!(err.contains(problem), "{output}: {err}");
         assert!(!dir.join("x").exists());
     }
@@ -1301,7 +1302,7 @@ fn counts_are_named_as_such() {
     fs::copy(sample("famous.pgn"), dir.join("p/famous.pgn")).unwrap();
     ok(dir, "convert b.bin p/table.parquet");
     let counts = "c: this is a directory of counts: make a book or an index from the counts with polybook make-book";
-    let advice = "c: this is a directory of counts: make an index with polybook make-book c --explorer c.idx";
+    let advice = "c: this is a directory of counts: make an index with polybook make-book --explorer c.idx c";
     let games = "c: this is a directory of counts, but games are needed: make an index from the PGN files of the games \
                  with polybook make-book --explorer DIR";
     let index = "i.idx: this is an index: give a book or a database";
@@ -1353,7 +1354,7 @@ fn counts_are_named_as_such() {
     let advice = fails(&dir.join("c"), "serve .", 1);
     let index = dir.canonicalize().unwrap().join("c.idx");
     let expected = format!(
-        "make an index with polybook make-book . --explorer {}, and",
+        "make an index with polybook make-book --explorer {} ., and",
         index.display()
     );
     assert!(advice.contains(&expected), "{advice}");
@@ -1428,8 +1429,7 @@ fn a_run_without_games_writes_no_counts() {
         pgn.display()
     );
     let err = fails(dir.path(), &all, 1);
-    let reason =
-        "positions contains at least 1000 counted moves (--min-game): use a smaller --min-game";
+    let reason = "positions contains at least 1000 counted moves: use a smaller --min-game";
     assert!(
         err.contains(reason) && !dir.path().join("few").exists(),
         "{err}"

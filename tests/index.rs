@@ -135,7 +135,8 @@ fn an_index_of_another_version_is_named() {
     db.close().unwrap();
     for line in ["show idx --player Tal", "games idx", "verify idx"] {
         let error = fails(dir.path(), line, 1);
-        let advice = "another version of polybook: make the index again with make-book --explorer";
+        let advice =
+            "another version of polybook: make the index again with polybook make-book --explorer";
         assert!(error.contains(advice), "{error}");
     }
     // An index of an older version is replaced like one of this version.

@@ -595,7 +595,7 @@ fn opening_suites_hold_each_line_or_position_once_the_commonest_first() {
         1,
     );
     assert!(
-        error.contains("the longest line has only 5 half-moves, but --plies is 9"),
+        error.contains("the longest line has only 5 half-moves, but lines of 9 are requested"),
         "{error}"
     );
     let error = fails(

@@ -906,7 +906,7 @@ fn fens_of_other_variants_in_untagged_games() {
         made.games(0, 1);
         let reason = &made.report.rejected[0].reason;
         assert!(
-            reason.contains(&format!("give --variant {variant}")),
+            reason.contains(&format!("give the variant {variant}")),
             "{reason}"
         );
         for choice in [VariantChoice::Only(variant), VariantChoice::Auto] {
@@ -1306,7 +1306,7 @@ fn a_first_move_that_cannot_be_played_is_named() {
     };
     let err = err.to_string();
     assert!(
-        err.ends_with("the move is legal with make-book --piece-letters de"),
+        err.ends_with("the move is legal with the piece letters de"),
         "{err}"
     );
     let letters = "de".parse().unwrap();
@@ -1329,7 +1329,7 @@ fn chess960_is_recognized_by_its_castling_rights() {
         made.games(0, 1);
         // Follow the advice in the message of the run above.
         let reason = &made.report.rejected[0].reason;
-        assert!(reason.contains("give --variant fischerandom"), "{reason}");
+        assert!(reason.contains("give the variant fischerandom"), "{reason}");
     }
 }
 
@@ -1575,13 +1575,13 @@ fn text_like_games_is_described() {
         ),
         (
             "1. Кf3 Кf6 1-0\n",
-            "\"Кf3\": not a move; --piece-letters does not support the language",
+            "\"Кf3\": not a move; polybook does not know the piece letters",
         ),
         ("1. е4 e5 1-0\n", "does not support the language"),
         ("1. Hf3 Hf6 1-0\n", "does not support the language"),
         (
             "1. Sf3 Sf6 1-0\n",
-            "the move is legal with make-book --piece-letters de",
+            "the move is legal with the piece letters de",
         ),
         ("1. 5254 5755 2. 7163 1-0\n", "no moves such as e4 and Nf3"),
         (

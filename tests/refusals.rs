@@ -221,7 +221,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "convert book.bin s.epd --plies 40",
         1,
-        "book.bin: the longest line has only 12 half-moves, but --plies is 40: use a smaller --plies",
+        "book.bin: the longest line has only 12 half-moves, but lines of 40 are requested: use a smaller --plies",
     ),
     (
         "convert games.obs.db3 new.bin --min-game 1000",
@@ -292,12 +292,12 @@ const REFUSALS: &[Refusal] = &[
     (
         "make-book games.pgn --suite s.pgn --plies 2",
         1,
-        "no line of 2 half-moves was played in at least 3 games (--min-game), and the most frequent one in only 1",
+        "no line of 2 half-moves was played in at least 3 games, and the most frequent one in only 1",
     ),
     (
         "make-book games.pgn --suite s.epd --plies 2",
         1,
-        "no position after 2 half-moves was reached in at least 3 games (--min-game), and the most frequent one in only 1",
+        "no position after 2 half-moves was reached in at least 3 games, and the most frequent one in only 1",
     ),
     (
         "make-book games.pgn --suite s.epd --plies 2 --min-game 1 --balance 1-2",

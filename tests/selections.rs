@@ -327,8 +327,7 @@ fn names_that_match_several_players_are_listed() {
             command if command.contains("repertoire build") => Some(vec![]),
             _ => Some(vec!["Tal, M", "Talbot"]),
         };
-        let note =
-            "\"tal\" matches 2 names: \"Tal, M\", \"Talbot\"; --exact matches whole names only";
+        let note = "\"tal\" matches 2 names: \"Tal, M\", \"Talbot\"; the condition exact matches whole names only";
         // Only one of the two has White.
         let is_told = names.is_some_and(|names| !names.is_empty());
         assert_eq!(said.contains(note), is_told, "{command}: {said}");

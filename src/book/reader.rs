@@ -13,7 +13,7 @@ use super::{
     records::{BookStorage, Entry, Records, each_move_once, entries_of},
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{Advice, At, Diagnosis, Error, Result},
     position::{Rules, Variant, key},
     progress::Meter,
     storage::checksum::{Checksum, InvalidChecksum},
@@ -334,15 +334,26 @@ impl Iterator for CheckedRecords<'_> {
             if self.expected.take()?.ok() == Some(self.sum) {
                 return None;
             }
-            let problem = "the checksum in the header does not match the records: the book is damaged, or another \
-                           program changed it; use an intact copy, or write a copy without the checksum with polybook \
-                           verify --fix";
+            let problem = Diagnosis::new(
+                "the checksum in the header does not match the records, so the book is damaged, or another program \
+                 changed it",
+            )
+            .advise("use an intact copy")
+            .advise(
+                Advice::option("write a copy without the checksum with {}", "fix")
+                    .of_command("verify"),
+            );
             return Some(Err(Error::damaged(&self.book.path, problem)));
         };
         self.meter.advance(1);
         if let Ok(entry) = record {
             if entry.key < self.last_key {
-                let problem = "the records of the book are not sorted by key: polybook verify --fix OUT writes a sorted copy";
+                let problem = Diagnosis::new("the records of the book are not sorted by key")
+                    .advise(
+                        Advice::option("{} writes a sorted copy", "fix")
+                            .of_command("verify")
+                            .with_value("OUT"),
+                    );
                 return Some(Err(Error::damaged(&self.book.path, problem)));
             }
             self.last_key = entry.key;

@@ -10,7 +10,7 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 use super::records::key_and_move;
 use crate::{
     counts::{Counts, Finder, LookUpBuffers, MoveCount, MoveFilter},
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     position::{BookMove, Keyed},
     progress::Meter,
     provenance::{option_text, switch, valued},
@@ -387,12 +387,14 @@ impl MinimaxGraph {
         // each move may get an entry in `shares`.
         let bytes = 2 * (positions * size_of::<MinimaxNode>() + moves * size_of::<MinimaxEdge>());
         if bytes > memory.bytes {
-            let problem = format!(
-                "--minimax needs {} MiB more memory for the moves that were played in at least {} games: use a larger \
-                 --memory or a larger --min-game",
+            let problem = Diagnosis::new(format!(
+                "minimax needs {} MiB more memory for the moves that were played in at least {} games",
                 (bytes - memory.bytes).div_ceil(1 << 20),
                 filter.min_game
-            );
+            ));
+            let problem = problem
+                .advise(Advice::larger("memory"))
+                .advise(Advice::larger("min-game"));
             return Err(Error::too_large(path, problem));
         }
         let mut graph = MinimaxGraph {

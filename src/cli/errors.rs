@@ -16,7 +16,7 @@ use clap::{
     Command, CommandFactory,
     error::{ContextKind, ContextValue, ErrorKind as ClapErrorKind},
 };
-use polybook::{Error, ErrorKind, ForeignFormat, storage::output::discard_all};
+use polybook::{Error, ErrorKind, ForeignFormat, NamedOption, storage::output::discard_all};
 
 use super::{
     Cli, argv, input,
@@ -184,7 +184,7 @@ fn one_line(err: &anyhow::Error) -> String {
     for cause in err.chain() {
         let text = match standard_stream(cause) {
             Some(text) => text,
-            None => without_numbers(&cause.to_string()),
+            None => without_numbers(&worded(cause)),
         };
         if line.is_empty() {
             line.push_str(&text);
@@ -195,6 +195,19 @@ fn one_line(err: &anyhow::Error) -> String {
     }
     line.push_str(&advice(err));
     input::with_given_names(&line)
+}
+
+/// Spells an option as on the command line, for advice of the library.
+pub fn spelled(option: &NamedOption) -> Option<String> {
+    Some(option.on_command_line())
+}
+
+/// Returns the message of an error. Advice in the message names options as on the command line.
+fn worded(cause: &(dyn std::error::Error + 'static)) -> String {
+    match cause.downcast_ref::<Error>() {
+        Some(err) => err.worded(spelled),
+        None => cause.to_string(),
+    }
 }
 
 /// If `cause` is an I/O error whose path is `-`, returns a message such as `cannot read standard input`, because `-`
@@ -237,14 +250,6 @@ fn advice(err: &anyhow::Error) -> String {
     if let Some(directory) = err.downcast_ref().and_then(damaged_in_cache) {
         let directory = directory.display();
         return format!(": remove the directory {directory}, and repeat the command");
-    }
-    // Only some commands have the option --allow-empty. If the reason ends in other advice, that advice is better.
-    if let Some(Error::Empty { reason }) = err.downcast_ref() {
-        let end = reason.rsplit(')').next();
-        return match end.is_some_and(|end| end.contains([':', ';'])) {
-            true => String::new(),
-            false => "; --allow-empty writes empty outputs".to_owned(),
-        };
     }
     let advice = match err.downcast_ref().map(Error::kind) {
         Some(ErrorKind::Exists) => ": remove it, or replace it with --force",

@@ -354,7 +354,7 @@ fn refuse_results(path: &Path) -> polybook::Result<()> {
     let name = path.display();
     let problem = match FileKind::of(path) {
         Ok(FileKind::Counts) => match CountsDirectory::index_advice(path) {
-            Some(advice) => format!("{advice}, and serve the index"),
+            Some(problem) => format!("{}, and serve the index", problem.worded(errors::spelled)),
             None => return Ok(()),
         },
         Ok(FileKind::Sqlite) => format!(
@@ -457,7 +457,9 @@ fn open(
             ensure_built(source.path, index, args.threads(), context, running)
         });
         match made {
-            Err(Error::Empty { reason }) => without_games.push((source.path, reason)),
+            Err(Error::Empty { reason }) => {
+                without_games.push((source.path, reason.worded(errors::spelled)));
+            }
             made => {
                 made?;
                 shown.push(source);

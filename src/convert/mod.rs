@@ -45,7 +45,7 @@ use crate::{
         Book, BookMaker, BookSummary, Entry, LossSummary, MinimaxSummary, Weights, each_move_once,
     },
     counts::{CountBatch, Counts, Finder, LookUpBuffers, MoveFilter, Tally},
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     evals::MaxLoss,
     obs::{NOT_LEGAL, Obs, ObsRow, SkippedRows, legal_move, position_of},
     position::{BookMove, Keyed, Variant, en_passant_part, fen_of, has_inner_castling_rook, key},
@@ -199,16 +199,21 @@ impl Convert {
                 let options = filter.pruning_text().into_iter();
                 let options = options.chain(self.max_loss.as_ref().map(ToString::to_string));
                 let options: Vec<String> = options.collect();
-                let (passes, advice) = match options.is_empty() {
-                    true => (String::new(), "use --uniform, or other factors"),
-                    false => (
+                let (passes, advice) = if options.is_empty() {
+                    (
+                        String::new(),
+                        Advice::option("use {}, or other factors", "uniform"),
+                    )
+                } else {
+                    (
                         format!(" passes {} and", options.join(" ")),
-                        "use less strict options",
-                    ),
+                        "use less strict options".into(),
+                    )
                 };
-                let reason = format!(
-                    "no move of this database{passes} has a weight above 0, so the book would be empty: {advice}"
-                );
+                let reason = Diagnosis::new(format!(
+                    "no move of this database{passes} has a weight above 0, so the book would be empty"
+                ))
+                .advise(advice);
                 return Err(Error::empty(self.obs.path(), reason));
             }
             let header = self
@@ -305,8 +310,8 @@ impl Convert {
                 starts: &starts,
                 suite,
                 advice: SourceAdvice {
-                    more: can_keep_more.then_some("use a smaller --min-game"),
-                    fewer: "use a larger --min-game",
+                    more: can_keep_more.then(|| Advice::smaller("min-game")),
+                    fewer: Advice::larger("min-game"),
                 },
                 memory: self.memory.share(2),
                 meter: &self.meter,
@@ -333,7 +338,8 @@ impl Convert {
         name.parse().map_err(|_| {
             Error::file(
                 self.obs.path(),
-                format!("this file is for the unknown variant \"{name}\": give the variant with --variant"),
+                Diagnosis::new(format!("this file is for the unknown variant \"{name}\""))
+                    .advise(Advice::option("give the variant with {}", "variant")),
             )
         })
     }
@@ -792,7 +798,8 @@ impl<'a> ConvertBook<'a> {
                 suite,
                 advice: SourceAdvice {
                     more: None,
-                    fewer: "leave rare moves out of the book (polybook filter --min-weight)",
+                    fewer: Advice::option("leave rare moves out of the book ({})", "min-weight")
+                        .of_command("filter"),
                 },
                 memory: self.memory.clone(),
                 meter: &self.meter,

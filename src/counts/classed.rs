@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     counts::Row,
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     position::BookMove,
     storage::sort::{Merge, Sealed},
 };
@@ -229,10 +229,10 @@ impl ClassedCounts {
         if classes <= MAX_CLASSES_PER_MOVE {
             return Ok(());
         }
-        let problem = format!(
-            "a move has more than {MAX_CLASSES_PER_MOVE} combinations of speed, rating group and month: \
-                               choose fewer of these with --by"
-        );
+        let problem = Diagnosis::new(format!(
+            "a move has more than {MAX_CLASSES_PER_MOVE} combinations of speed, rating group and month"
+        ))
+        .advise(Advice::option("choose fewer of these with {}", "by"));
         Err(Error::too_large(self.path(), problem))
     }
 
@@ -594,7 +594,7 @@ mod tests {
         let err = rows(MAX_CLASSES_PER_MOVE as u32 + 1)
             .unwrap_err()
             .to_string();
-        assert!(err.contains("choose fewer of these with --by"), "{err}");
+        assert!(err.contains("choose fewer of these with by"), "{err}");
         // If --by does not contain month, the move has one class.
         assert_eq!(rows(1).unwrap(), 1);
 

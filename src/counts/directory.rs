@@ -25,7 +25,7 @@ use super::{
     sidecar::{CountsOrigin, ListedFile, Sidecar, Start, crc32_of, read_starts},
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{Advice, At, Diagnosis, Error, Result},
     position::BookMove,
     storage::{
         output::{FileId, canonical, open_again_if_replaced},
@@ -75,7 +75,7 @@ impl CountsDirectory {
     /// contains the command that makes an index from the counts. Returns `None` if `path` is not a counts directory.
     /// Such a directory contains `counts.json`, or only Parquet files that have the columns of counts.
     #[doc(hidden)]
-    pub fn index_advice(path: &Path) -> Option<String> {
+    pub fn index_advice(path: &Path) -> Option<Diagnosis> {
         let has_columns = |part: &Part| {
             let file = part.open()?;
             part.named(caught(|| PartColumns::find(file.schema())))
@@ -91,11 +91,11 @@ impl CountsDirectory {
         let mut index = named.file_stem().unwrap_or_default().to_owned();
         index.push(".idx");
         is_of_counts.then(|| {
-            format!(
-                "this is a directory of counts: make an index with polybook make-book {} --explorer {}",
-                path.display(),
-                named.with_file_name(index).display()
-            )
+            let index = named.with_file_name(index);
+            let make = Advice::option("make an index with {}", "explorer")
+                .of_command("make-book")
+                .with_value(format_args!("{} {}", index.display(), path.display()));
+            Diagnosis::new("this is a directory of counts").advise(make)
         })
     }
 

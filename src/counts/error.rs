@@ -121,8 +121,8 @@ pub enum CountsError {
     )]
     UnsignedKeys,
     #[error(
-        "the columns of this Parquet file are those of --by {found}, but other files have those of --by {expected}: \
-         count all games with the same --by"
+        "the columns of this Parquet file are those of counts by {found}, but other files have those of counts by \
+         {expected}: count all games by the same properties"
     )]
     /// Two files are grouped by different properties of games (speed, rating group and month).
     Classes {
@@ -177,8 +177,7 @@ pub enum CountsError {
     NoEnds,
     /// A file has a column of identities, like all counts of variants, but no variant was named.
     #[error(
-        "this Parquet file has a column \"identity\", so it contains counts of a variant: give the variant with \
-         --variant"
+        "this Parquet file has a column \"identity\", so it contains counts of a variant: name the variant"
     )]
     Identity,
     /// A file with counts of a variant lacks the column of identities. Identities distinguish positions with equal

@@ -34,7 +34,7 @@ use super::{
     },
 };
 use crate::{
-    error::{At, Error, Result},
+    error::{Advice, At, Diagnosis, Error, Result},
     position::BookMove,
     progress::Meter,
     provenance::Pruned,
@@ -527,10 +527,11 @@ impl Pruner {
             self.plies += row.row.plies();
             if self.has_identities || self.plies < self.pruned.min_game {
                 if self.waiting.len() == MAX_BUFFERED_ROWS {
-                    let problem = format!(
+                    let problem = Diagnosis::new(format!(
                         "positions with the same key have more than {MAX_BUFFERED_ROWS} rows, which is too many for \
-                         --min-game: choose fewer of speed, rating and month with --by"
-                    );
+                         leaving out rare positions"
+                    ))
+                    .advise(Advice::option("choose fewer of speed, rating and month with {}", "by"));
                     return Err(Error::too_large(&self.target, problem));
                 }
                 self.waiting.push(*row);
@@ -650,7 +651,7 @@ mod tests {
         (0..MAX_BUFFERED_ROWS).for_each(|_| take().unwrap());
         let err = take().unwrap_err().to_string();
         assert!(err.contains("x: positions with the same key"), "{err}");
-        let advice = "choose fewer of speed, rating and month with --by";
+        let advice = "choose fewer of speed, rating and month with by";
         assert!(err.contains(advice), "{err}");
         // A key has fewer rows if its moves have fewer classes.
         let mut pruner = Pruner::new(9, true, Path::new("x"));

@@ -22,7 +22,7 @@ use super::{
     store::Evals,
 };
 use crate::{
-    error::{Error, Result, reason},
+    error::{Advice, Diagnosis, Error, Result, reason},
     pgn::{GameEnd, GameReader, Input, StreamOptions, Token, tag_text},
     position::{epd_of, fen_of, game_start, is_epd_comment, read_move},
     progress::Meter,
@@ -563,8 +563,10 @@ pub(crate) fn check_memory(positions: usize, memory: &Memory, path: &Path) -> Re
     if positions <= most {
         return Ok(());
     }
-    let problem =
-        format!("this file contains more than {most} positions to evaluate: use a larger --memory");
+    let problem = Diagnosis::new(format!(
+        "this file contains more than {most} positions to evaluate"
+    ))
+    .advise(Advice::larger("memory"));
     Err(Error::too_large(path, problem))
 }
 

@@ -13,7 +13,7 @@ use super::layout::{
     RECORDS_PER_BLOCK, eval_key, with_origins,
 };
 use crate::{
-    error::{At, Error, ErrorKind, Result},
+    error::{Advice, At, Diagnosis, Error, ErrorKind, Result},
     kind::{EVALS, FileKind},
     position::Rules,
     storage::checksum::Checksum,
@@ -61,8 +61,10 @@ impl Evals {
             return Err(Error::foreign(path, problem));
         }
         if start != FIRST_BYTES {
-            let problem = "this store of evaluations was made by another version of polybook: use that version, or \
-                           make the store again with --force";
+            let problem =
+                Diagnosis::new("this store of evaluations was made by another version of polybook")
+                    .advise("use that version")
+                    .advise(Advice::option("make the store again with {}", "force"));
             return Err(Error::foreign(path, problem));
         }
         let (footer, records) = read_footer(&file, size, path)?;
@@ -304,7 +306,7 @@ impl Evals {
                 kind: ErrorKind::Damaged,
                 problem,
                 ..
-            }) => Ok(Some(problem)),
+            }) => Ok(Some(problem.text().to_owned())),
             checked => checked.map(|()| None),
         }
     }

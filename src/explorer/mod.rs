@@ -97,7 +97,7 @@ pub use self::{
     unknown_name::{MatchedNames, UnknownName},
 };
 use crate::{
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     index::{GameHeader, store::SiteId},
     position::BookMove,
     task,
@@ -170,9 +170,14 @@ impl Explorer {
             .iter()
             .find(|source| source.counted.is_some())
         {
-            let problem = "this index contains counts, in which games without a result are counted as draws: make the \
-                           counts again with make-book --unfinished skip, and serve their index without the option \
-                           --unfinished";
+            let again = Advice::option(
+                "make the counts again with {}, and serve their index with unfinished games",
+                "unfinished",
+            );
+            let problem = Diagnosis::new(
+                "this index contains counts, in which games without a result are counted as draws",
+            )
+            .advise(again.of_command("make-book").with_value("skip"));
             return Err(Error::file(source.index.path(), problem));
         }
         self.sources.skip_unfinished = true;

@@ -12,7 +12,7 @@ use std::{fs, path::Path, sync::OnceLock, time::SystemTime};
 use shakmaty::Color;
 
 use crate::{
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     index::{
         Index,
         store::{
@@ -76,7 +76,11 @@ impl OpenIndex {
         let contents = contents.ok_or_else(|| {
             Error::file(
                 path,
-                "this index was made with --leveldb, but an explorer's index is needed: make an explorer's index with make-book --explorer",
+                Diagnosis::new("this index is for front-ends, but an explorer's index is needed")
+                    .advise(
+                        Advice::option("make an explorer's index with {}", "explorer")
+                            .of_command("make-book"),
+                    ),
             )
         })?;
         // Bounds the initial allocation, because a damaged index may claim any number of games.

@@ -12,7 +12,7 @@ use super::{
     duplicate_groups::DuplicateGroups, filter::SourceFilters, open_index::OpenIndex, tally::is_zero,
 };
 use crate::{
-    error::{Error, Result},
+    error::{Diagnosis, Error, Result},
     index::store::{ListKey, SiteId},
     position::Variant,
     selection::{Evaluator, Selection, Spelling},
@@ -313,11 +313,11 @@ impl NeedsGames {
     /// Converts this reason to an error. The message of the error names the path of the index. The
     /// [`Display`](fmt::Display) form of the reason names the source instead.
     fn error(&self) -> Error {
-        let problem = format!(
-            "this index contains only counts, but games are needed for {}: use an index that make-book --explorer \
-             made from games",
+        let problem = Diagnosis::new(format!(
+            "this index contains only counts, but games are needed for {}",
             self.what
-        );
+        ))
+        .advise("use an index that make-book made from games");
         Error::file(&self.path, problem)
     }
 }
@@ -328,7 +328,7 @@ impl fmt::Display for NeedsGames {
         write!(
             f,
             "the source \"{source}\" contains only counts, but games are needed for {what}: use an index that \
-             make-book --explorer made from games"
+             make-book made from games"
         )
     }
 }

@@ -28,7 +28,7 @@ use super::{
 #[cfg(feature = "parquet")]
 use crate::counts::CountsDirectory;
 use crate::{
-    error::{At, Error, Result},
+    error::{Advice, At, Diagnosis, Error, Result},
     kind::FileKind,
     leveldb::Database,
     pgn::{Cutter, GameReader, Input, StreamOptions, Token},
@@ -224,8 +224,11 @@ impl Index {
         match self.value(store::CONTENTS)? {
             None => Ok(IndexKind::Leveldb),
             Some(value) if store::IndexDescription::is_of_other_version(&value) => {
-                let problem = "this index was made by another version of polybook: make the index again with make-book \
-                               --explorer";
+                let problem = Diagnosis::new("this index was made by another version of polybook")
+                    .advise(
+                        Advice::option("make the index again with {}", "explorer")
+                            .of_command("make-book"),
+                    );
                 Err(Error::file(self.path(), problem))
             }
             Some(_) => Ok(IndexKind::Explorer),
@@ -322,8 +325,12 @@ impl Index {
     /// searched by Polyglot keys.
     pub fn games(&self, key: u64) -> Result<Vec<u32>> {
         if self.kind != IndexKind::Leveldb {
-            let problem = "this is an explorer's index, which does not list positions by key: use an index made with \
-                           --leveldb";
+            let problem =
+                Diagnosis::new("this is an explorer's index, which does not list positions by key")
+                    .advise(
+                        Advice::option("use an index made with {}", "leveldb")
+                            .of_command("make-book"),
+                    );
             return Err(Error::file(&self.path, problem));
         }
         let key = layout::position_key(key);
@@ -510,7 +517,7 @@ fn no_database(path: &Path) -> Error {
             true => FileKind::start_of_file(path).at(path, "read")?,
             false => Vec::new(),
         };
-        let how = "make an index with polybook make-book FILE.pgn --explorer DIR";
+        let how = "make an index with polybook make-book";
         let problem = FileKind::problem(path, &start, "an index", how);
         Ok(Error::foreign(path, problem))
     };

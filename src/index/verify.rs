@@ -161,7 +161,7 @@ impl VerifiedIndex {
                 kind: ErrorKind::Damaged,
                 problem,
             }) => {
-                let problem = problem.trim_end_matches("make the index again");
+                let problem = problem.text().trim_end_matches("make the index again");
                 let problem = problem.trim_end_matches([';', ':', ' ']);
                 let file = match path == index {
                     true => String::new(),

@@ -11,11 +11,11 @@ use std::collections::HashMap;
 
 use siphasher::sip128::SipHasher13;
 
-use super::{options::MakeBook, report::Report};
+use super::{options::MakeBook, report::Report, sink::EMPTY_OUTPUTS};
 use crate::{
     book::BookMaker,
     counts::{Counts, KeyedIdentity, MoveFilter},
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     provenance::{Provenance, Pruned},
     storage::sort::{ByteRun, Memory, SHARDS, Sealed},
 };
@@ -360,13 +360,7 @@ impl<'a> CollectedData<'a> {
             return Ok(());
         }
         let reasons = [
-            (
-                rare,
-                format!(
-                    "played fewer than {} times: --min-game 1 keeps them",
-                    filter.min_game
-                ),
-            ),
+            (rare, format!("played fewer than {} times", filter.min_game)),
             (other, "of the other side".to_owned()),
             (bad, "of too low a score".to_owned()),
             (weightless, "of weight 0".to_owned()),
@@ -378,7 +372,14 @@ impl<'a> CollectedData<'a> {
             1 => format!("the only move is not kept ({})", named.join(", ")),
             all => format!("none of {all} moves is kept ({})", named.join(", ")),
         };
-        Err(Error::Empty { reason })
+        let advice = match rare {
+            0 => EMPTY_OUTPUTS,
+            _ => Advice::option("{} keeps the moves that were played less often", "min-game")
+                .with_value(1),
+        };
+        Err(Error::Empty {
+            reason: Diagnosis::new(reason).advise(advice),
+        })
     }
 }
 

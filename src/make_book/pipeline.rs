@@ -11,7 +11,7 @@ use super::{
     report::Report,
     run::{BatchDispatcher, Run},
     sequence::BatchId,
-    sink::{Plan, Sink},
+    sink::{EMPTY_OUTPUTS, Plan, Sink},
     sinks,
 };
 use crate::{
@@ -287,7 +287,10 @@ impl MakeBook {
         if !report.counts_nothing() || self.allow_empty {
             return Ok(());
         }
-        let reason = report.why_none_counts();
+        let mut reason = report.why_none_counts();
+        if !reason.has_advice() {
+            reason = reason.advise(EMPTY_OUTPUTS);
+        }
         Err(Error::Empty { reason })
     }
 }

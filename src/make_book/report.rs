@@ -10,7 +10,7 @@ use std::{
 pub use crate::provenance::Rejection;
 use crate::{
     book::{LossSummary, MinimaxSummary},
-    error::counted,
+    error::{Diagnosis, counted},
     pgn::unknown_variant,
     position::Variant,
     progress::Meter,
@@ -153,13 +153,13 @@ impl Totals {
             ),
             (
                 self.undated,
-                "game without a readable date passed the filters: --require-date drops this game",
-                "games without a readable date passed the filters: --require-date drops these games",
+                "game without a readable date passed the filters: the condition require-date drops this game",
+                "games without a readable date passed the filters: the condition require-date drops these games",
             ),
             (
                 self.unrated,
-                "game without readable ratings passed the filters: --require-elo drops this game",
-                "games without readable ratings passed the filters: --require-elo drops these games",
+                "game without readable ratings passed the filters: the condition require-elo drops this game",
+                "games without readable ratings passed the filters: the condition require-elo drops these games",
             ),
         ]
         .into_iter()
@@ -282,7 +282,7 @@ impl Report {
 
     /// Returns a message that says why no game was counted, such as "none of 9 games can be counted (7 filtered by
     /// rating, 2 rejected)". The message also describes the first rejected game.
-    pub(crate) fn why_none_counts(&self) -> String {
+    pub(crate) fn why_none_counts(&self) -> Diagnosis {
         let totals = &self.totals;
         let filtered = totals.filtered_by.iter();
         let mut reasons: Vec<String> = filtered
@@ -291,7 +291,7 @@ impl Report {
         if totals.games.rejected > 0 {
             reasons.push(format!("{} rejected", totals.games.rejected));
         }
-        let mut reason = match totals.games.read {
+        let reason = match totals.games.read {
             0 => "the input contains no game".to_owned(),
             1 => format!("the only game cannot be counted ({})", reasons.join(", ")),
             games => format!(
@@ -299,15 +299,17 @@ impl Report {
                 reasons.join(", ")
             ),
         };
-        reason.push_str(&self.meant);
+        let meant = self.meant.strip_prefix(": ").map(str::to_owned);
         let is_of_variant = |warning: &&String| warning.contains(VARIANT_WARNING_MARK);
-        if let Some(warning) = self.warnings.iter().find(is_of_variant) {
-            reason.push_str(&format!("; {warning}"));
+        let of_variant = self.warnings.iter().find(is_of_variant).cloned();
+        let first = self.rejected.first();
+        let first = first.map(|first| format!("the first rejected game is {first}"));
+        let advice = [meant, of_variant, first].into_iter().flatten();
+        let advice = advice.collect::<Vec<String>>().join("; ");
+        match advice.is_empty() {
+            true => Diagnosis::new(reason),
+            false => Diagnosis::new(reason).advise(advice),
         }
-        if let Some(first) = self.rejected.first() {
-            reason.push_str(&format!("; the first rejected game is {first}"));
-        }
-        reason
     }
 }
 
@@ -440,15 +442,15 @@ impl VariantRejection {
             // Games of another variant often lack the tag, and counting them as standard chess would be wrong.
             VariantRejection::Other(Variant::Standard) => {
                 format!(
-                    "{}: --variant {} counts these games; if they belong to the counted variant but have no tag \
-                     Variant, read them with --untagged-variant",
+                    "{}: the variant {} counts these games; if they belong to the counted variant but have no tag \
+                     Variant, name it as the variant of untagged games",
                     left_out(&Variant::Standard),
                     Variant::Standard
                 )
             }
             VariantRejection::Other(variant) => {
                 format!(
-                    "{}: --variant {variant} counts these games",
+                    "{}: the variant {variant} counts these games",
                     left_out(variant)
                 )
             }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     counts::{CountRecord, Counts, KeyedIdentity, Tally},
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     pgn::Batch,
     storage::sort::Shards,
     task::{self, Failure},
@@ -273,12 +273,13 @@ impl TemporarySpace {
         match read.map(|read| still_needed(spilled, read)) {
             Some(Some(needed)) if needed as f64 > free as f64 * TOLERANCE => Err(Error::too_large(
                 &self.directory,
-                format!(
-                    "the temporary files need about {} MiB more, but only {} MiB are free: choose a directory with \
-                     more space, or use a larger --memory",
+                Diagnosis::new(format!(
+                    "the temporary files need about {} MiB more, but only {} MiB are free",
                     needed >> 20,
                     free >> 20
-                ),
+                ))
+                .advise("choose a directory with more space")
+                .advise(Advice::larger("memory")),
             )),
             _ => Ok(()),
         }
@@ -313,7 +314,7 @@ mod tests {
         // No disk has this much free space.
         let err = space.check(1 << 60, Some(0.05)).unwrap_err().to_string();
         assert!(err.contains("MiB more, but only"), "{err}");
-        let advice = "choose a directory with more space, or use a larger --memory";
+        let advice = "choose a directory with more space, or use a larger memory";
         assert!(err.contains(advice), "{err}");
         // A directory with enough space passes the check, and with a larger budget, less is spilled.
         let enough = TemporarySpace::new(std::env::temp_dir());

@@ -14,7 +14,7 @@ use super::{
     report::Phase,
 };
 use crate::{
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     openings::OpeningNumber,
     pgn::{GameReader, GameResult},
     position::Variant,
@@ -183,6 +183,9 @@ pub(crate) struct CountedGame<'a> {
     pub last_in_book: bool,
 }
 
+/// Advice for a run whose outputs would be empty.
+pub(super) const EMPTY_OUTPUTS: Advice = Advice::option("{} writes empty outputs", "allow-empty");
+
 /// Returns an error if `met`, which maps each variant of the games to their number, contains several variants. It is
 /// called for an output that cannot store the variant of each position. `output` is the name of the output's format,
 /// and `path` is its path, both for the error message.
@@ -196,11 +199,11 @@ pub(super) fn refuse_several_variants(
     match variants.find(|other| first.is_some_and(|first| !first.is_played_like(**other))) {
         Some(other) => Err(Error::file(
             path,
-            format!(
-                "{output} can contain games of only one variant, but the games are of {} and {other}: choose one of \
-                 the two with --variant",
+            Diagnosis::new(format!(
+                "{output} can contain games of only one variant, but the games are of {} and {other}",
                 first.expect("the other one is the second")
-            ),
+            ))
+            .advise(Advice::option("choose one of the two with {}", "variant")),
         )),
         None => Ok(()),
     }

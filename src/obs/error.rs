@@ -52,7 +52,7 @@ pub enum ObsError {
     /// A row to be written contains more wins, draws or losses than readers accept.
     #[error(
         "in the position \"{epd}\", the move \"{mv}\" has {games} games with the same result, but a row of a database can \
-         contain at most {most}: write counts with --counts, or distribute the games over several databases"
+         contain at most {most}: write counts instead of a database, or distribute the games over several databases"
     )]
     TooManyGames {
         /// The position.

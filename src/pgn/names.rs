@@ -220,7 +220,7 @@ impl PlayerNames {
             more => format!(" and {more} more"),
         };
         Some(format!(
-            "\"{}\" matches {}{several} names: \"{}\"{more}; --exact matches whole names only",
+            "\"{}\" matches {}{several} names: \"{}\"{more}; the condition exact matches whole names only",
             self.wanted.join("\" or \""),
             count,
             listed.join("\", \""),
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(names.matched(), ["Tal, Mikhail", "TAL,M"]);
         assert_eq!(
             names.note().unwrap(),
-            "\"tal\" matches 2 names: \"Tal, Mikhail\", \"TAL,M\"; --exact matches whole names only"
+            "\"tal\" matches 2 names: \"Tal, Mikhail\", \"TAL,M\"; the condition exact matches whole names only"
         );
         let mut add = |range: std::ops::Range<usize>, games| {
             range.for_each(|i| names.add_matched(&format!("Tal {i}"), games));

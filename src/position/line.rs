@@ -27,7 +27,7 @@ pub enum LineError {
     /// The FEN is that of another variant: it contains castling rights that are possible only in Chess960, the pieces in
     /// hand of crazyhouse, or the checks of three-check.
     #[error(
-        "the {} in FEN \"{}\" are those of {}: give --variant {variant}",
+        "the {} in FEN \"{}\" are those of {}: give the variant {variant}",
         part_and_title(*variant).0,
         truncated(fen),
         part_and_title(*variant).1
@@ -883,7 +883,7 @@ mod tests {
                 );
                 assert!(
                     err.to_string()
-                        .contains(&format!("give --variant {expected}")),
+                        .contains(&format!("give the variant {expected}")),
                     "{err}"
                 );
             }

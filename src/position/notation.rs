@@ -522,15 +522,13 @@ pub(crate) fn with_advice<P: Rules>(
 
 fn advice<P: Rules>(pos: &P, text: &[u8], letters: PieceLetters) -> Option<String> {
     if let Some(codes) = letters.languages_of(pos, text) {
-        return Some(format!(
-            "the move is legal with make-book --piece-letters {codes}"
-        ));
+        return Some(format!("the move is legal with the piece letters {codes}"));
     }
     let crazyhouse = Variant::Crazyhouse;
     if text.contains(&b'@') && pos.rules() != crazyhouse {
         return Some(format!(
-            "only crazyhouse has drops: if this is a crazyhouse game without a Variant tag, give --variant \
-             {crazyhouse} --untagged-variant {crazyhouse}"
+            "only crazyhouse has drops: if this is a crazyhouse game without a Variant tag, give {crazyhouse} as the \
+             variant, also of untagged games"
         ));
     }
     if is_descriptive(text) {
@@ -540,7 +538,7 @@ fn advice<P: Rules>(pos: &P, text: &[u8], letters: PieceLetters) -> Option<Strin
         );
     }
     has_foreign_letters(text).then(|| {
-        "--piece-letters does not support the language of this move: use K, Q, R, B and N for the pieces, and a to h \
+        "polybook does not know the piece letters of this move: use K, Q, R, B and N for the pieces, and a to h \
          for the files"
             .to_owned()
     })
@@ -1077,8 +1075,8 @@ mod tests {
             &["Кf3", "Крe2", "е4", "Сxd5+", "Hf3", "Jf3", "Gg5", "e8=Ф"],
             "does not support the language",
         );
-        assert_advice(&["@g7", "N@f3", "P@e4+"], "--untagged-variant crazyhouse");
-        assert_advice(&["Sf3"], "--piece-letters de");
+        assert_advice(&["@g7", "N@f3", "P@e4+"], "give crazyhouse as the variant");
+        assert_advice(&["Sf3"], "the piece letters de");
         for text in [
             "Introduction",
             "Über",

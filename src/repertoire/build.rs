@@ -11,7 +11,7 @@ use super::{
     reach::{ReachGraph, ReachNode, Walk},
 };
 use crate::{
-    error::{Error, Result, counted},
+    error::{Advice, Diagnosis, Error, ErrorKind, Result, counted},
     position::{BookMove, Keyed},
     progress::Meter,
     results::Wdl,
@@ -78,8 +78,9 @@ pub(super) fn answer_of(
     by: OwnMoveRule,
 ) -> Result<Option<TreeMove>> {
     if by != OwnMoveRule::Weight && !source.has_results() {
-        let problem = "a book contains weights but no results: choose the moves with --by weight";
-        return Err(Error::file("--by", problem));
+        let problem = Diagnosis::new("a book contains weights but no results")
+            .advise(Advice::option("choose the moves with {}", "by").with_value("weight"));
+        return Err(Error::option(ErrorKind::Unsuitable, "by", problem));
     }
     if let Some(best) = by.best(moves) {
         return Ok(Some(best));
@@ -185,13 +186,15 @@ pub fn build(build: &Build<'_>) -> Result<Built> {
     if first.is_empty() {
         return Err(match *build.start == build.source.variant().start() {
             true => {
-                let problem = "no game has a move in the starting position: give a position of the games with --from";
+                let problem = Diagnosis::new("no game has a move in the starting position").advise(
+                    Advice::option("give a position of the games with {}", "from"),
+                );
                 Error::file("the source", problem)
             }
             false => {
                 let problem =
                     "no game of the source has a move in this position: give another position";
-                Error::file("--from", problem)
+                Error::option(ErrorKind::Unsuitable, "from", problem)
             }
         });
     }

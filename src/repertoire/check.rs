@@ -6,7 +6,7 @@ use shakmaty::{ByColor, Color, Move, Position, variant::VariantPosition};
 
 use super::{OpenedSource, Side, position_after, san};
 use crate::{
-    error::{Error, Result},
+    error::{Error, ErrorKind, Result},
     pgn::{
         GameReader, GameResult, Games, NameMatch, PlayerNames, Tags, commented, play_from_start,
         start_of, tag_text,
@@ -226,7 +226,7 @@ pub fn check(
         let unknown = read.unknown_variants.in_error();
         let problem =
             format!("no game has a player whose name contains \"{names}\"{meant}{unknown}");
-        return Err(Error::file("--player", problem));
+        return Err(Error::option(ErrorKind::Unsuitable, "player", problem));
     }
     let summary = found.summary(read.games);
     let warnings = read.warnings().into_iter().chain(names.note());

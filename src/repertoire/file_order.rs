@@ -7,7 +7,7 @@ use shakmaty::variant::VariantPosition;
 
 use super::{OpenOptions, RepertoirePgn};
 use crate::{
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     pgn::{Cutter, OpenLines, Step, StreamOptions, start_of},
     position::{BookMove, Keyed},
     tree::{MoveSource, SourceWrapper, TreeMove},
@@ -57,9 +57,10 @@ impl FileOrder {
                             let mv = (before.identity(), mv.into());
                             numbers.entry(mv).or_insert(number);
                             if numbers.len() > most {
-                                let problem = format!(
-                                    "this file contains more than {most} moves: use a larger --memory"
-                                );
+                                let problem = Diagnosis::new(format!(
+                                    "this file contains more than {most} moves"
+                                ))
+                                .advise(Advice::larger("memory"));
                                 return Err(Error::too_large(pgn.path(), problem));
                             }
                         }

@@ -19,7 +19,7 @@ use super::Edits;
 use crate::{
     book::{Book, is_book_or_empty},
     counts::{FindableCounts, Tally},
-    error::{At, Error, Result},
+    error::{Advice, At, Diagnosis, Error, ErrorKind, Result},
     explorer::Explorer,
     index::Index,
     kind::FileKind,
@@ -568,7 +568,7 @@ impl OpenedSource {
             let variant = repertoire.variant();
             let problem =
                 format!("the source contains no games of {variant}, the variant of the repertoire");
-            Error::file("--against", problem)
+            Error::option(ErrorKind::Unsuitable, "against", problem)
         })?;
         self.read_as(variant);
         Ok(variant)

@@ -12,7 +12,7 @@ use shakmaty::{Color, Move, variant::VariantPosition};
 
 use super::{OpenedSource, position_after, san};
 use crate::{
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, ErrorKind, Result},
     explorer::{
         Explorer, FirstSeen, GameInfo, Probe, Selection, Visits, first_day, last_departure,
     },
@@ -100,9 +100,12 @@ pub fn new_moves(
 ) -> Result<ComparedGames> {
     let explorer = reference.known.explorer();
     if reference.earlier && explorer.is_none() {
-        let problem = "this reference contains no games with dates: give a PGN file, or an index made with make-book \
-                       --explorer";
-        return Err(Error::file("--earlier", problem));
+        let problem = Diagnosis::new("this reference contains no games with dates")
+            .advise("give a PGN file")
+            .advise(
+                Advice::option("give an index made with {}", "explorer").of_command("make-book"),
+            );
+        return Err(Error::option(ErrorKind::Unsuitable, "earlier", problem));
     }
     let lookup = Lookup {
         reference,

@@ -17,7 +17,7 @@ use shakmaty::{Color, Move, Position, variant::VariantPosition};
 
 use super::position_after;
 use crate::{
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, ErrorKind, Result},
     position::{BookMove, Keyed},
     progress::{FractionalProgress, Meter},
     results::Wdl,
@@ -196,11 +196,13 @@ impl Walk<'_> {
                 graph.last = ply;
             }
             if graph.nodes.len() > self.memory / BYTES_PER_NODE {
-                let problem = format!(
-                    "the repertoire contains more than {} positions: use a larger --memory or a smaller --max-ply",
+                let problem = Diagnosis::new(format!(
+                    "the repertoire contains more than {} positions",
                     self.memory / BYTES_PER_NODE
-                );
-                return Err(Error::too_large("--memory", problem));
+                ))
+                .advise(Advice::larger("memory"))
+                .advise(Advice::smaller("max-ply"));
+                return Err(Error::option(ErrorKind::TooLarge, "memory", problem));
             }
             arriving = next;
         }

@@ -457,7 +457,7 @@ impl Selection {
                 (Form::Values, "R"),
                 Lacking::in_counts("games to choose by their results"),
                 results(result),
-                "Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times. With --player, win \
+                "Keep games with this result: 1-0, 0-1, 1/2-1/2 or *; can be given several times. With player, win \
                  keeps the games that the player won, and loss the games that the player lost",
             ),
             Field::new(
@@ -473,7 +473,7 @@ impl Selection {
                 (Form::Choice(&["white", "black"]), "white|black"),
                 Lacking::NOTHING,
                 one(color_of_player, color),
-                "Keep games in which the player whom --player names has this color",
+                "Keep games in which the player whom player names has this color",
             ),
             Field::new(
                 "opponent",
@@ -582,7 +582,7 @@ impl Selection {
                 (Form::Switch, ""),
                 Lacking::NOTHING,
                 exact,
-                "Match only whole names in --player, --opponent, --white, --black and --event",
+                "Match only whole names in player, opponent, white, black and event",
             ),
             Field::new(
                 "rated",

@@ -31,7 +31,7 @@ use super::{
     client::{Client, StopAtEnd, while_wanted},
     content::{CacheKey, ResponseBody},
     queue::Visitor,
-    refusal::for_clients,
+    refusal::parameter,
     request,
     state::{AppState, FileStates, check_unchanged},
 };
@@ -182,7 +182,7 @@ impl Counting {
             .run();
         let report = report.map_err(|err| match err {
             Error::Empty { reason } => {
-                let reason = for_clients(&reason);
+                let reason = reason.worded(parameter);
                 Refusal::bad(format!("the {what} would be empty: {reason}"))
             }
             err => err.into(),

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::content::JSON;
 use crate::{
-    error::{self, Error},
+    error::{self, Error, NamedOption},
     text::is_unsafe,
 };
 
@@ -117,46 +117,21 @@ impl Refusal {
     }
 }
 
-/// The options of the command line that a request has too, with the words for them in a message to a client.
-const PARAMETERS: [(&str, &str); 5] = [
-    (
-        "a larger --memory or a smaller --max-ply",
-        "a smaller depth",
-    ),
-    ("--min-game ", "minGame="),
-    ("--max-ply ", "depth="),
-    ("--variant ", "variant="),
-    ("--source ", "source="),
-];
-
-/// The words that introduce an option of a command. An option after one of them can be given to this command.
-const COMMANDS: [&str; 4] = ["polybook ", "make-book ", "the server ", "serve "];
-
-/// Returns a message of the library in words for a client of the server. Advice that names an option of the command
-/// line names the parameter for it instead, or is left out if requests have no such parameter.
-pub(super) fn for_clients(text: &str) -> String {
-    let translated = PARAMETERS
-        .iter()
-        .fold(text.to_owned(), |text, (option, parameter)| {
-            text.replace(option, parameter)
-        });
-    let clauses = translated.split("; ").filter_map(|clause| {
-        let at = [" --", "(--"]
-            .iter()
-            .filter_map(|mark| clause.find(mark))
-            .min();
-        let Some(before) = at.map(|at| &clause[..at]) else {
-            return (!clause.starts_with("--")).then_some(clause);
-        };
-        if COMMANDS
-            .iter()
-            .any(|command| before.contains(command.trim_end()))
-        {
-            return Some(clause);
-        }
-        before.rfind(": ").map(|end| &clause[..end])
-    });
-    clauses.collect::<Vec<_>>().join("; ")
+/// Spells an option in advice as the parameter of a request. Returns `None` if requests have no such parameter. An option
+/// of a command is spelled as on the command line, because the advice is for the person who runs the server.
+pub(super) fn parameter(option: &NamedOption) -> Option<String> {
+    if option.command.is_some() {
+        return Some(option.on_command_line());
+    }
+    let name = match option.name {
+        "max-ply" => "depth",
+        "min-game" => "minGame",
+        "variant" => "variant",
+        "source" => "source",
+        _ => return None,
+    };
+    let value = option.value.iter().map(|value| format!("={value}"));
+    Some(name.to_owned() + &value.collect::<String>())
 }
 
 /// Converts an error to an error response with status 503. The message names files without their directories, and
@@ -177,16 +152,11 @@ impl From<Error> for Refusal {
                 };
                 format!("cannot {doing} {}: {reason}", name(&path))
             }
-            // An option in place of a file.
-            Error::File { path, problem, .. } if path.to_string_lossy().starts_with("--") => {
-                for_clients(&problem)
-            }
+            Error::Option { problem, .. } => problem.worded(parameter),
             Error::File { path, problem, .. } => {
-                format!("{}: {}", name(&path), for_clients(&problem))
+                format!("{}: {}", name(&path), problem.worded(parameter))
             }
-            Error::Format { path, source } => {
-                format!("{}: {}", name(&path), for_clients(&source.to_string()))
-            }
+            Error::Format { path, source } => format!("{}: {source}", name(&path)),
             Error::Interrupted => TOO_SLOW.to_owned(),
             Error::Panicked { .. } => PANICKED.to_owned(),
             _ => "the server cannot read the data".to_owned(),
@@ -222,41 +192,38 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::error::{Advice, Diagnosis, ErrorKind};
 
     #[test]
     fn advice_names_parameters_or_nothing_that_requests_lack() {
-        for (text, expected) in [
+        let few = Diagnosis::new("none of 3 moves is kept")
+            .advise(Advice::option("{} keeps them", "min-game").with_value(1));
+        let large = || {
+            Diagnosis::new("more than 9 positions")
+                .advise(Advice::larger("memory"))
+                .advise(Advice::smaller("max-ply"))
+        };
+        let old = Diagnosis::new("this index is old")
+            .advise(Advice::option("make an index with {}", "explorer").of_command("make-book"));
+        for (problem, expected) in [
+            (few, "none of 3 moves is kept: minGame=1 keeps them"),
+            (large(), "more than 9 positions: use a smaller depth"),
             (
-                "none of 3 moves is kept (3 played fewer than 9 times: --min-game 1 keeps them)",
-                "none of 3 moves is kept (3 played fewer than 9 times: minGame=1 keeps them)",
+                Diagnosis::new("no move").advise(Advice::option("give {}", "from")),
+                "no move",
             ),
             (
-                "the only game cannot be counted (1 filtered by variant); 1 game of the variant normal left out: \
-                 --variant normal counts these games; if they have no tag Variant, read them with --untagged-variant",
-                "the only game cannot be counted (1 filtered by variant); 1 game of the variant normal left out: \
-                 variant=normal counts these games",
-            ),
-            (
-                "the repertoire contains more than 9 positions: use a larger --memory or a smaller --max-ply",
-                "the repertoire contains more than 9 positions: use a smaller depth",
-            ),
-            (
-                "no game has a move in the starting position: give a position of the games with --from",
-                "no game has a move in the starting position",
-            ),
-            (
-                "this file needs more memory: use at least --memory 9MiB, or unpack the file first",
-                "this file needs more memory",
-            ),
-            (
-                "this index is old: make an index with polybook make-book FILE.pgn --explorer DIR",
-                "this index is old: make an index with polybook make-book FILE.pgn --explorer DIR",
+                old,
+                "this index is old: make an index with polybook make-book --explorer",
             ),
         ] {
-            assert_eq!(for_clients(text), expected);
+            assert_eq!(problem.worded(parameter), expected);
         }
-        let option = Error::too_large("--memory", "more than 9 positions: use a larger --memory");
-        assert_eq!(Refusal::from(option).text(), "more than 9 positions");
+        let option = Error::option(ErrorKind::TooLarge, "memory", large());
+        assert_eq!(
+            Refusal::from(option).text(),
+            "more than 9 positions: use a smaller depth"
+        );
     }
 
     #[test]

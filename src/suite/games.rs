@@ -9,14 +9,14 @@ use std::sync::Mutex;
 use shakmaty::{Position, variant::VariantPosition};
 
 use super::{
-    RangeCheck, Suite,
+    OTHER_STARTS, RangeCheck, Suite,
     format::{SuiteFormat, epd, note_of_games, write_ranked},
     is_over, over_everywhere,
     ranking::{Candidate, Ranking},
     without_evaluation,
 };
 use crate::{
-    error::{Result, counted},
+    error::{Advice, Diagnosis, Result, counted},
     pgn::GameResult,
     position::{BookMove, Keyed, Variant, push_move, restored},
     results::Results,
@@ -158,7 +158,7 @@ pub(crate) struct LineCounts {
 impl LineCounts {
     /// Returns an error message that explains why a suite has no entries. `suite`, `format` and `min_game` are the
     /// arguments with which [`GameLines::write`] was called.
-    pub(crate) fn why_empty(&self, suite: &Suite, format: SuiteFormat, min_game: u64) -> String {
+    pub(crate) fn why_empty(&self, suite: &Suite, format: SuiteFormat, min_game: u64) -> Diagnosis {
         let LineCounts {
             all,
             most,
@@ -170,33 +170,32 @@ impl LineCounts {
         if *all == 0 {
             let starts = match suite.starts.is_empty() {
                 true => "the starting position",
-                false => "a position in --from",
+                false => "one of the given positions",
             };
-            let smaller = match suite.plies {
-                1 => "",
-                _ => "use a smaller --plies, or ",
-            };
-            format!(
-                "no game contains {plies} after {starts}: {smaller}give other starting positions with --from"
-            )
+            let mut problem = Diagnosis::new(format!("no game contains {plies} after {starts}"));
+            if suite.plies > 1 {
+                problem = problem.advise(Advice::smaller("plies"));
+            }
+            problem.advise(OTHER_STARTS)
         } else if *most < min_game {
             let none = match format {
                 SuiteFormat::Pgn => format!("no line of {plies} was played"),
                 SuiteFormat::Epd => format!("no position after {plies} was reached"),
             };
-            let smaller = match suite.plies {
-                1 => "",
-                _ => " or a smaller --plies",
-            };
-            format!(
-                "{none} in at least {min_game} games (--min-game), and the most frequent one in only {most}: use a \
-                 smaller --min-game{smaller}"
-            )
+            let problem = Diagnosis::new(format!(
+                "{none} in at least {min_game} games, and the most frequent one in only {most}"
+            ))
+            .advise(Advice::smaller("min-game"));
+            match suite.plies {
+                1 => problem,
+                _ => problem.advise(Advice::smaller("plies")),
+            }
         } else if *over > 0 && suite.ranges().is_empty() {
             over_everywhere(suite.plies)
         } else {
             let (ranges, unknown) = (suite.ranges(), without_evaluation(*unevaluated));
-            format!("no line of {plies} passes {ranges}{unknown}: widen the range")
+            Diagnosis::new(format!("no line of {plies} passes {ranges}{unknown}"))
+                .advise("widen the range")
         }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use shakmaty::{Color, Position, variant::VariantPosition};
 
 use crate::{
-    error::{Result, counted},
+    error::{Advice, Diagnosis, Result, counted},
     evals::Evals,
     openings::{self, Opening},
     position::{LineError, Variant, is_epd_comment},
@@ -118,19 +118,19 @@ impl Suite {
         })
     }
 
-    /// Returns the name of an option that filters positions by their results, such as `--balance`. Returns `None` if no
+    /// Returns the name of an option that filters positions by their results, such as `balance`. Returns `None` if no
     /// such option is set.
     pub(crate) fn results_option(&self) -> Option<&'static str> {
-        let balance = self.balance.map(|_| "--balance");
-        balance.or(self.draw_rate.map(|_| "--draw-rate"))
+        let balance = self.balance.map(|_| "balance");
+        balance.or(self.draw_rate.map(|_| "draw-rate"))
     }
 
     /// Returns the names of all options that restrict the results or evaluations of entries to a range, joined by
     /// "and". Error messages name these options if entries were omitted because of them.
     pub(crate) fn ranges(&self) -> String {
         let options = [
-            self.balance.map(|_| "--balance"),
-            self.draw_rate.map(|_| "--draw-rate"),
+            self.balance.map(|_| "balance"),
+            self.draw_rate.map(|_| "draw-rate"),
             self.evals.as_ref().map(EvalRange::option),
         ];
         let given: Vec<&str> = options.into_iter().flatten().collect();
@@ -174,38 +174,45 @@ impl Suite {
         longest: usize,
         unevaluated: u64,
         over: u64,
-    ) -> String {
+    ) -> Diagnosis {
         let plies = self.plies;
-        let or_more = advice.more.map(|more| format!(" or {more}"));
-        let or_more = or_more.unwrap_or_default();
-        match longest {
-            0 => format!(
-                "no move is kept in the starting position: give other starting positions with --from{or_more}"
-            ),
-            longest if longest < plies => format!(
-                "the longest line has only {}, but --plies is {plies}: use a smaller --plies{or_more}",
+        let problem = match longest {
+            0 => Diagnosis::new("no move is kept in the starting position").advise(OTHER_STARTS),
+            longest if longest < plies => Diagnosis::new(format!(
+                "the longest line has only {}, but lines of {plies} are requested",
                 counted(longest as u64, "half-move")
-            ),
-            _ if over > 0 && self.ranges().is_empty() => over_everywhere(plies),
-            _ => format!(
-                "no line passes {}{}: widen the range",
-                self.ranges(),
-                without_evaluation(unevaluated)
-            ),
+            ))
+            .advise(Advice::smaller("plies")),
+            _ if over > 0 && self.ranges().is_empty() => return over_everywhere(plies),
+            _ => {
+                return Diagnosis::new(format!(
+                    "no line passes {}{}",
+                    self.ranges(),
+                    without_evaluation(unevaluated)
+                ))
+                .advise("widen the range");
+            }
+        };
+        match &advice.more {
+            Some(more) => problem.advise(more.clone()),
+            None => problem,
         }
     }
 }
 
 /// Returns the error message for a suite that is empty because the game is over after every line. `plies` is the
 /// length of the lines in half-moves.
-fn over_everywhere(plies: usize) -> String {
+fn over_everywhere(plies: usize) -> Diagnosis {
     let advice = match plies {
-        1 => "give other starting positions with --from",
-        _ => "use a smaller --plies",
+        1 => OTHER_STARTS,
+        _ => Advice::smaller("plies"),
     };
     let plies = counted(plies as u64, "half-move");
-    format!("the game is over after every line of {plies}: {advice}")
+    Diagnosis::new(format!("the game is over after every line of {plies}")).advise(advice)
 }
+
+/// Advice for a suite of which no line begins in its starting positions.
+const OTHER_STARTS: Advice = Advice::option("give other starting positions with {}", "from");
 
 /// A summary of a suite that was made from a database or a book.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -294,12 +301,12 @@ pub struct EvalRange {
 }
 
 impl EvalRange {
-    /// Returns the name of the command-line option that sets the range: `--eval-abs` if it applies to the absolute
-    /// value of the evaluation, otherwise `--eval`.
+    /// Returns the name of the option that sets the range: `eval-abs` if it applies to the absolute value of the
+    /// evaluation, otherwise `eval`.
     pub(super) fn option(&self) -> &'static str {
         match self.of_either {
-            true => "--eval-abs",
-            false => "--eval",
+            true => "eval-abs",
+            false => "eval",
         }
     }
 

@@ -11,7 +11,7 @@ use siphasher::sip::SipHasher13;
 
 use super::{RangeCheck, Suite};
 use crate::{
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     storage::sort::{Memory, TextSorter},
 };
 
@@ -215,10 +215,14 @@ impl<'a> Ranking<'a> {
 /// Returns the error for a suite that would have more than [`MAX_ENTRIES`] entries. `path` is the path of the suite.
 fn too_many(path: &Path, suite: &Suite) -> Error {
     let plies = suite.plies;
-    let problem = format!(
-        "the suite would contain more than {MAX_ENTRIES} lines of {plies} half-moves: use a smaller --plies, or keep only the \
-         most played lines with --limit"
-    );
+    let problem = Diagnosis::new(format!(
+        "the suite would contain more than {MAX_ENTRIES} lines of {plies} half-moves"
+    ))
+    .advise(Advice::smaller("plies"))
+    .advise(Advice::option(
+        "keep only the most played lines with {}",
+        "limit",
+    ));
     Error::too_large(path, problem)
 }
 

@@ -19,7 +19,7 @@ use super::{
     is_over, read_start,
 };
 use crate::{
-    error::{At, Error, Result, counted},
+    error::{Advice, At, Diagnosis, Error, Result, counted},
     pgn::{GameReader, GameResult, Games, play, start_of, tag_text},
     position::{Keyed, Variant, epd_of, is_epd_comment, push_move},
     results::{Results, Wdl},
@@ -372,9 +372,10 @@ impl SuiteFile {
             && let Some(input) = games.inputs.first()
             && results.order.iter().all(|players| players[0] != 0)
         {
-            let problem = format!(
-                "{name:?} played no game with an opening of the suite: give another name with --first"
-            );
+            let problem = Diagnosis::new(format!(
+                "{name:?} played no game with an opening of the suite"
+            ))
+            .advise(Advice::option("give another name with {}", "first"));
             return Err(Error::file(input.path(), problem));
         }
         Ok(MatchReport {
@@ -451,7 +452,8 @@ impl SuiteFile {
         if kept.is_empty() {
             return Err(Error::empty(
                 &path,
-                "the suite would be empty, because all its openings are one-sided: use a larger --min-pairs",
+                Diagnosis::new("the suite would be empty, because all its openings are one-sided")
+                    .advise(Advice::larger("min-pairs")),
             ));
         }
         for entry in &kept {
@@ -872,7 +874,8 @@ fn check_memory(results: &MatchCounts, games: &Games<'_>) -> Result<()> {
     match games.inputs.first() {
         Some(input) if results.bytes > budget => {
             let problem =
-                format!("the games need more than {budget} bytes of memory: use a larger --memory");
+                Diagnosis::new(format!("the games need more than {budget} bytes of memory"))
+                    .advise(Advice::larger("memory"));
             Err(Error::too_large(input.path(), problem))
         }
         _ => Ok(()),

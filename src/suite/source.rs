@@ -18,7 +18,7 @@ use super::{
     ranking::{Candidate, Ranking},
 };
 use crate::{
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     position::{Keyed, push_move, restored, stored},
     progress::{FractionalProgress, Meter},
     results::Results,
@@ -32,13 +32,12 @@ use crate::{
 pub(crate) type ResultsOf<'a> = &'a dyn Fn(&Keyed<VariantPosition>) -> Result<Option<Results>>;
 
 /// Advice for the user in error messages about a suite: how to get more or fewer moves from the source of the suite.
-/// Each string is an imperative clause, such as `keep moves with fewer games`, without a full stop.
 #[derive(Debug)]
 pub(crate) struct SourceAdvice {
     /// How the user can get more moves, or `None` if the suite already contains all moves.
-    pub more: Option<&'static str>,
+    pub more: Option<Advice>,
     /// How the user can get fewer moves.
-    pub fewer: &'static str,
+    pub fewer: Advice,
 }
 
 /// A suite that is made from the moves of a source, such as a book or a database. Its lines begin in the positions
@@ -164,11 +163,6 @@ impl<S: MoveSource> SourceSuite<'_, S> {
     /// that it examined.
     fn search_stopped(&self, path: &Path, found: u64, longest: usize) -> Error {
         let plies = self.suite.plies;
-        let fewer = self.advice.fewer;
-        let other = match self.suite.takes_the_commonest() {
-            true => "",
-            false => ", or keep only the most played lines with --limit alone",
-        };
         let reason = match found {
             0 => format!(
                 "of the first {MAX_EXTENDED_LINES} lines, none has {plies} half-moves without a repeated position, and \
@@ -179,7 +173,13 @@ impl<S: MoveSource> SourceSuite<'_, S> {
                  stopped before it found all lines of {plies} half-moves"
             ),
         };
-        let problem = format!("{reason}: use a smaller --plies, or {fewer}{other}");
+        let mut problem = Diagnosis::new(reason)
+            .advise(Advice::smaller("plies"))
+            .advise(self.advice.fewer.clone());
+        if !self.suite.takes_the_commonest() {
+            let limit = "keep only the most played lines with {} alone";
+            problem = problem.advise(Advice::option(limit, "limit"));
+        }
         Error::too_large(path, problem)
     }
 }
@@ -692,18 +692,15 @@ mod tests {
             let ranked = source.rank_lines(Path::new("suite.pgn"));
             ranked.map(drop).map_err(|err| err.to_string())
         };
-        for fewer in [
-            "use a larger --min-game",
-            "leave rare moves out of the book (polybook filter --min-weight)",
-        ] {
-            let found = rank(4, 4, fewer).unwrap_err();
-            let advice = format!("all lines of 4 half-moves: use a smaller --plies, or {fewer}");
-            assert!(found.contains(&advice), "{found}");
-            // The lines are shorter, and there are fewer moves.
-            rank(4, 1, fewer).unwrap();
-            rank(2, 2, fewer).unwrap();
-        }
-        let none = rank(3, 4, "").unwrap_err();
+        let fewer = || Advice::from("leave rare moves out of the book");
+        let found = rank(4, 4, fewer()).unwrap_err();
+        let advice = "all lines of 4 half-moves: use a smaller plies, or leave rare moves out of the book, or keep \
+                      only the most played lines with limit alone";
+        assert!(found.contains(advice), "{found}");
+        // The lines are shorter, and there are fewer moves.
+        rank(4, 1, fewer()).unwrap();
+        rank(2, 2, fewer()).unwrap();
+        let none = rank(3, 4, fewer()).unwrap_err();
         assert!(none.contains("none has 4 half-moves"), "{none}");
     }
 }

@@ -32,7 +32,10 @@ fn advice_about_indexes_works() {
     let position = key(&Variant::Standard.start());
     let games = |name: &str| Index::open(at(name)).unwrap().games(position);
     let err = games("full.idx").unwrap_err().to_string();
-    assert!(err.contains("use an index made with --leveldb"), "{err}");
+    assert!(
+        err.contains("use an index made with polybook make-book --leveldb"),
+        "{err}"
+    );
     assert_eq!(games("plain.idx").unwrap(), [0]);
 }
 

@@ -453,7 +453,7 @@ fn advice_about_sources_of_the_server_works() {
     advised(
         dir,
         "serve li.counts",
-        "make an index with polybook make-book li.counts --explorer li.idx, and serve the index",
+        "make an index with polybook make-book --explorer li.idx li.counts, and serve the index",
     );
     ok(dir, "make-book li.counts --explorer li.idx --force");
     advised(
@@ -927,6 +927,46 @@ fn is_no_advice(line: &str, text: &str) -> bool {
         || endings.iter().any(|ending| text.ends_with(ending))
         || other.iter().any(|other| text.starts_with(other))
         || text.contains("  ")
+}
+
+/// Checks that no message of the library names an option as on the command line. Such options stand only in the modules
+/// `cli` and `serve`, which talk to people at a command line, and in the options that books and counts record.
+#[test]
+fn no_message_of_the_library_names_an_option_of_the_command_line() {
+    let recorded = [
+        "format!(\"--min-game {}\", self.min_game)",
+        "format!(\"--only-{side}\")",
+        "format!(\"--minimax={percent}\")",
+        "\"--max-loss {}{keep_one}\"",
+        "\" --keep-one\"",
+        "(of counts with --min-game {})",
+        "strip_prefix(\"--max-ply \")",
+        // A program of a test.
+        ".args([\"--exact\", name])",
+    ];
+    let mut directories = vec![root("src")];
+    let mut found = Vec::new();
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let is_door = path.ends_with("src/cli") || path.ends_with("src/serve");
+            if path.is_dir() && !is_door {
+                directories.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+                let text = without_comments(text);
+                let names_option = |line: &&str| {
+                    let mut ends = line.split("--").skip(1);
+                    ends.any(|end| end.starts_with(|c: char| c.is_ascii_lowercase()))
+                        && !recorded.iter().any(|recorded| line.contains(recorded))
+                };
+                let lines = text.lines().filter(names_option);
+                found.extend(lines.map(|line| format!("{}: {line}", path.display())));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 /// Corrects the mistakes in a FEN as the messages advise, which leads to a position.

@@ -4,25 +4,25 @@
 /// Advice about variants and games.
 pub const GAMES: &str = r#"
 make-book frc.pgn --min-game 1 --bin a.bin
-  ! give --variant fischerandom
+  ! give the variant fischerandom
   > make-book frc.pgn --min-game 1 --bin a.bin --variant fischerandom
 key --fen 'nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN w FCfc - 0 1'
-  ! give --variant fischerandom
+  ! give the variant fischerandom
   > key --fen 'nbrkqrbn/pppppppp/8/8/8/8/PPPPPPPP/NBRKQRBN w FCfc - 0 1' --variant fischerandom
 key --fen 'rnb1kbnr/ppp1pppp/8/3q4/8/8/PPPP1PPP/RNBQKBNR[Pp] w KQkq - 0 3'
-  ! the pieces in hand in FEN "rnb1kbnr/ppp1pppp/8/3q4/8/8/PPPP1PPP/RNBQKBNR[Pp] w KQkq - 0 3" are those of crazyhouse: give --variant crazyhouse
+  ! the pieces in hand in FEN "rnb1kbnr/ppp1pppp/8/3q4/8/8/PPPP1PPP/RNBQKBNR[Pp] w KQkq - 0 3" are those of crazyhouse: give the variant crazyhouse
   > key --fen 'rnb1kbnr/ppp1pppp/8/3q4/8/8/PPPP1PPP/RNBQKBNR[Pp] w KQkq - 0 3' --variant crazyhouse
 key --fen '4k3/8/8/8/8/8/4P3/4K3 w - - 3+3 0 1'
-  ! are those of three-check: give --variant 3check
+  ! are those of three-check: give the variant 3check
   > key --fen '4k3/8/8/8/8/8/4P3/4K3 w - - 3+3 0 1' --variant 3check
 suite-report frc.epd frc.pgn
-  ! give --variant fischerandom
+  ! give the variant fischerandom
   > suite-report frc.epd frc.pgn --variant fischerandom
 make-book frc.pgn --suite a.epd --plies 1 --min-game 1 --from frc.epd
-  ! give --variant fischerandom
+  ! give the variant fischerandom
   > make-book frc.pgn --suite a.epd --plies 1 --min-game 1 --from frc.epd --variant fischerandom
 make-book en.pgn --min-game 1 --untagged-variant atomic --bin b.bin
-  ! --variant atomic counts these games
+  ! the variant atomic counts these games
   > make-book en.pgn --min-game 1 --untagged-variant atomic --bin b.bin --variant atomic
 show s.bin --variant atomic
   ! give --variant with a variant of the file
@@ -32,10 +32,10 @@ make-book wild.pgn --min-game 1 --bin c.bin
   ! 1 game of the unknown variant "wild/0" left out; if these games are standard chess, remove the tag Variant
   > make-book plain.pgn --min-game 1 --bin c.bin
 make-book drops.pgn --min-game 1 --bin b2.bin
-  ! give --variant crazyhouse --untagged-variant crazyhouse
+  ! give crazyhouse as the variant, also of untagged games
   > make-book drops.pgn --min-game 1 --bin b2.bin --variant crazyhouse --untagged-variant crazyhouse
 repertoire build drops.pgn --color white --out b3.pgn --min-game 1
-  ! give --variant crazyhouse --untagged-variant crazyhouse
+  ! give crazyhouse as the variant, also of untagged games
   > repertoire build drops.pgn --color white --out b3.pgn --min-game 1 --variant crazyhouse --untagged-variant crazyhouse
 # Games. The moves of old.pgn and ru.pgn are converted in en.pgn and nf3.pgn.
 make-book old.pgn --min-game 1 --bin b4.bin
@@ -51,10 +51,10 @@ make-book open.pgn --min-game 1 --bin b6.bin
   ! 1 game without a result counted as a draw: --unfinished skip leaves these games out
   > make-book open.pgn en.pgn --min-game 1 --bin b6.bin --unfinished skip
 make-book de.pgn --min-game 1 --bin d.bin
-  ! the move is legal with make-book --piece-letters de
+  ! the move is legal with the piece letters de
   > make-book --piece-letters de de.pgn --min-game 1 --bin d.bin
 repertoire build de.pgn --color white --out a.pgn
-  ! the move is legal with make-book --piece-letters de
+  ! the move is legal with the piece letters de
   > make-book --piece-letters de de.pgn --explorer de.idx
 repertoire build de.pgn --color white --out a.pgn
   ! legal with make-book
@@ -63,16 +63,16 @@ make-book mixed.pgn --strict --min-game 1 --bin e.bin
   ! without --strict, polybook drops the game
   > make-book mixed.pgn --min-game 1 --bin e.bin
 make-book en.pgn --bin f.bin
-  ! --min-game 1 keeps them
+  ! --min-game 1 keeps the moves that were played less often
   > make-book en.pgn --bin f.bin --min-game 1
 make-book en.pgn --bin g.bin
   ! --allow-empty writes empty outputs
   > make-book en.pgn --bin g.bin --allow-empty
 make-book en.pgn --since 2020 --min-game 1 --bin h.bin
-  ! --require-date drops this game
+  ! the condition require-date drops this game
   > make-book en.pgn --since 2020 --min-game 1 --bin h.bin --require-date --allow-empty
 make-book en.pgn --min-elo 2000 --min-game 1 --bin i.bin
-  ! --require-elo drops this game
+  ! the condition require-elo drops this game
   > make-book en.pgn --min-elo 2000 --min-game 1 --bin i.bin --require-elo --allow-empty
 make-book en.pgn 3 --minimax --bin j.bin --min-game 1
   ! did you mean --minimax=3?
@@ -124,19 +124,19 @@ convert s.obs.db3 n
   > convert s.obs.db3 n --format csv
 # Suites that would be empty.
 convert s.bin e1.epd --plies 9
-  ! the longest line has only 1 half-move, but --plies is 9: use a smaller --plies
+  ! the longest line has only 1 half-move, but lines of 9 are requested: use a smaller --plies
   > convert s.bin e1.epd --plies 1
 convert s.bin e2.epd --plies 1 --from once.epd
   ! no move is kept in the starting position: give other starting positions with --from
   > convert s.bin e2.epd --plies 1 --from start.epd
 convert s.obs.db3 e3.epd --plies 1
-  ! no move is kept in the starting position: give other starting positions with --from or use a smaller --min-game
+  ! no move is kept in the starting position: give other starting positions with --from, or use a smaller --min-game
   > convert s.obs.db3 e3.epd --plies 1 --min-game 1
 convert s.obs.db3 e4.epd --plies 9 --min-game 1
   ! use a smaller --plies
   > convert s.obs.db3 e4.epd --plies 2 --min-game 1
 make-book en.pgn --suite e5.epd --plies 1
-  ! in at least 3 games (--min-game), and the most frequent one in only 1: use a smaller --min-game
+  ! in at least 3 games, and the most frequent one in only 1: use a smaller --min-game
   > make-book en.pgn --suite e5.epd --plies 1 --min-game 1
 make-book en.pgn --suite o --plies 1 --min-game 1
   ! the name must end in .pgn for lines, or in .epd for positions
@@ -275,10 +275,10 @@ make-book month.counts --counts x19.counts --by speed
   ! count the games again with --by speed
   > make-book en.pgn --counts x19.counts --by speed
 tree plain.idx
-  ! make it again with --index-stats
+  ! make an index with polybook make-book --index-stats
   > make-book en.pgn --leveldb plain2.idx --index-stats
 tree plain.idx
-  ! or make an index with make-book --explorer
+  ! or make an index with polybook make-book --explorer
   > tree full.idx
 show plain.idx --speed blitz
   ! make an explorer's index from the games with make-book --explorer
@@ -362,7 +362,7 @@ verify twice.epd
   ! remove these entries
   > verify once.epd
 serve li.idx --unfinished skip
-  ! make the counts again with make-book --unfinished skip
+  ! make the counts again with polybook make-book --unfinished skip, and serve their index with unfinished games
   > make-book en.pgn --counts a12.counts --by speed,rating,month --unfinished skip && make-book a12.counts --explorer a12.idx && show a12.idx
 show full.idx --player A --opponent-rating x
   ! such as 2000-2199, 2000- or -2199
@@ -416,16 +416,16 @@ make-book mate.pgn --suite a20.epd --plies 4 --min-game 1
   ! use a smaller --plies
   > make-book mate.pgn --suite a20.epd --plies 3 --min-game 1
 prepare li.idx --player A --opponent B --color white
-  ! use an index that make-book --explorer made from games
+  ! use an index that make-book made from games
   > prepare duel.idx --player Ann --opponent Bob --color white
 openings li.idx --player A
-  ! use an index that make-book --explorer made from games
+  ! use an index that make-book made from games
   > openings full.idx --player A
 games li.idx
-  ! use an index that make-book --explorer made from games
+  ! use an index that make-book made from games
   > games full.idx
 show li.idx --unfinished skip
-  ! use an index that make-book --explorer made from games
+  ! use an index that make-book made from games
   > show full.idx --unfinished skip
 openings li.counts
   ! make an index from the PGN files of the games with polybook make-book --explorer DIR
@@ -646,7 +646,7 @@ suite-report - -
   ! there is only one standard input
   > suite-report mine.pgn duel.pgn
 make-book en.pgn --suite y15.epd --max-ply 1 --plies 2 --min-game 1
-  ! use a larger --max-ply, or a smaller --plies
+  ! use a larger --max-ply, or use a smaller --plies
   > make-book en.pgn --suite y15.epd --max-ply 2 --plies 2 --min-game 1 && make-book en.pgn --suite y16.epd --max-ply 1 --plies 1 --min-game 1
 make-book en.pgn --suite y17.epd --plies 1 --only-white --min-game 1
   ! applies only to books
@@ -728,7 +728,7 @@ repertoire gaps papers --color white --against duel.pgn
   ! a repertoire is a PGN file, a book (.bin) or an OOBS database: give a file
   > repertoire gaps mine.pgn --color white --against duel.pgn
 repertoire build plain.idx --color white --out y26.pgn
-  ! make an index with make-book --explorer
+  ! make an index with polybook make-book --explorer
   > make-book en.pgn --explorer y26.idx && repertoire build y26.idx --color white --out y26.pgn --min-game 1
 repertoire build s.bin --color white --out y27.pgn --player A
   ! remove the filters, or give the PGN file of the games
@@ -741,28 +741,28 @@ make-book few.counts none.counts --counts z1.counts
   ! use complete counts, which are made without --min-game 2
   > make-book dup.pgn --counts z1a.counts && make-book z1a.counts none.counts --counts z1.counts
 make-book none.counts tagged.pgn --min-elo 2000 --counts z2.counts
-  ! use the options of the counts, or first count the games with --counts, and then add up both
+  ! use the options of the counts, or first make counts of the games, and then add up both
   > make-book none.counts tagged.pgn --counts z2.counts && make-book tagged.pgn --min-elo 2000 --counts z2a.counts && make-book none.counts z2a.counts --counts z2b.counts
 make-book month.counts none.counts --counts z3.counts
-  ! give --by with those that all inputs have in common, or --by none
+  ! give --by with those that all inputs have in common, or give --by none
   > make-book month.counts none.counts --counts z3.counts --by none
 make-book none.counts --counts z4.counts --by month
   ! or give fewer of speed, rating and month with --by
   > make-book month.counts --counts z4.counts --by none
 make-book en.pgn atomic.pgn --variant atomic --min-game 1 --obs z5a.obs.db3
-  ! --variant normal counts these games
+  ! the variant normal counts these games
   > make-book en.pgn --variant normal --min-game 1 --obs z5.obs.db3
 make-book en.pgn atomic.pgn --variant atomic --min-game 1 --obs z6a.obs.db3
-  ! read them with --untagged-variant
+  ! name it as the variant of untagged games
   > make-book en.pgn atomic.pgn --variant atomic --untagged-variant atomic --min-game 1 --obs z6.obs.db3
 make-book atomic.pgn --min-game 1 --obs z7.obs.db3
-  ! --variant atomic counts these games
+  ! the variant atomic counts these games
   > make-book atomic.pgn --min-game 1 --obs z7.obs.db3 --variant atomic
 make-book rk.pgn --variant racingkings --min-game 1 --bin z8.bin
   ! make an index or a database
   > make-book rk.pgn --variant racingkings --min-game 1 --obs z8.obs.db3 --explorer z8.idx
 make-book month.counts --leveldb z9.idx
-  ! --explorer makes an index from counts
+  ! only an explorer's index can be made from counts
   > make-book li.counts --explorer z9.idx
 make-book loss.pgn --min-game 1 --bin z10a.bin --evals loss.evals --max-loss 0
   ! allow a larger loss
@@ -777,16 +777,16 @@ show papers
   ! this directory is not an index: give an index that make-book made
   > show full.idx
 games s.bin
-  ! make an index with polybook make-book FILE.pgn --explorer DIR
+  ! make an index with polybook make-book
   > make-book en.pgn --explorer z11.idx && games z11.idx
 show li.counts full.idx
-  ! make an index with polybook make-book li.counts --explorer li.idx
+  ! make an index with polybook make-book --explorer li.idx li.counts
   > make-book li.counts --explorer li.idx --force && show li.idx
 show s.bin full.idx
   ! show it alone, or combine books with polybook merge-book
   > show s.bin && merge-book s.bin s.bin --out z13.bin
 games li.idx
-  ! use an index that make-book --explorer made from games
+  ! use an index that make-book made from games
   > games full.idx
 show full.idx --player B
   ! no player's name contains "B"
@@ -841,7 +841,7 @@ make-book cut.zip --min-game 1 --bin w7.bin
   ! download or pack the archive again
   > make-book good.zip --min-game 1 --bin w7.bin
 make-book e.evals --min-game 1 --bin w8.bin
-  ! give the store with --evals, or as an input of polybook evals
+  ! give the store as evaluations, or as an input of polybook evals
   > make-book en.pgn --evals e.evals --max-loss 300 --min-game 1 --bin w8.bin && evals e.evals --out w8.epd
 make-book s.obs.db3 --min-game 1 --bin w9.bin
   ! if the file is an OOBS database, convert it to another format with polybook convert
@@ -956,7 +956,7 @@ cp e.evals d9.evals && cut d9.evals 70 && verify d9.evals
   ! make the store again
   > evals eval.pgn --out d9.evals --force && verify d9.evals
 cp zh.counts c9.counts && rm c9.counts/counts.json && make-book c9.counts --bin c9.bin
-  ! so it contains counts of a variant: give the variant with --variant
+  ! so it contains counts of a variant: name the variant
   > make-book c9.counts --bin c9.bin --variant crazyhouse --min-game 1
 cp s.obs.db3 d5.obs.db3 && sql d5.obs.db3 'INSERT OR REPLACE INTO Info VALUES ("Games", "many"); DELETE FROM Info WHERE Name = "Checksum"' && convert d5.obs.db3 d5.bin
   ! correct this row
@@ -980,7 +980,7 @@ repertoire new duel.pgn --reference papers
   ! give
   > repertoire new duel.pgn --reference en.pgn
 repertoire new duel.pgn --reference li.idx --earlier
-  ! give a PGN file, or an index made with make-book --explorer
+  ! give a PGN file, or give an index made with polybook make-book --explorer
   > repertoire new duel.pgn --reference duel.idx --earlier && repertoire new duel.pgn --reference duel.pgn --earlier
 repertoire gaps mine.pgn --color white --against duel.pgn --add 1 --out -
   ! give a file
@@ -1025,13 +1025,13 @@ suite-report start.epd big.pgn --memory 64KiB
   ! use a larger --memory
   > suite-report start.epd big.pgn --memory 64MiB
 make-book sample.pgn --min-game 1 --bin g2.bin --minimax --memory 64KiB
-  ! use a larger --memory or a larger --min-game
+  ! use a larger --memory, or use a larger --min-game
   > make-book sample.pgn --min-game 1 --bin g2.bin --minimax --memory 64MiB && make-book sample.pgn --min-game 2 --bin g2b.bin --minimax --memory 64KiB
 repertoire build sample.pgn --color white --out g3.pgn --reach 1e9 --memory 64KiB
-  ! use a larger --memory or a smaller --max-ply
+  ! use a larger --memory, or use a smaller --max-ply
   > repertoire build sample.pgn --color white --out g3.pgn --reach 1e9 --memory 64MiB
 repertoire gaps sample.pgn --color white --against sample.pgn --memory 64KiB
-  ! use a larger --memory or a smaller --max-ply
+  ! use a larger --memory, or use a smaller --max-ply
   > repertoire gaps sample.pgn --color white --against sample.pgn --memory 64MiB
 make-book classes.counts classes.counts --counts g4.counts --memory 64KiB
   ! use a larger --memory
@@ -1050,7 +1050,7 @@ pub const SERVER: &str = r#"
   ! use rated, unknown or casual
   > /games?rated=rated,unknown&source=duel
 /book.bin?source=duel
-  ! minGame=1 keeps them
+  ! minGame=1 keeps the moves
   > /book.bin?minGame=1&source=duel
 /prepare?player=Ann&me=Bob&color=white&edits=e2e4&source=duel
   ! give the repertoire with the parameter repertoire
@@ -1077,10 +1077,10 @@ pub const SERVER: &str = r#"
   ! use a date of the form YYYY-MM or YYYY
   > /lichess?since=2020-01
 /lichess?player=Ann
-  ! use an index that make-book --explorer made from games
+  ! use an index that make-book made from games
   > /lichess?player=Ann&source=duel
 /games?source=li
-  ! use an index that make-book --explorer made from games
+  ! use an index that make-book made from games
   > /games?source=duel
 /suggest
   ! the parameter field is missing: use player, event or opening
@@ -1131,7 +1131,7 @@ pub const SERVER: &str = r#"
   ! use ratings from 0 to 4000, or unknown
   > /lichess?ratings=unknown
 /book.bin?minGame=1&source=li
-  ! use an index that make-book --explorer made from games
+  ! use an index that make-book made from games
   > /book.bin?minGame=1&source=duel
 /game/99?source=duel
   ! no game has this id: the address /games lists the games with their ids
@@ -1175,7 +1175,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "a_device_without_an_end_is_no_book",
     ),
     (
-        "choose fewer of these with --by",
+        "choose fewer of these with",
         "src/counts/classed.rs",
         "a_move_of_too_many_classes_is_an_error",
     ),
@@ -1185,7 +1185,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "a_position_has_a_limited_number_of_rows",
     ),
     (
-        "choose fewer of speed, rating and month with --by",
+        "choose fewer of speed, rating and month with",
         "src/counts/writer.rs",
         "the_number_of_buffered_rows_of_a_key_is_limited",
     ),
@@ -1220,12 +1220,12 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "databases_whose_tables_are_not_plain_are_refused",
     ),
     (
-        "write counts with --counts, or distribute the games over several databases",
+        "write counts instead of a database, or distribute the games over several databases",
         "tests/counts.rs",
         "counts_of_more_games_than_a_database_can_contain",
     ),
     (
-        "choose a directory with more space, or use a larger --memory",
+        "choose a directory with more space",
         "src/make_book/run.rs",
         "a_shortage_is_reported_with_needed_and_free_space",
     ),
@@ -1235,7 +1235,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "a_database_for_a_full_disk_goes_to_another_disk",
     ),
     (
-        "make the index again with make-book --explorer",
+        "make the index again with",
         "tests/index.rs",
         "an_index_of_another_version_is_named",
     ),
@@ -1355,7 +1355,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "an_error_about_an_impossible_row_by_class_names_its_part",
     ),
     (
-        "count all games with the same --by",
+        "count all games by the same properties",
         "tests/counts.rs",
         "an_error_about_an_impossible_row_by_class_names_its_part",
     ),
@@ -1520,12 +1520,17 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
         "test_a_preparation_is_that_of_the_command",
     ),
     (
-        "use a larger --min-game",
+        "add up some of the directories first",
+        "tests/memory.rs",
+        "counts_of_thousands_of_row_groups",
+    ),
+    (
+        "keep only the most played lines with",
         "src/suite/source.rs",
         "a_stopped_search_says_whether_it_found_lines",
     ),
     (
-        "leave rare moves out of the book (polybook filter --min-weight)",
+        "leave rare moves out of the book",
         "src/suite/source.rs",
         "a_stopped_search_says_whether_it_found_lines",
     ),

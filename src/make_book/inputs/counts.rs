@@ -8,7 +8,7 @@ use crate::{
         CountBatch, CountsDirectory, CountsError, CountsOrigin, Grouping, KeyedIdentity,
         OrderedCounts, OrderedParts, Part, Row, Start, Tally,
     },
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     kind::FileKind,
     make_book::{
         collected::Needs,
@@ -55,11 +55,12 @@ impl CountsInput {
         let metadata = directory.metadata_memory()? as usize;
         let metadata = metadata.saturating_sub(FREE_METADATA_BYTES);
         if metadata > max_metadata {
-            let problem = format!(
-                "the metadata of these counts take about {} MiB of memory in each thread: write the Parquet files \
-                 with larger row groups, or use a larger --memory",
+            let problem = Diagnosis::new(format!(
+                "the metadata of these counts take about {} MiB of memory in each thread",
                 metadata >> 20
-            );
+            ))
+            .advise("write the Parquet files with larger row groups")
+            .advise(Advice::larger("memory"));
             return Err(Error::too_large(path, problem));
         }
         let origin = directory.about().map(|about| {

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     counts::{Grouping, OrderedCounts},
-    error::{Error, Result, counted},
+    error::{Advice, Diagnosis, Error, Result, counted},
     make_book::replay::BATCH_SIZE,
     pgn::{Batch, Cutter, Input, SkippedParts, Stream, StreamOptions},
     position::VariantChoice,
@@ -119,12 +119,16 @@ impl<'a> Inputs<'a> {
             return match all.find(|other| other.by != first) {
                 Some(CountsDescription { path, by, .. }) => Err(Error::file(
                     path,
-                    format!(
-                        "these counts are {}, but other inputs are {}: give --by with those that all inputs have in \
-                         common, or --by none",
+                    Diagnosis::new(format!(
+                        "these counts are {}, but other inputs are {}",
                         by.division(),
                         first.division()
-                    ),
+                    ))
+                    .advise(Advice::option(
+                        "give {} with those that all inputs have in common",
+                        "by",
+                    ))
+                    .advise(Advice::option("give {}", "by").with_value("none")),
                 )),
                 None => Ok(first),
             };
@@ -132,11 +136,15 @@ impl<'a> Inputs<'a> {
         match all.find(|counted| !counted.by.includes(by)) {
             Some(CountsDescription { path, by: has, .. }) => Err(Error::file(
                 path,
-                format!(
-                    "these counts are {}, but --by {by} is given: count the games again with --by {by}, or give \
-                     fewer of speed, rating and month with --by",
+                Diagnosis::new(format!(
+                    "these counts are {}, but counts by {by} are requested",
                     has.division()
-                ),
+                ))
+                .advise(Advice::option("count the games again with {}", "by").with_value(by))
+                .advise(Advice::option(
+                    "give fewer of speed, rating and month with {}",
+                    "by",
+                )),
             )),
             None => Ok(by),
         }
@@ -155,10 +163,14 @@ impl<'a> Inputs<'a> {
             .filter_map(|counted| Some((counted.path, counted.pruned?)));
         match pruned.next() {
             Some((path, pruned)) if self.all.len() > 1 => {
-                let problem = format!(
+                let problem = Diagnosis::new(format!(
                     "these counts do not contain positions in which fewer than {} moves were counted, so they cannot \
-                     be added to other inputs: use complete counts, which are made without --min-game {0}",
+                     be added to other inputs",
                     pruned.min_game
+                ))
+                .advise(
+                    Advice::option("use complete counts, which are made without {}", "min-game")
+                        .with_value(pruned.min_game),
                 );
                 Err(Error::file(path, problem))
             }
@@ -412,13 +424,13 @@ fn other_options(theirs: &str, by: Grouping, own: &str, has_games: bool) -> Stri
     if has_games {
         return format!(
             "these counts were made with {theirs}, but the games are counted with {own}: use the options of the \
-             counts, or first count the games with --counts, and then add up both"
+             counts, or first make counts of the games, and then add up both"
         );
     }
     let (by, or) = match by.is_none() {
         true => (String::new(), ""),
         false => (
-            format!(" and --by {by}"),
+            format!(" by {by}"),
             ", or choose the rows of a class with DuckDB",
         ),
     };

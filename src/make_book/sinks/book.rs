@@ -4,7 +4,7 @@ use std::{iter::once, path::Path};
 
 use crate::{
     book::{BookMaker, begin_book},
-    error::{Error, Result},
+    error::{Diagnosis, Error, Result},
     make_book::{
         collected::{Budget, CollectedData, Needs},
         inputs::Inputs,
@@ -83,7 +83,8 @@ impl BookSink<'_> {
         let weighed = book.as_ref().unwrap_or_else(|| counted.weighed());
         let book = weighed.without_losing_moves(max_loss, variant, &memory)?;
         if book.summary().entries == 0 && !self.options.allow_empty {
-            let reason = format!("{max_loss} leaves no move in the book: allow a larger loss");
+            let reason = Diagnosis::new(format!("{max_loss} leaves no move in the book"))
+                .advise("allow a larger loss");
             return Err(Error::Empty { reason });
         }
         Ok(Some(book))

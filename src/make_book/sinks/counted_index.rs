@@ -5,7 +5,7 @@ use std::path::Path;
 use super::counts::opened_classed;
 use crate::{
     counts::{ClassRow, ClassedCounts, Grouping},
-    error::{Error, Result},
+    error::{Advice, Diagnosis, Error, Result},
     index::{
         CountedSource, IndexWriter,
         store::{
@@ -18,7 +18,7 @@ use crate::{
         inputs::{Inputs, max_ply_values, smallest_max_ply},
         options::MakeBook,
         report::{IndexReport, Phase},
-        sink::{Plan, Sink},
+        sink::{EMPTY_OUTPUTS, Plan, Sink},
     },
     pgn::{RatingGroup, Speed},
     results::Results,
@@ -62,17 +62,21 @@ pub(in crate::make_book::sinks) fn plan<'a>(
             let mut counts = inputs.counts();
             return Err(match counts.find(|counts| counts.by != EXPLORER_GROUPING) {
                 Some(counts) => {
-                    let problem = format!(
-                        "these counts are {}, but an index needs counts that are {needed}: count the games with --by \
-                         {EXPLORER_GROUPING}",
+                    let problem = Diagnosis::new(format!(
+                        "these counts are {}, but an index needs counts that are {needed}",
                         counts.by.division()
+                    ))
+                    .advise(
+                        Advice::option("count the games with {}", "by")
+                            .with_value(EXPLORER_GROUPING),
                     );
                     Error::file(counts.path, problem)
                 }
                 None => {
-                    let problem = format!(
-                        "an index needs counts that are {needed}: leave --by out, or give --by {EXPLORER_GROUPING}"
-                    );
+                    let problem =
+                        Diagnosis::new(format!("an index needs counts that are {needed}"))
+                            .advise(Advice::option("leave {} out", "by"))
+                            .advise(Advice::option("give {}", "by").with_value(EXPLORER_GROUPING));
                     Error::file(path, problem)
                 }
             });
@@ -125,8 +129,8 @@ impl Sink for CountedIndexSink<'_> {
         let stop = &self.options.stop;
         let (written, finished) = self.writer.write_counts(source, stop, meter)?;
         if written.postings == 0 && !self.options.allow_empty {
-            let reason =
-                "the counts contain no move or end of a game that an index could show".to_owned();
+            let reason = "the counts contain no move or end of a game that an index could show";
+            let reason = Diagnosis::new(reason).advise(EMPTY_OUTPUTS);
             return Err(Error::Empty { reason });
         }
         counted.games.report.explorer = Some(IndexReport {

@@ -10,7 +10,7 @@ use crate::{
         ClassRecord, ClassTally, ClassedCounts, CountClass, CountsContent, CountsDirectory,
         CountsOrigin, CountsWriter, Grouping, KeyedIdentity, RowSource, Start,
     },
-    error::{self, Error, Result},
+    error::{self, Advice, Diagnosis, Error, Result},
     make_book::{
         collected::{Budget, CollectedData, Needs},
         inputs::Inputs,
@@ -94,17 +94,19 @@ pub(super) fn opened_classed(options: &MakeBook, inputs: &Inputs<'_>) -> Result<
     if let Some(first) = directories.first()
         && bytes > options.memory.bytes
     {
-        let (what, or) = match directories.len() {
-            1 => ("reading".to_owned(), ""),
-            number => (
-                format!("adding up {number} directories of"),
-                ", or add up some of the directories first",
-            ),
+        let number = directories.len();
+        let what = match number {
+            1 => "reading".to_owned(),
+            _ => format!("adding up {number} directories of"),
         };
-        let problem = format!(
-            "{what} counts by class takes {} MiB of memory: use a larger --memory{or}",
+        let mut problem = Diagnosis::new(format!(
+            "{what} counts by class takes {} MiB of memory",
             bytes >> 20,
-        );
+        ))
+        .advise(Advice::larger("memory"));
+        if number > 1 {
+            problem = problem.advise("add up some of the directories first");
+        }
         return Err(Error::too_large(first.path(), problem));
     }
     ClassedCounts::open(&directories, inputs.by)
@@ -164,9 +166,10 @@ impl Sink for CountsSink<'_> {
         let least = self.options.prune_counts;
         if written.rows == 0 && least > 0 && !self.options.allow_empty {
             let positions = error::counted(written.positions, "position");
-            let reason = format!(
-                "none of {positions} contains at least {least} counted moves (--min-game): use a smaller --min-game"
-            );
+            let reason = Diagnosis::new(format!(
+                "none of {positions} contains at least {least} counted moves"
+            ))
+            .advise(Advice::smaller("min-game"));
             return Err(Error::Empty { reason });
         }
         let report = &mut counted.games.report;

@@ -44,7 +44,7 @@ pub(super) fn plan<'a>(
     Some(Plan {
         path,
         needs_games_reason: Some(
-            "an index for front-ends is made from games (--explorer makes an index from counts)",
+            "an index for front-ends is made from games, and only an explorer's index can be made from counts",
         ),
         memory_shares: 1,
         begin: Box::new(move |budget| Ok(Box::new(IndexSink::begin(options, path, budget)?))),

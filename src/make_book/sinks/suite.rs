@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    error::{Error, Result, counted},
+    error::{Advice, Diagnosis, Error, Result, counted},
     make_book::{
         collected::{CollectedData, Needs},
         inputs::Inputs,
@@ -68,10 +68,11 @@ fn refuse_long(options: &MakeBook, output: &SuiteOutput) -> Result<()> {
         return Ok(());
     }
     let plies = counted(plies as u64, "half-move");
-    let problem = format!(
-        "the suite needs lines of {plies}, but --max-ply {max_ply} ends games sooner: use a larger --max-ply, \
-         or a smaller --plies"
-    );
+    let problem = Diagnosis::new(format!(
+        "the suite needs lines of {plies}, but only {max_ply} of each game are counted"
+    ))
+    .advise(Advice::larger("max-ply"))
+    .advise(Advice::smaller("plies"));
     Err(Error::file(&output.path, problem))
 }
 

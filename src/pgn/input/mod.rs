@@ -20,7 +20,7 @@ use std::{
 
 use super::GameReader;
 use crate::{
-    error::{At, Error, Result},
+    error::{Advice, At, Diagnosis, Error, Result},
     kind::{FileKind, Format, is_windows_device},
     position::{Variant, looks_like_book},
     storage::sort::Memory,
@@ -539,16 +539,16 @@ impl Sender {
             return err;
         }
         // The memory for a regular file depends only on its first frame, so a larger budget would not help.
-        let advice = match self.input.size() {
-            Some(_) => "unpack the file first",
-            None => "use a larger --memory, or unpack the file first",
-        };
+        let mut problem = Diagnosis::new(format!(
+            "unpacking this zstd file takes more than {} MiB of memory",
+            self.memory >> 20
+        ));
+        if self.input.size().is_none() {
+            problem = problem.advise(Advice::larger("memory"));
+        }
         io::Error::other(Error::too_large(
             self.input.path(),
-            format!(
-                "unpacking this zstd file takes more than {} MiB of memory: {advice}",
-                self.memory >> 20
-            ),
+            problem.advise("unpack the file first"),
         ))
     }
 }
@@ -659,13 +659,16 @@ pub(super) fn refuse_large_window(
     }
     Err(Error::too_large(
         path,
-        format!(
-            "unpacking this zstd file takes {} MiB of memory, but polybook may use only {} MiB of memory for \
-             unpacking: use at least --memory {}MiB, or unpack the file first",
+        Diagnosis::new(format!(
+            "unpacking this zstd file takes {} MiB of memory, but polybook may use only {} MiB of memory for unpacking",
             unpacking >> 20,
             memory >> 20,
-            (unpacking >> 20).saturating_mul(divisor.into()),
-        ),
+        ))
+        .advise(Advice::option("use at least {}", "memory").with_value(format_args!(
+            "{}MiB",
+            (unpacking >> 20).saturating_mul(divisor.into())
+        )))
+        .advise("unpack the file first"),
     ))
 }
 

@@ -736,7 +736,7 @@ mod tests {
             let run = filed(&file, (0..2000u128).map(|number| (number * 0x1234_5678_9abc) << 64));
             let mut bytes = ByteRun::new(0, std::env::temp_dir());
             bytes.append(&[7; 20_000]).unwrap();
-            let is_changed = |read: Result<()>| matches!(read, Err(Error::File { problem, .. }) if problem.contains("has changed"));
+            let is_changed = |read: Result<()>| matches!(read, Err(Error::File { problem, .. }) if problem.text().contains("has changed"));
             change_byte(&file, (file.size() as f64 * at) as u64, change);
             prop_assert!(is_changed(run.records::<u128>().try_for_each(|record| record.map(drop))));
             prop_assert!(is_changed(run.read(0..2000, &mut Vec::<u128>::new())));
