@@ -311,8 +311,7 @@ pub fn of_book(argument: &Path, book: &Book, asked: Option<Variant>) -> anyhow::
 /// error if the user named a variant that is not the variant of the database. `argument` is the path of the database in
 /// the error message.
 pub fn of_database(argument: &Path, obs: &Obs, asked: Option<Variant>) -> anyhow::Result<Variant> {
-    let own = &obs.info().variant;
-    let variant = asked.or(own.parse().ok()).unwrap_or_default();
-    variant.check_file(argument, std::slice::from_ref(own))?;
+    let variant = obs.variant(asked)?;
+    variant.check_file(argument, std::slice::from_ref(&obs.info().variant))?;
     Ok(variant)
 }

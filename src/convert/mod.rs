@@ -164,7 +164,7 @@ impl Convert {
     pub fn to_bin(&self, mut out: AtomicFile) -> Result<Converted> {
         task::caught(|| {
             let path = &out.target().to_owned();
-            let variant = self.played_variant()?;
+            let variant = self.obs.variant(self.variant)?;
             if variant.number().is_none() {
                 return Err(Error::file(
                     path,
@@ -281,7 +281,7 @@ impl Convert {
         format: SuiteFormat,
     ) -> Result<Converted> {
         task::caught(|| {
-            let variant = self.played_variant()?;
+            let variant = self.obs.variant(self.variant)?;
             let pool = task::pool(self.threads)?;
             let DatabaseCounts {
                 counts,
@@ -321,26 +321,6 @@ impl Convert {
                 skipped_rows,
                 ..written.into()
             })
-        })
-    }
-
-    /// Returns the variant of the positions: the one that the caller chose, or, if the caller chose none, the one that
-    /// the database names.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if no variant was chosen and the database names an unknown one.
-    fn played_variant(&self) -> Result<Variant> {
-        if let Some(variant) = self.variant {
-            return Ok(variant);
-        }
-        let name = &self.obs.info().variant;
-        name.parse().map_err(|_| {
-            Error::file(
-                self.obs.path(),
-                Diagnosis::new(format!("this file is for the unknown variant \"{name}\""))
-                    .advise(Advice::option("give the variant with {}", "variant")),
-            )
         })
     }
 

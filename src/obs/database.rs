@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{
     book::Factors,
-    error::{Error, Result, counted},
+    error::{Advice, Diagnosis, Error, Result, counted},
     kind::FileKind,
-    position::{Rules, epd_of},
+    position::{Rules, Variant, epd_of},
     storage::sort::Memory,
     task,
 };
@@ -163,6 +163,23 @@ impl Obs {
     /// Returns the path of the database file.
     pub fn path(&self) -> &Path {
         self.connections.path()
+    }
+
+    /// Returns the variant of the positions: `asked` or, if it is `None`, the variant that the database names.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `asked` is `None` and the database names an unknown variant.
+    pub fn variant(&self, asked: Option<Variant>) -> Result<Variant> {
+        if let Some(variant) = asked {
+            return Ok(variant);
+        }
+        let name = &self.info().variant;
+        name.parse().map_err(|_| {
+            let problem = format!("this file is for the unknown variant \"{name}\"");
+            let advice = Advice::option("give the variant with {}", "variant");
+            Error::file(self.path(), Diagnosis::new(problem).advise(advice))
+        })
     }
 
     /// Checks that no program has changed the database since it was opened. Call this function after a series of
@@ -487,7 +504,6 @@ fn is_system_error(problem: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::position::Variant;
 
     /// Checks that a lookup of the position `fen` finds the rows with the EPDs `named`, and not the rows with the
     /// EPDs `others`.

@@ -345,6 +345,7 @@ impl OpenedSource {
         };
         if FileKind::of(path)? == FileKind::Sqlite {
             let obs = crate::obs::Obs::open_until(path, Arc::clone(&options.stop))?;
+            obs.variant(options.variant)?;
             let own = obs.info().variant.parse().ok();
             options.refuse_other(path, std::slice::from_ref(&obs.info().variant))?;
             return Ok(with(Kind::Obs(Box::new(obs)), own));
