@@ -585,7 +585,7 @@ fn other_counts_are_refused() {
     );
     let err = fails(dir, "make-book -q all.counts --leveldb new", 1);
     assert!(
-        err.contains("contains counts instead of games") && err.contains("--explorer"),
+        err.contains("contains counts instead of games") && err.contains("an explorer's index"),
         "{err}"
     );
     let err = fails(

@@ -568,11 +568,11 @@ fn a_run_without_games_or_moves_says_what_took_them_and_changes_nothing() {
     for (line, reason) in [
         (
             "empty.pgn --variations --uniform --min-game 1 --bin a.bin".to_owned(),
-            "empty.pgn: nothing was written, because the input contains no game; --allow-empty",
+            "empty.pgn: nothing was written, because the input contains no game: --allow-empty",
         ),
         (
             "moveless.pgn --variations --uniform --min-game 1 --bin a.bin".to_owned(),
-            "moveless.pgn: nothing was written, because the games contain no move; --allow-empty",
+            "moveless.pgn: nothing was written, because the games contain no move: --allow-empty",
         ),
         (
             format!("{pgn} --min-elo 4000 --require-elo --bin a.bin"),

@@ -98,11 +98,6 @@ const REFUSALS: &[Refusal] = &[
         "--reachable",
     ),
     ("verify games.obs.db3 --fix a.db3", 2, "Polyglot books"),
-    (
-        "merge-book book.bin --out a.bin --force",
-        2,
-        "only to OOBS databases",
-    ),
     // Files where a command or an index belongs.
     (
         "famous.pgn",

@@ -372,13 +372,13 @@ impl<'a> CollectedData<'a> {
             1 => format!("the only move is not kept ({})", named.join(", ")),
             all => format!("none of {all} moves is kept ({})", named.join(", ")),
         };
-        let advice = match rare {
-            0 => EMPTY_OUTPUTS,
-            _ => Advice::option("{} keeps the moves that were played less often", "min-game")
-                .with_value(1),
-        };
+        let mut reason = Diagnosis::new(reason);
+        if rare > 0 {
+            let keep = Advice::option("{} keeps the moves that were played less often", "min-game");
+            reason = reason.advise(keep.with_value(1));
+        }
         Err(Error::Empty {
-            reason: Diagnosis::new(reason).advise(advice),
+            reason: reason.advise(EMPTY_OUTPUTS),
         })
     }
 }

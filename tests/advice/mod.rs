@@ -579,7 +579,7 @@ fn advice_about_the_start_of_the_server_works() {
         ),
         (
             "plain.idx",
-            "make an explorer's index with make-book --explorer",
+            "make an explorer's index with polybook make-book --explorer",
             "make-book -q en.pgn --explorer added.idx",
             "added.idx",
         ),

@@ -57,7 +57,7 @@ repertoire build de.pgn --color white --out a.pgn
   ! the move is legal with the piece letters de
   > make-book --piece-letters de de.pgn --explorer de.idx
 repertoire build de.pgn --color white --out a.pgn
-  ! legal with make-book
+  ! legal with the piece letters
   > repertoire build de.idx --color white --out a.pgn
 make-book mixed.pgn --strict --min-game 1 --bin e.bin
   ! without --strict, polybook drops the game
@@ -317,7 +317,7 @@ verify junk.bin --fix a2.bin
   ! use an intact copy, or make the book again
   > verify s.bin --fix a2.bin && make-book en.pgn --min-game 1 --bin a2b.bin
 merge-book bad.bin s.bin --out a3.bin
-  ! polybook verify --fix
+  ! use an intact copy, or write a copy without the checksum with polybook verify --fix
   > verify bad.bin --fix a3b.bin && merge-book a3b.bin s.bin --out a3.bin
 edit - --in-place --set e4=1
   ! give a file for the changed book with --out
@@ -946,6 +946,12 @@ cp s.obs.db3 d3.obs.db3 && sql d3.obs.db3 'UPDATE Book SET Win = -7; DELETE FROM
 cp s.obs.db3 d4.obs.db3 && sql d4.obs.db3 'INSERT OR REPLACE INTO Info VALUES ("Variant", "xiangqi"); DELETE FROM Info WHERE Name = "Checksum"' && convert d4.obs.db3 d4.bin
   ! give the variant with --variant
   > convert d4.obs.db3 d4.bin --min-game 1 --variant standard
+tree d4.obs.db3
+  ! this file is for the unknown variant "xiangqi": give the variant with --variant
+  > tree d4.obs.db3 --variant standard
+repertoire build d4.obs.db3 --color white --min-game 1 --out d4.pgn
+  ! this file is for the unknown variant "xiangqi": give the variant with --variant
+  > repertoire build d4.obs.db3 --color white --min-game 1 --out d4.pgn --variant standard
 sql other.db3 'CREATE TABLE x(y)' && show other.db3
   ! give an OOBS database
   > show s.obs.db3
@@ -1522,7 +1528,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "add up some of the directories first",
         "tests/memory.rs",
-        "counts_of_thousands_of_row_groups",
+        "counts_by_class_of_many_directories",
     ),
     (
         "keep only the most played lines with",
