@@ -149,7 +149,7 @@ pub(super) fn write_table(
         _ => "key,move,fen,san,uci,wins,draws,losses,weight",
     };
     let file = TableOutput::begin(out, format, columns)?;
-    let variant = convert.played_variant()?;
+    let variant = convert.obs.variant(convert.variant)?;
     let filter = convert.combined_filter(MoveFilter::every_move());
     let passes = 1 + u64::from(convert.weights.scale == Scale::Global);
     convert.meter.add_total(passes * convert.obs.about_rows());

@@ -98,11 +98,15 @@ impl Variant {
         if known.is_empty() || known.iter().any(|own| own.is_played_like(self)) {
             return Ok(());
         }
-        let problem = format!(
-            "this file is for the variant {}, not for {}: give --variant with a variant of the file",
+        let problem = error::Diagnosis::new(format!(
+            "this file is for the variant {}, not for {}",
             own.join(", "),
             self.name()
-        );
+        ))
+        .advise(error::Advice::option(
+            "give {} with a variant of the file",
+            "variant",
+        ));
         Err(error::Error::file(path, problem))
     }
 

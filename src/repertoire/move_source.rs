@@ -19,7 +19,7 @@ use super::Edits;
 use crate::{
     book::{Book, is_book_or_empty},
     counts::{FindableCounts, Tally},
-    error::{Advice, At, Diagnosis, Error, ErrorKind, Result},
+    error::{At, Error, ErrorKind, Result},
     explorer::Explorer,
     index::Index,
     kind::FileKind,

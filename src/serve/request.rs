@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, sync::LazyLock};
 
 use shakmaty::{Color, uci::UciMove};
 
-use super::refusal::{Refusal, for_clients};
+use super::refusal::Refusal;
 use crate::{
     explorer::{Line, Page, Query, View},
     pgn::ConditionError,
@@ -289,7 +289,7 @@ fn line(parameters: &Parameters) -> Result<Line, Refusal> {
             return Err(Refusal::bad(problem));
         }
     }
-    Line::parse(variant, fen, play).map_err(|err| Refusal::bad(for_clients(&err.to_string())))
+    Line::parse(variant, fen, play).map_err(|err| Refusal::bad(err.to_string()))
 }
 
 /// Returns `true` if a request to `route` ignores the parameter `name`, which selects games. Clients of Lichess's API
