@@ -1241,12 +1241,12 @@ fn duplicates_are_compared_by_ids_dates_and_players_everywhere() {
                 let line: Vec<&str> = line.split(' ').chain(named.iter().copied()).collect();
                 ok_json(dir, &line)
             };
-            let listed = total("games --index idx --duplicates once --json");
+            let listed = total("games idx --duplicates once --json");
             assert_eq!(listed["total"], expected, "{games:?} {named:?}");
             let counted =
                 total("make-book -q games.pgn --duplicates once --min-game 1 --force --json");
             assert_eq!(counted["games"]["counted"], expected, "{games:?} {named:?}");
-            let moves = total("moves --index idx --duplicates once --json");
+            let moves = total("show idx --duplicates once --json");
             assert_eq!(moves["games"], expected, "{games:?} {named:?}");
         }
     }
@@ -1269,7 +1269,7 @@ fn many_games_with_equal_moves_are_compared_by_their_ids() {
         "make-book -q games.pgn --explorer idx --json --bin a.bin --min-game 1 --duplicates once";
     assert_eq!(ok_json(dir, made)["games"]["counted"], 300);
     ok(dir, "make-book -q games.pgn --explorer idx --force");
-    let listed = ok_json(dir, "games --index idx --duplicates once --json --limit 1");
+    let listed = ok_json(dir, "games idx --duplicates once --json --limit 1");
     assert_eq!(listed["total"], 300);
 }
 
@@ -1380,20 +1380,12 @@ fn answers_at_the_limit_of_an_index_are_not_the_ends_of_games() {
     );
     assert_eq!(first("whole")["uci"], "b8c6");
     for moves in ["1. e4 e5 2. Nf3", "1. e4 e5 2. Nf3 Nc6"] {
-        let text = ok(dir, &["moves", "-q", "--index", "short", "--moves", moves]);
+        let text = ok(dir, &["show", "-q", "short", "--moves", moves]);
         let expected = "the next moves are not indexed: the index ends at half-move 3\n";
         assert!(text.ends_with(expected), "{text}");
     }
     for (index, is_cut) in [("short", true), ("ended", false), ("whole", false)] {
-        let args = [
-            "games",
-            "--index",
-            index,
-            "--moves",
-            "1. e4 e5 2. Nf3",
-            "--limit",
-            "1",
-        ];
+        let args = ["games", index, "--moves", "1. e4 e5 2. Nf3", "--limit", "1"];
         let text = ok(dir, &args);
         assert_eq!(
             text.contains("(next move not indexed)"),
