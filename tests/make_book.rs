@@ -99,7 +99,7 @@ fn the_summary_ends_with_commands_that_show_the_outputs() {
     let empty = ["--bin=empty.bin", "--min-game=99", "--allow-empty"];
     let silent: [&[&str]; 4] = [
         &["--counts=other.counts"],
-        &["--suite=lines.pgn"],
+        &["--suite=lines.pgn", "--min-game=1"],
         &["--bin=-"],
         &empty,
     ];
