@@ -8,7 +8,7 @@ use std::{env, fmt, hint::black_box, time::Instant};
 use polybook::pgn::GameReader;
 
 /// Tokens of PGN, and of what people and programs write instead.
-const TOKENS: &[&str] = &include!("../src/pgn/tokens.rs");
+const TOKENS: &[&str] = &include!("../src/games/pgn/tokens.rs");
 
 /// The beginnings of texts.
 const STARTS: [&str; 6] = ["", "1. e4 ", "1. e4 (", "1. e4 {x", "[A \"x\n", "[FEN "];

@@ -253,7 +253,7 @@ pub enum Error {
         reason: Diagnosis,
     },
     /// The content of a file violates its format. The source of the error has the error type of the format, for
-    /// example [`HeaderError`](crate::book::header::HeaderError).
+    /// example [`HeaderError`](crate::formats::book::header::HeaderError).
     #[error("{}", .path.display())]
     Format {
         /// The file.
@@ -570,7 +570,7 @@ mod tests {
     #[test]
     fn refusals_have_the_kind_of_their_reason() {
         use crate::{
-            book::{Book, Filter, begin_book, filter_books},
+            formats::book::{Book, Filter, begin_book, filter_books},
             progress::Meter,
             storage::sort::Memory,
         };

@@ -25,7 +25,7 @@ use crate::error::{At, Result};
 pub enum FileKind {
     /// An SQLite database, for example an OOBS database, in which polybook stores the moves of positions.
     Sqlite,
-    /// A store of [evaluations](crate::evals) by polybook, in any version of the format.
+    /// A store of [evaluations](crate::formats::evals) by polybook, in any version of the format.
     Evals,
     /// A Parquet file.
     Parquet,
@@ -41,7 +41,7 @@ pub enum FileKind {
     Xz,
     /// A file in another known format, which no command of polybook reads, for example a 7z archive.
     Foreign,
-    /// A directory of [counts](crate::counts), written by polybook or another program.
+    /// A directory of [counts](crate::formats::counts), written by polybook or another program.
     Counts,
     /// Any other directory, for example an index.
     Directory,

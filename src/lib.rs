@@ -57,10 +57,10 @@
     )
 )]
 
-pub mod book;
+mod chess;
 mod error;
+mod formats;
 mod kind;
-pub mod position;
 pub mod progress;
 pub mod storage;
 #[doc(hidden)]
@@ -68,43 +68,35 @@ pub mod text;
 
 cfg_if::cfg_if! {
     if #[cfg(feature = "games")] {
-        #[cfg(feature = "obs")]
-        pub mod convert;
-        pub mod counts;
-        pub mod engine;
-        pub mod evals;
-        pub mod explorer;
-        pub mod index;
+        mod explore;
+        mod games;
         #[doc(hidden)]
         pub mod json;
-        mod leveldb;
         pub mod make_book;
-        #[cfg(feature = "obs")]
-        pub mod obs;
-        pub mod openings;
-        pub mod pgn;
-        pub mod plies;
         pub mod provenance;
-        pub mod results;
-        #[cfg(all(feature = "obs", feature = "parquet"))]
-        pub mod repertoire;
-        pub mod selection;
         #[cfg(feature = "serve")]
         pub mod serve;
-        pub mod suite;
         mod task;
-        pub mod tree;
-        mod uci;
-        mod walk;
 
-        pub use self::make_book::{MakeBook, Report};
+        pub use self::{
+            explore::{engine, explorer, tree},
+            formats::{counts, evals, index, suite},
+            games::{openings, pgn, results, selection},
+            make_book::{MakeBook, Report, plies},
+        };
+        #[cfg(feature = "obs")]
+        pub use self::{formats::obs, make_book::convert};
+        #[cfg(all(feature = "obs", feature = "parquet"))]
+        pub use self::explore::repertoire;
     }
 }
 
 #[doc(hidden)]
 pub use self::error::counted;
 pub use self::{
+    chess::position,
     error::{Advice, Diagnosis, Error, ErrorKind, ForeignFormat, NamedOption, Result, Spelling},
+    formats::book,
     kind::FileKind,
 };
 

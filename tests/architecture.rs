@@ -36,27 +36,48 @@ fn imports(source: &str) -> Vec<String> {
             None => vec![path.to_owned()],
         })
         .collect();
-    for name in &mut found {
-        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
-        name.truncate(end.unwrap_or(name.len()));
-    }
+    found = found.iter().flat_map(|path| modules(path)).collect();
     found.retain(|name| !name.is_empty());
     found
 }
 
-/// Returns the members of a group of imports up to its closing brace, without the contents of nested groups.
+/// Returns the first two names of an imported path, joined by `/`. A group of names after the first one gives one path for each
+/// of them.
+fn modules(path: &str) -> Vec<String> {
+    let name = |path: &str| {
+        let end = path.find(|c: char| !c.is_alphanumeric() && c != '_');
+        path[..end.unwrap_or(path.len())].to_owned()
+    };
+    let room = name(path);
+    let Some(inner) = path[room.len()..].strip_prefix("::") else {
+        return vec![room];
+    };
+    let inner = match inner.strip_prefix('{') {
+        Some(group) => members(group),
+        None => vec![inner.to_owned()],
+    };
+    inner
+        .iter()
+        .map(|path| format!("{room}/{}", name(path)))
+        .collect()
+}
+
+/// Returns the members of a group of imports up to its closing brace, each with its own nested groups.
 fn members(group: &str) -> Vec<String> {
     let mut depth = 0;
     let mut found = vec![String::new()];
     for c in group.chars() {
         match c {
             '}' if depth == 0 => break,
+            ',' if depth == 0 => {
+                found.push(String::new());
+                continue;
+            }
             '{' => depth += 1,
             '}' => depth -= 1,
-            ',' if depth == 0 => found.push(String::new()),
-            _ if depth == 0 => found.last_mut().expect("it is never empty").push(c),
             _ => {}
         }
+        found.last_mut().expect("it is never empty").push(c);
     }
     found
 }
@@ -91,8 +112,8 @@ fn one_module_of_the_library_starts_threads() {
             let is_comment = line.trim_start().starts_with("//");
             let found = SUPERVISED.iter().find(|name| line.contains(**name));
             // A panic of the crate `parquet` means that a file is damaged.
-            let is_parquet =
-                path == Path::new("counts/parquet_file.rs") && found == Some(&"catch_unwind");
+            let is_parquet = path == Path::new("formats/counts/parquet_file.rs")
+                && found == Some(&"catch_unwind");
             if let (Some(found), false, false) = (found, is_comment, is_parquet) {
                 panic!(
                     "{}:{}: {found}, which `task` has",
@@ -108,9 +129,10 @@ fn one_module_of_the_library_starts_threads() {
 
 #[test]
 fn imports_are_found() {
-    let source = "use crate::{\n    error::{At, Error},\n    pgn::Tags, counts,\n};\n// crate::book\nfn f() { crate::obs::g() }\n\
-        #[cfg(test)]\nmod tests;\nuse crate::task;\n#[cfg(test)]\nmod tests {\n use crate::index;\n}";
-    assert_eq!(imports(source), ["error", "pgn", "counts", "obs", "task"]);
+    let source = "use crate::{\n    error::Error,\n    games::{pgn::{Tags, Cutter}, openings}, counts,\n};\n// crate::book\n\
+        fn f() { crate::obs::g() }\n#[cfg(test)]\nmod tests;\nuse crate::task;\n#[cfg(test)]\nmod tests {\n use crate::index;\n}";
+    let expected = "error/Error games/pgn games/openings counts obs/g task";
+    assert_eq!(imports(source).join(" "), expected);
 }
 
 #[test]
@@ -130,16 +152,42 @@ fn modules_know_only_those_above_them_in_the_table() {
     let mut checked = 0;
     for file in files {
         let path = file.strip_prefix(&src).unwrap();
-        let module = path.iter().next().unwrap().to_str().unwrap();
-        let module = module.trim_end_matches(".rs");
-        if ["lib", "main"].contains(&module) {
+        let place = path.with_extension("");
+        let place = place.to_str().unwrap().replace('\\', "/");
+        if ["lib", "main"].contains(&place.as_str()) {
             continue;
         }
-        let floor_of = |name: &str| floors.iter().position(|module| *module == name);
-        let floor = floor_of(module).unwrap_or_else(|| panic!("{module} is not in the table"));
+        // A module in a room has a row of its own in the table, or belongs to the row of its room.
+        let floor_of = |place: &str| {
+            let mut names = place.split('/');
+            let (room, module) = (names.next().unwrap(), names.next());
+            let module = module.map(|module| format!("{room}/{module}"));
+            let position = |name: &str| floors.iter().position(|row| *row == name);
+            module
+                .and_then(|module| position(&module))
+                .or_else(|| position(room))
+        };
+        let is_room = |name: &str| {
+            floors
+                .iter()
+                .any(|row| row.starts_with(&format!("{name}/")))
+        };
+        let Some(floor) = floor_of(&place) else {
+            assert!(
+                place.strip_suffix("/mod").is_some_and(is_room),
+                "{place} is not in the table"
+            );
+            continue;
+        };
         for import in imports(&fs::read_to_string(&file).unwrap()) {
-            // Items at the top of the crate are not modules.
             let Some(imported) = floor_of(&import) else {
+                // The root of the crate exports some modules of the rooms for users of the library.
+                let name = import.split('/').next().unwrap();
+                let is_exported = floors.iter().any(|row| row.ends_with(&format!("/{name}")));
+                assert!(
+                    !is_exported && !is_room(name),
+                    "{place} imports {import} without its room"
+                );
                 continue;
             };
             assert!(imported <= floor, "{} imports {import}", path.display());

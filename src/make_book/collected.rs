@@ -13,9 +13,11 @@ use siphasher::sip128::SipHasher13;
 
 use super::{options::MakeBook, report::Report, sink::EMPTY_OUTPUTS};
 use crate::{
-    book::BookMaker,
-    counts::{Counts, KeyedIdentity, MoveFilter},
     error::{Advice, Diagnosis, Error, Result},
+    formats::{
+        book::BookMaker,
+        counts::{Counts, KeyedIdentity, MoveFilter},
+    },
     provenance::{Provenance, Pruned},
     storage::sort::{ByteRun, Memory, SHARDS, Sealed},
 };

@@ -12,12 +12,14 @@ use siphasher::sip::SipHasher13;
 
 use super::{collected::Needs, options::MakeBook};
 use crate::{
-    openings::{self, OpeningNumber},
-    pgn::{
-        GameEnd, GameReader, GameResult, LineStop, MoveReceiver, OpenLines, Step, Token,
-        play_main_line,
+    chess::position::{BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook},
+    games::{
+        openings::{self, OpeningNumber},
+        pgn::{
+            GameEnd, GameReader, GameResult, LineStop, MoveReceiver, OpenLines, Step, Token,
+            play_main_line,
+        },
     },
-    position::{BookMove, Keyed, PieceLetters, Rules, Variant, has_inner_castling_rook},
 };
 
 /// The main line of the game that is being replayed: its counted half-moves with their positions, and data about the

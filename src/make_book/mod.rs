@@ -1,6 +1,6 @@
 //! The pipeline from PGN or counts to books, indexes, databases, counts and suites.
 //!
-//! One thread reads and decompresses each input, and another [cuts](crate::pgn::Cutter) it into batches. All threads
+//! One thread reads and decompresses each input, and another [cuts](crate::games::pgn::Cutter) it into batches. All threads
 //! replay the batches and count their moves. A sequencer restores the order of the batches for everything that depends
 //! on it, such as game numbers. Then each output is written under a temporary name, and all outputs are renamed
 //! together.
@@ -8,10 +8,13 @@
 //! The outputs of a run depend only on its inputs and options, never on the number of threads or the memory budget.
 
 mod collected;
+#[cfg(feature = "obs")]
+pub mod convert;
 mod inputs;
 mod main_line;
 mod options;
 mod pipeline;
+pub mod plies;
 mod replay;
 mod report;
 mod run;

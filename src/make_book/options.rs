@@ -10,16 +10,17 @@ use std::{
 
 use super::report::Progress;
 use crate::{
-    book::Weights,
-    counts::{Grouping, MoveFilter},
+    chess::position::{PieceLetters, Variant, VariantChoice},
     error::{Error, Result},
-    evals::MaxLoss,
-    pgn::Input,
-    position::{PieceLetters, Variant, VariantChoice},
+    formats::{
+        book::Weights,
+        counts::{Grouping, MoveFilter},
+        evals::MaxLoss,
+        suite::{Suite, SuiteFormat},
+    },
+    games::{pgn::Input, selection::Selection},
     provenance::{option_text, switch, valued},
-    selection::Selection,
     storage::sort::Memory,
-    suite::{Suite, SuiteFormat},
 };
 
 /// The treatment of games whose result is unknown, such as unfinished games.
@@ -46,7 +47,7 @@ pub(super) struct SuiteOutput {
 /// A run writes files only if you name an output with [`bin`](MakeBook::bin), [`leveldb`](MakeBook::leveldb),
 /// [`explorer`](MakeBook::explorer), [`obs`](MakeBook::obs), [`counts`](MakeBook::counts) or
 /// [`suite`](MakeBook::suite). An input is a PGN file or, with the crate's feature `parquet`, a directory of
-/// [counts](crate::counts).
+/// [counts](crate::formats::counts).
 ///
 /// The defaults are those of `polyglot make-book`, except that the book has a header that names its inputs.
 ///
@@ -137,7 +138,7 @@ impl MakeBook {
         self
     }
 
-    /// Sets the directory to which an [index](crate::index) of games is written, in the format of polyglot's LevelDB
+    /// Sets the directory to which an [index](crate::formats::index) of games is written, in the format of polyglot's LevelDB
     /// fork, which other front-ends can read. Default: no such index is written.
     pub fn leveldb(mut self, path: impl Into<PathBuf>) -> MakeBook {
         self.leveldb = Some(path.into());
@@ -151,7 +152,7 @@ impl MakeBook {
         self
     }
 
-    /// Sets the directory to which an [index](crate::index) for the [explorer](crate::explorer) is written. If all
+    /// Sets the directory to which an [index](crate::formats::index) for the [explorer](crate::explore::explorer) is written. If all
     /// inputs are counts that are grouped by speed, rating and month, the index contains counts. Otherwise, it contains
     /// games. Default: no such index is written.
     pub fn explorer(mut self, path: impl Into<PathBuf>) -> MakeBook {
@@ -159,7 +160,7 @@ impl MakeBook {
         self
     }
 
-    /// Sets the file to which an [OOBS database](crate::obs) is written, an SQLite file with the results of moves by
+    /// Sets the file to which an [OOBS database](crate::formats::obs) is written, an SQLite file with the results of moves by
     /// position. Default: no database is written.
     #[cfg(feature = "obs")]
     pub fn obs(mut self, path: impl Into<PathBuf>) -> MakeBook {
@@ -167,7 +168,7 @@ impl MakeBook {
         self
     }
 
-    /// Sets the directory to which the [counts](crate::counts) of all moves are written, including moves that the book
+    /// Sets the directory to which the [counts](crate::formats::counts) of all moves are written, including moves that the book
     /// and the OOBS database drop. Default: no counts are written.
     #[cfg(feature = "parquet")]
     pub fn counts(mut self, path: impl Into<PathBuf>) -> MakeBook {
@@ -191,7 +192,7 @@ impl MakeBook {
         self
     }
 
-    /// Sets the path, the format and the options of an opening [suite](crate::suite), a file of openings from which
+    /// Sets the path, the format and the options of an opening [suite](crate::formats::suite), a file of openings from which
     /// engine matches start. Default: no suite is written.
     ///
     /// The lines of a suite have [`Suite::plies`] half-moves. A line is included if at least
@@ -239,7 +240,7 @@ impl MakeBook {
     ///
     /// The opening of a game is the last named position that the game reaches, even after its last counted move. A game
     /// is a duplicate if it has the same starting position, moves, players and result as an earlier counted game. Moves
-    /// after the last counted move are compared, too. Names are compared as [`NameMatch`](crate::pgn::NameMatch)
+    /// after the last counted move are compared, too. Names are compared as [`NameMatch`](crate::games::pgn::NameMatch)
     /// describes. If both players are unknown, the games must also agree in the date and the event, which must both be
     /// known.
     pub fn selection(mut self, selection: Selection) -> MakeBook {

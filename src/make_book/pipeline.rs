@@ -15,9 +15,9 @@ use super::{
     sinks,
 };
 use crate::{
-    counts::{Counts, Tally},
     error::{Error, Result},
-    pgn::Input,
+    formats::counts::{Counts, Tally},
+    games::pgn::Input,
     storage::output::{Finished, commit_all, is_directory, is_special, refuse_clashes, repeated},
     task,
 };

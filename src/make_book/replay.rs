@@ -13,21 +13,25 @@ use super::{
     sink::{BatchSink, CountedGame},
 };
 use crate::{
-    counts::{CountRecord, KeyedIdentity},
-    error::Result,
-    index::store::SiteId,
-    openings::OpeningNumber,
-    pgn::{
-        Batch, Date, DuplicateKeys, GameIdentity, GameReader, GameResult, Input, SkippedParts,
-        Tags, Token, UnknownVariants, name_hash, tag_text,
-    },
-    position::{
+    chess::position::{
         Keyed, LineError, Rules, Variant, VariantChoice, exact_epd_of, game_start,
         has_inner_castling_rook, looks_like_move,
     },
+    error::Result,
+    formats::{
+        counts::{CountRecord, KeyedIdentity},
+        index::store::SiteId,
+    },
+    games::{
+        openings::OpeningNumber,
+        pgn::{
+            Batch, Date, DuplicateKeys, GameIdentity, GameReader, GameResult, Input, SkippedParts,
+            Tags, Token, UnknownVariants, name_hash, tag_text,
+        },
+        results::Wdl,
+        selection::Condition,
+    },
     provenance::GameCounts,
-    results::Wdl,
-    selection::Condition,
 };
 
 /// The approximate size of a batch of games, in bytes of PGN.
@@ -568,7 +572,7 @@ pub(super) struct Outcome<'a> {
     pub totals: Totals,
     /// A record for each counted half-move, under the key of its position, if the run counts by key.
     pub records: Vec<CountRecord>,
-    /// A record for each counted half-move, under the [exact identity](crate::position::Keyed::exact_identity) of its
+    /// A record for each counted half-move, under the [exact identity](crate::chess::position::Keyed::exact_identity) of its
     /// position, if the run counts by identity.
     pub identity_records: Vec<CountRecord>,
     /// The key and the identity of each position, if the run collects such pairs. The key is 0 if it is not a valid

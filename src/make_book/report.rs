@@ -9,13 +9,12 @@ use std::{
 
 pub use crate::provenance::Rejection;
 use crate::{
-    book::{LossSummary, MinimaxSummary},
+    chess::position::Variant,
     error::{Diagnosis, counted},
-    pgn::unknown_variant,
-    position::Variant,
+    formats::book::{LossSummary, MinimaxSummary},
+    games::{pgn::unknown_variant, selection::Condition},
     progress::Meter,
     provenance::{GameCounts, Pruned, as_text},
-    selection::Condition,
 };
 
 /// The numbers of games and half-moves that a run of `make-book` counted, and the numbers of irregularities that it

@@ -22,9 +22,9 @@ use super::{
     sink::Sink,
 };
 use crate::{
-    counts::{CountRecord, Counts, KeyedIdentity, Tally},
     error::{Advice, Diagnosis, Error, Result},
-    pgn::Batch,
+    formats::counts::{CountRecord, Counts, KeyedIdentity, Tally},
+    games::pgn::Batch,
     storage::sort::Shards,
     task::{self, Failure},
 };

@@ -13,13 +13,15 @@ use super::{
     sink::Sink,
 };
 use crate::{
+    chess::position::MoveError,
     error::{Error, Result},
-    pgn::{
-        DateAndId, DuplicateKeys, Group, Input, NAMED_VARIANTS, NO_GAME, PlayerNames, SkippedParts,
-        tag_text,
+    games::{
+        pgn::{
+            DateAndId, DuplicateKeys, Group, Input, NAMED_VARIANTS, NO_GAME, PlayerNames,
+            SkippedParts, tag_text,
+        },
+        selection::Condition,
     },
-    position::MoveError,
-    selection::Condition,
     storage::sort::SpillingSet,
     task,
 };

@@ -14,10 +14,12 @@ use super::{
     report::Phase,
 };
 use crate::{
+    chess::position::Variant,
     error::{Advice, Diagnosis, Error, Result},
-    openings::OpeningNumber,
-    pgn::{GameReader, GameResult},
-    position::Variant,
+    games::{
+        openings::OpeningNumber,
+        pgn::{GameReader, GameResult},
+    },
     storage::output::Finished,
 };
 

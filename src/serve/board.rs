@@ -8,11 +8,11 @@ use shakmaty::{Position, variant::VariantPosition};
 
 use super::request::Request;
 use crate::{
+    chess::position::{BookMove, Variant, fen_of, move_number, read_move, san, uci},
     error::Error,
-    evals::{Eval, Evals, Score, evaluation},
-    explorer::{Answer, Explorer, Line, MoveTime, Times, UnknownName},
-    pgn::{CommentTimes, GameReader, Token, tag_text},
-    position::{BookMove, Variant, fen_of, move_number, read_move, san, uci},
+    explore::explorer::{Answer, Explorer, Line, MoveTime, Times, UnknownName},
+    formats::evals::{Eval, Evals, Score, evaluation},
+    games::pgn::{CommentTimes, GameReader, Token, tag_text},
 };
 
 /// Facts about a position that follow from the rules of chess: the FEN, the legal moves, and whether the side to move

@@ -12,16 +12,21 @@ use shakmaty::Color;
 
 use super::{Parameters, hash, refusal::Refusal};
 use crate::{
-    book::{Book, Entry, Scaling, Weights, shares},
+    chess::position::BookMove,
     error::Result,
-    explorer::Line,
-    kind::FileKind,
-    obs::{self, Obs},
-    position::BookMove,
-    progress::Meter,
-    repertoire::{
-        Edits, OpenOptions, OpenedSource, Predecessors, RemovedMoves, RepertoirePgn, without_moves,
+    explore::{
+        explorer::Line,
+        repertoire::{
+            Edits, OpenOptions, OpenedSource, Predecessors, RemovedMoves, RepertoirePgn,
+            without_moves,
+        },
     },
+    formats::{
+        book::{Book, Entry, Scaling, Weights, shares},
+        obs::{self, Obs},
+    },
+    kind::FileKind,
+    progress::Meter,
     storage::{
         output::{TemporaryDir, is_regular_file},
         sort::Memory,
@@ -348,8 +353,8 @@ mod tests {
     use super::*;
     use crate::{
         MakeBook,
-        pgn::Input,
-        position::{Keyed, Variant},
+        chess::position::{Keyed, Variant},
+        games::pgn::Input,
     };
 
     #[test]
@@ -423,8 +428,8 @@ mod tests {
 
         // The tree and `show` give the same move. `show` also lists moves that are not to be played.
         let obs = Obs::open(&path).unwrap();
-        let pos = crate::position::Keyed::new(line.position().clone());
-        let tree = crate::tree::MoveSource::moves(&obs, &pos).unwrap();
+        let pos = crate::chess::position::Keyed::new(line.position().clone());
+        let tree = crate::explore::tree::MoveSource::moves(&obs, &pos).unwrap();
         let tree: Vec<u64> = tree.iter().map(|mv| mv.weight).collect();
         assert_eq!(tree, [11, 8]);
         let rows = obs.moves(line.position()).unwrap();

@@ -8,11 +8,11 @@ use std::{
 use super::hash;
 use crate::{
     MakeBook,
+    chess::position::{Variant, VariantChoice},
     error::{At, Error, Result},
-    explorer::Explorer,
-    index::{Index, IndexKind, is_index, remove, remove_unfinished},
-    pgn::Input,
-    position::{Variant, VariantChoice},
+    explore::explorer::Explorer,
+    formats::index::{Index, IndexKind, is_index, remove, remove_unfinished},
+    games::pgn::Input,
     storage::output::{FileId, TemporaryDir, canonical, claim_abandoned, is_absent},
 };
 

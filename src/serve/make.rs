@@ -36,22 +36,28 @@ use super::{
     state::{AppState, FileStates, check_unchanged},
 };
 use crate::{
-    book::{Book, Factors, Weights},
-    counts::MoveFilter,
+    chess::position::{Keyed, Variant},
     error::{At, Error, Result, counted},
-    explorer::{MIN_REPLY_GAMES, SourceFile},
-    make_book::{MakeBook, Report, Unfinished},
-    pgn::{Input, StreamOptions},
-    position::{Keyed, Variant},
-    progress::Meter,
-    repertoire::{
-        Additions, Build, CommentDetail, FindGaps, Gaps, LineReport, OpenOptions, OpenedSource,
-        OwnMoveRule, RepertoireFile, Writing, add_to_pgn, build, gaps, line_report,
+    explore::{
+        explorer::{MIN_REPLY_GAMES, SourceFile},
+        repertoire::{
+            Additions, Build, CommentDetail, FindGaps, Gaps, LineReport, OpenOptions, OpenedSource,
+            OwnMoveRule, RepertoireFile, Writing, add_to_pgn, build, gaps, line_report,
+        },
+        tree::{Limits, LinesOf, MoveSource, Tree, played},
     },
-    selection::Selection,
+    formats::{
+        book::{Book, Factors, Weights},
+        counts::MoveFilter,
+    },
+    games::{
+        pgn::{Input, StreamOptions},
+        selection::Selection,
+    },
+    make_book::{MakeBook, Report, Unfinished},
+    progress::Meter,
     storage::{output::TemporaryDir, sort::Memory},
     text::{shell_path, shell_word},
-    tree::{Limits, LinesOf, MoveSource, Tree, played},
 };
 
 /// The maximum size, in bytes, of a book or repertoire that the server makes. The server keeps the whole file in memory

@@ -1,4 +1,4 @@
-//! A web server for the [`Explorer`](crate::explorer::Explorer): it answers the requests of Lichess's opening
+//! A web server for the [`Explorer`](crate::explore::explorer::Explorer): it answers the requests of Lichess's opening
 //! explorer API, and serves a web page with a board.
 //!
 //! A [`Server`] contains an explorer and books. [`listen`](Server::listen) starts its threads on a listener, and

@@ -17,9 +17,11 @@ use super::{
     state::AppState,
 };
 use crate::{
-    explorer::{MIN_REPLY_GAMES, PrepareQuery, Selection},
-    position::Keyed,
-    repertoire::write_prepared,
+    chess::position::Keyed,
+    explore::{
+        explorer::{MIN_REPLY_GAMES, PrepareQuery, Selection},
+        repertoire::write_prepared,
+    },
 };
 
 /// The maximum value of the parameter `lines`, which is the number of lines to prepare that a response contains.

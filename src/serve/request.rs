@@ -7,10 +7,12 @@ use shakmaty::{Color, uci::UciMove};
 
 use super::refusal::Refusal;
 use crate::{
-    explorer::{Line, Page, Query, View},
-    pgn::ConditionError,
-    position::Variant,
-    selection::{Duplicates, Evaluator, Selection, Spelling, check_names},
+    chess::position::Variant,
+    explore::explorer::{Line, Page, Query, View},
+    games::{
+        pgn::ConditionError,
+        selection::{Duplicates, Evaluator, Selection, Spelling, check_names},
+    },
 };
 
 /// The maximum number of moves in the parameter `play`, which contains the line of a request.
@@ -773,7 +775,7 @@ fn digits(text: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
+    use crate::games::{
         pgn::{GameResult, RatingGroup},
         selection::{WantedRating, WantedResult},
     };

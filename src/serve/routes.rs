@@ -40,8 +40,8 @@ use super::{
     state::{AppState, ShouldContinue, SuggestRequest, Thread, WithOtherStarts, catch_panics},
 };
 use crate::{
-    explorer::Suggestion,
-    selection::{Duplicates, Selection},
+    explore::explorer::Suggestion,
+    games::selection::{Duplicates, Selection},
 };
 
 /// The maximum time that one request may spend on reading the PGN text of games.

@@ -58,8 +58,8 @@ use super::{
 };
 use crate::{
     error::{At, Result},
-    evals::Evals,
-    explorer::Explorer,
+    explore::explorer::Explorer,
+    formats::evals::Evals,
 };
 
 /// The maximum time for which a shutdown waits for a book that is being made.

@@ -30,11 +30,11 @@ use super::{
 };
 use crate::{
     error::{At, Error, Result},
-    evals::Evals,
-    explorer::{
+    explore::explorer::{
         Answer, Explorer, GameInfo, Opening, Overview, Query, Selection, SuggestField, UnknownName,
         last_departure,
     },
+    formats::evals::Evals,
     storage::output::{FileState, canonical},
     task,
 };
@@ -1008,7 +1008,7 @@ fn novelty(reached: &[Option<u64>]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::{super::client::Clients, *};
-    use crate::{MakeBook, pgn::Input};
+    use crate::{MakeBook, games::pgn::Input};
 
     /// Creates the state of a server with one worker thread, whose explorer has the index of the famous games.
     fn app(dir: &Path) -> AppState {

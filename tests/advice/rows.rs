@@ -1167,7 +1167,7 @@ pub const SERVER: &str = r#"
 pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "save it as a file",
-        "src/repertoire/move_source.rs",
+        "src/explore/repertoire/move_source.rs",
         "a_pipe_or_a_device_is_no_repertoire",
     ),
     (
@@ -1177,32 +1177,32 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "save the book as a file, and give that file",
-        "src/book/reader.rs",
+        "src/formats/book/reader.rs",
         "a_device_without_an_end_is_no_book",
     ),
     (
         "choose fewer of these with",
-        "src/counts/classed.rs",
+        "src/formats/counts/classed.rs",
         "a_move_of_too_many_classes_is_an_error",
     ),
     (
         "make the counts with fewer of speed, rating and month",
-        "src/index/store/count_pages.rs",
+        "src/formats/index/store/count_pages.rs",
         "a_position_has_a_limited_number_of_rows",
     ),
     (
         "choose fewer of speed, rating and month with",
-        "src/counts/writer.rs",
+        "src/formats/counts/writer.rs",
         "the_number_of_buffered_rows_of_a_key_is_limited",
     ),
     (
         "count fewer files at a time",
-        "src/counts/sidecar.rs",
+        "src/formats/counts/sidecar.rs",
         "a_sidecar_that_is_too_large_is_not_written",
     ),
     (
         "add fewer inputs at a time",
-        "src/evals/maker.rs",
+        "src/formats/evals/maker.rs",
         "stores_of_too_many_origins_are_not_added_up",
     ),
     (
@@ -1217,7 +1217,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "make several indexes",
-        "src/index/store/games.rs",
+        "src/formats/index/store/games.rs",
         "an_index_has_a_limited_number_of_names",
     ),
     (
@@ -1247,17 +1247,17 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "run the command again when no other program is writing",
-        "src/repertoire/move_source.rs",
+        "src/explore/repertoire/move_source.rs",
         "a_repertoire_that_changes_between_two_readings_is_an_error",
     ),
     (
         "run the command again when no other program is writing",
-        "src/obs/rows.rs",
+        "src/formats/obs/rows.rs",
         "a_change_during_the_reading_is_an_error",
     ),
     (
         "run the command again when no other program is writing",
-        "src/pgn/input/mod.rs",
+        "src/games/pgn/input/mod.rs",
         "read_while_it_changes",
     ),
     (
@@ -1267,7 +1267,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "while it was open: open the index again",
-        "src/leveldb/database.rs",
+        "src/formats/leveldb/database.rs",
         "held_tables_go_on_answering_and_others_are_refused",
     ),
     (
@@ -1312,12 +1312,12 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "add w or b, and KQkq or -, after the board",
-        "src/position/line.rs",
+        "src/chess/position/line.rs",
         "advice_about_missing_and_superfluous_fields_works",
     ),
     (
         "add KQkq or - after the side to move",
-        "src/position/line.rs",
+        "src/chess/position/line.rs",
         "advice_about_missing_and_superfluous_fields_works",
     ),
     (
@@ -1387,7 +1387,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "correct the counts",
-        "src/counts/record.rs",
+        "src/formats/counts/record.rs",
         "the_number_of_frequent_moves_is_limited",
     ),
     (
@@ -1472,12 +1472,12 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "move the journal away, or remove it to evaluate the positions again",
-        "src/evals/journal.rs",
+        "src/formats/evals/journal.rs",
         "whatever_was_written_last_is_whole_or_gone",
     ),
     (
         "wait until that program has finished",
-        "src/obs/error.rs",
+        "src/formats/obs/error.rs",
         "what_another_program_has_not_finished_is_named_with_its_file",
     ),
     (
@@ -1532,12 +1532,12 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "keep only the most played lines with",
-        "src/suite/source.rs",
+        "src/formats/suite/source.rs",
         "a_stopped_search_says_whether_it_found_lines",
     ),
     (
         "leave rare moves out of the book",
-        "src/suite/source.rs",
+        "src/formats/suite/source.rs",
         "a_stopped_search_says_whether_it_found_lines",
     ),
     (
@@ -1572,7 +1572,7 @@ pub const FOLLOWED_ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "open it with Explorer::open, and use tree::Explored",
-        "src/tree.rs",
+        "src/explore/tree.rs",
         "an_explorers_index_says_how_to_get_its_moves",
     ),
 ];

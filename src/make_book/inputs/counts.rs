@@ -4,11 +4,13 @@ use std::{ops::Range, path::Path, sync::atomic::Ordering};
 
 use super::{CountsDescription, OrderedInput, RunInput};
 use crate::{
-    counts::{
+    chess::position::{Variant, VariantChoice},
+    error::{Advice, Diagnosis, Error, Result},
+    formats::counts::{
         CountBatch, CountsDirectory, CountsError, CountsOrigin, Grouping, KeyedIdentity,
         OrderedCounts, OrderedParts, Part, Row, Start, Tally,
     },
-    error::{Advice, Diagnosis, Error, Result},
+    games::{pgn::Input, selection::Condition},
     kind::FileKind,
     make_book::{
         collected::Needs,
@@ -16,10 +18,7 @@ use crate::{
         report::{Report, Totals},
         run::{BatchDispatcher, Run},
     },
-    pgn::Input,
-    position::{Variant, VariantChoice},
     provenance::Provenance,
-    selection::Condition,
     task,
 };
 

@@ -21,11 +21,11 @@ use super::{
     run::{BatchDispatcher, Run},
 };
 use crate::{
-    counts::{Grouping, OrderedCounts},
+    chess::position::VariantChoice,
     error::{Advice, Diagnosis, Error, Result, counted},
+    formats::counts::{Grouping, OrderedCounts},
+    games::pgn::{Batch, Cutter, Input, SkippedParts, Stream, StreamOptions},
     make_book::replay::BATCH_SIZE,
-    pgn::{Batch, Cutter, Input, SkippedParts, Stream, StreamOptions},
-    position::VariantChoice,
     provenance::{GameCounts, Provenance, Pruned, printable, shortened},
     task,
 };
@@ -512,7 +512,7 @@ pub(super) struct CountsDescription<'a> {
     /// The approximate memory, in bytes, that the metadata of a part (a Parquet file) takes beyond the usual amount.
     pub metadata: usize,
     #[cfg(feature = "parquet")]
-    pub directory: &'a crate::counts::CountsDirectory,
+    pub directory: &'a crate::formats::counts::CountsDirectory,
 }
 
 impl CountsDescription<'_> {

@@ -3,8 +3,9 @@
 use std::{iter::once, path::Path};
 
 use crate::{
-    book::{BookMaker, begin_book},
+    chess::position::{Variant, VariantChoice},
     error::{Diagnosis, Error, Result},
+    formats::book::{BookMaker, begin_book},
     make_book::{
         collected::{Budget, CollectedData, Needs},
         inputs::Inputs,
@@ -12,7 +13,6 @@ use crate::{
         report::{BookReport, Phase},
         sink::{Plan, Sink},
     },
-    position::{Variant, VariantChoice},
     storage::output::{AtomicFile, Finished},
 };
 

@@ -4,14 +4,20 @@ use std::path::Path;
 
 use super::counts::opened_classed;
 use crate::{
-    counts::{ClassRow, ClassedCounts, Grouping},
     error::{Advice, Diagnosis, Error, Result},
-    index::{
-        CountedSource, IndexWriter,
-        store::{
-            CountsSources, ListKey,
-            results::{Class, Month, ResultRow},
+    formats::{
+        counts::{ClassRow, ClassedCounts, Grouping},
+        index::{
+            CountedSource, IndexWriter,
+            store::{
+                CountsSources, ListKey,
+                results::{Class, Month, ResultRow},
+            },
         },
+    },
+    games::{
+        pgn::{RatingGroup, Speed},
+        results::Results,
     },
     make_book::{
         collected::{CollectedData, Needs},
@@ -20,8 +26,6 @@ use crate::{
         report::{IndexReport, Phase},
         sink::{EMPTY_OUTPUTS, Plan, Sink},
     },
-    pgn::{RatingGroup, Speed},
-    results::Results,
     storage::{output::Finished, sort::SHARDS},
 };
 

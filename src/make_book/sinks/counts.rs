@@ -6,11 +6,13 @@ use rustc_hash::FxHashSet;
 use shakmaty::Color;
 
 use crate::{
-    counts::{
+    chess::position::BookMove,
+    error::{self, Advice, Diagnosis, Error, Result},
+    formats::counts::{
         ClassRecord, ClassTally, ClassedCounts, CountClass, CountsContent, CountsDirectory,
         CountsOrigin, CountsWriter, Grouping, KeyedIdentity, RowSource, Start,
     },
-    error::{self, Advice, Diagnosis, Error, Result},
+    games::pgn::{Date, GameReader, RatingGroup, Speed, rating},
     make_book::{
         collected::{Budget, CollectedData, Needs},
         inputs::Inputs,
@@ -19,8 +21,6 @@ use crate::{
         sequence::retain_stretches,
         sink::{BatchSink, CountedGame, Plan, Sink},
     },
-    pgn::{Date, GameReader, RatingGroup, Speed, rating},
-    position::BookMove,
     provenance::Rejection,
     storage::{output::Finished, sort::SHARDS},
 };

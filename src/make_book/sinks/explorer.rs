@@ -5,10 +5,11 @@ use std::{collections::HashSet, mem, path::Path, sync::Mutex};
 use super::index::{held_bytes, indexed_files, offset_of, refuse_too_many};
 use crate::{
     error::Result,
-    index::{
+    formats::index::{
         IndexWriter, StoreSource,
         store::{GameFacts, ListKey, ListRecord, StoredGames},
     },
+    games::pgn::GameReader,
     make_book::{
         collected::{Budget, CollectedData, Needs},
         inputs::{Inputs, smallest_max_ply},
@@ -16,7 +17,6 @@ use crate::{
         report::{IndexReport, Phase},
         sink::{BatchSink, CountedGame, Plan, Sink},
     },
-    pgn::GameReader,
     storage::{output::Finished, sort::Shards},
     task,
 };

@@ -3,12 +3,14 @@
 use std::{path::Path, sync::Mutex};
 
 use crate::{
+    chess::position::{self, BookMove, Variant},
     error::{At, Error, Result},
-    index::{
+    formats::index::{
         GameRecords, IndexSource, IndexWriter, IndexedFile,
         layout::{self, GameOffset},
         posting::Posting,
     },
+    games::pgn::GameReader,
     make_book::{
         collected::{Budget, CollectedData, Needs},
         inputs::Inputs,
@@ -16,8 +18,6 @@ use crate::{
         report::{IndexReport, Phase},
         sink::{BatchSink, CountedGame, Plan, Sink},
     },
-    pgn::GameReader,
-    position::{self, BookMove, Variant},
     storage::{
         output::Finished,
         sort::{Memory, Shards},
@@ -284,7 +284,7 @@ impl BatchSink for IndexBatch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pgn::{GameResult, Input};
+    use crate::games::pgn::{GameResult, Input};
 
     #[test]
     fn games_that_no_list_can_hold_are_refused_when_they_come() {

@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, iter::once, path::Path};
 use shakmaty::Chess;
 
 use crate::{
+    chess::position::{Keyed, Rules, Variant, parse_fen},
     error::Result,
+    formats::obs::{Info, ObsWriter},
     make_book::{
         collected::{Budget, CollectedData, Needs},
         inputs::Inputs,
@@ -13,8 +15,6 @@ use crate::{
         report::{ObsReport, Phase},
         sink::{Plan, Sink, refuse_several_variants},
     },
-    obs::{Info, ObsWriter},
-    position::{Keyed, Rules, Variant, parse_fen},
     storage::output::Finished,
 };
 

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
+    chess::position::{Keyed, Variant, stored},
     error::{Advice, Diagnosis, Error, Result, counted},
+    formats::suite::{self, GameLine, GameLines, SuiteFormat, is_chess960_start},
     make_book::{
         collected::{CollectedData, Needs},
         inputs::Inputs,
@@ -11,9 +13,7 @@ use crate::{
         report::SuiteReport,
         sink::{BatchSink, CountedGame, Plan, Sink, refuse_several_variants},
     },
-    position::{Keyed, Variant, stored},
     storage::output::{BufferedFile, Finished},
-    suite::{self, GameLine, GameLines, SuiteFormat, is_chess960_start},
 };
 
 struct SuiteSink<'a> {

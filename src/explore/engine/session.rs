@@ -1,0 +1,1261 @@
+//! A UCI session: parses and handles the commands of the user interface, handles the output of the second engine, and
+//! chooses the move to play among the moves of a source.
+
+use std::{
+    borrow::Cow,
+    collections::VecDeque,
+    hash::{BuildHasher, Hasher, RandomState},
+    mem,
+};
+
+use shakmaty::{Color, Move, Position, uci::UciMove, variant::VariantPosition};
+
+use super::{
+    output::LineQueue,
+    second_engine::{Event, SecondEngine},
+    settings::{
+        Fallback, Play, SessionOption, Settings, VARIANTS, ignored_options, is_ignored_option,
+    },
+};
+use crate::{
+    chess::{
+        position::{Keyed, Variant, fen_of, uci},
+        uci::{LONGEST_LINE, is_answer},
+    },
+    error::Result,
+    explore::{explorer::Explorer, tree::played},
+    formats::walk::{MoveSource, TreeMove},
+    games::results::Wdl,
+    task::Feed,
+    text::is_unsafe,
+};
+
+/// Returns a line of the second engine's answer to the command `uci` in the form in which polybook passes it on to the
+/// user interface. Inserts `polybook: ` before the name in an `id name` line, so that chess programs can distinguish
+/// polybook's engine from the second engine. Returns any other line unchanged.
+fn renamed(line: &str) -> String {
+    match line.strip_prefix("id name ") {
+        Some(name) => format!("id name polybook: {name}"),
+        None => line.to_owned(),
+    }
+}
+
+/// The maximum length, in half-moves, of the variations that the engine shows to the user.
+const MAX_SHOWN_PLIES: usize = 5;
+
+/// The maximum number of commands that are queued until the current search ends. Further commands are ignored, and the
+/// user is informed.
+const MAX_QUEUED_COMMANDS: usize = 64;
+
+/// A search whose result, `bestmove`, has not been sent yet.
+struct Search {
+    /// The `bestmove` line, if a source contains the position. `None` if the second engine will determine the answer.
+    answer: Option<String>,
+    /// The command that must arrive before the answer may be sent.
+    wait: Wait,
+    /// Whether `stop` has arrived.
+    is_stopped: bool,
+    /// The number of moves of a source that were shown before the moves of the second engine. `None` if the second
+    /// engine is not searching.
+    shown: Option<usize>,
+}
+
+/// A source of moves for the engine, such as a book or an index.
+pub enum EngineSource {
+    /// A source whose moves are not filtered, for example a book.
+    Moves(Box<dyn MoveSource>),
+    /// An index of games or counts. Only games that pass the [filters](Settings::filters) count.
+    Games(Box<Explorer>),
+}
+
+/// The state of a UCI session: the current position, the options and the current search.
+pub(super) struct Session {
+    sources: Vec<EngineSource>,
+    settings: Settings,
+    options: Vec<SessionOption>,
+    second_engine: Option<SecondEngine>,
+    output: LineQueue,
+    random: Random,
+    /// The last `position` command, in the form in which it is sent to the second engine.
+    position: String,
+    /// The game that the last `position` command describes, or `None` if the command is invalid.
+    game: Option<UciGame>,
+    search: Option<Search>,
+    /// The commands that arrived during the search and must wait for its end. Some programs do not wait for the result
+    /// after `stop`.
+    waiting: VecDeque<String>,
+    /// The number of `isready` commands that the second engine has not answered yet.
+    ready_asked: usize,
+}
+
+impl Session {
+    pub(super) fn new(
+        sources: Vec<EngineSource>,
+        settings: Settings,
+        second_engine: Option<SecondEngine>,
+        output: LineQueue,
+    ) -> Session {
+        Session {
+            sources,
+            options: SessionOption::all(second_engine.as_ref()),
+            random: Random::new(settings.seed),
+            game: Some(UciGame::new(settings.rules().start())),
+            settings,
+            second_engine,
+            output,
+            position: "position startpos".to_owned(),
+            search: None,
+            waiting: VecDeque::new(),
+            ready_asked: 0,
+        }
+    }
+
+    /// Handles the events of the session until the command `quit` or the end of the input. Then ends the second engine,
+    /// which plays in positions outside the book, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the output cannot be written, or if a thread that reads commands or lines panics. Returns
+    /// [`Error::Interrupted`](crate::Error::Interrupted) if the user interface sends `quit` and reads no answers.
+    pub(super) fn run(mut self, events: &mut Feed<Event>) -> Result<()> {
+        self.handle_events(events)?;
+        if let Some(second_engine) = self.second_engine {
+            second_engine.quit(events);
+        }
+        self.output.finish()
+    }
+
+    fn handle_events(&mut self, events: &mut Feed<Event>) -> Result<()> {
+        loop {
+            let event = match self.next_waiting() {
+                Some(line) => Some(Event::Command(line)),
+                None => events.next(&[])?,
+            };
+            if let (Some(Event::EngineLine(_)), Some(engine)) = (&event, &mut self.second_engine) {
+                engine.took_line();
+            }
+            match event {
+                Some(Event::Command(line)) => match split_command(&line) {
+                    Some(("quit", _)) => return Ok(()),
+                    Some((word, _)) if !self.can_obey(word) => self.postpone(line)?,
+                    Some((word, rest)) => self.handle(word, rest)?,
+                    None => {}
+                },
+                Some(Event::TooLongCommand) => self.inform(&format!(
+                    "a command is longer than {LONGEST_LINE} bytes: polybook ignored it"
+                ))?,
+                // A second engine that floods its output must not delay `quit`.
+                Some(Event::EngineLine(_)) if self.output.is_quitting() => {}
+                Some(Event::EngineLine(line)) => self.take_engine_line(&line)?,
+                Some(Event::EngineEnd) => self.lose_second_engine()?,
+                Some(Event::End) | None => return Ok(()),
+            }
+        }
+    }
+
+    /// Returns `true` if the command `word` can be handled now, and `false` if it must wait for the end of the current
+    /// search. After `stop` has arrived, `stop` and `ponderhit` must wait too, because they belong to the next search.
+    fn can_obey(&self, word: &str) -> bool {
+        let Some(search) = &self.search else {
+            return true;
+        };
+        match word {
+            "stop" | "ponderhit" => !search.is_stopped,
+            "uci" | "isready" | "debug" => true,
+            _ => false,
+        }
+    }
+
+    /// Removes the first command from the queue of commands that had to wait, and returns it. Returns `None` if the
+    /// queue is empty, or if its first command must still wait for the end of the current search.
+    fn next_waiting(&mut self) -> Option<String> {
+        let (word, _) = split_command(self.waiting.front()?)?;
+        let can_obey = self.can_obey(word);
+        can_obey.then(|| self.waiting.pop_front()).flatten()
+    }
+
+    fn postpone(&mut self, line: String) -> Result<()> {
+        if self.waiting.len() == MAX_QUEUED_COMMANDS {
+            return self
+                .inform("too many commands arrived during a search: polybook ignored one command");
+        }
+        self.waiting.push_back(line);
+        Ok(())
+    }
+
+    fn handle(&mut self, word: &str, rest: &str) -> Result<()> {
+        match word {
+            "uci" => self.introduce(),
+            "isready" if self.second_engine.is_some() => {
+                self.ready_asked += 1;
+                self.send_to_second_engine("isready")
+            }
+            "isready" => self.say("readyok"),
+            "setoption" => self.set(rest),
+            "position" => self.take_position(rest),
+            "go" => self.go(rest),
+            "stop" | "ponderhit" => self.end_wait(word),
+            // All other commands concern only the second engine.
+            _ => self.send_to_second_engine(format!("{word} {rest}").trim()),
+        }
+    }
+
+    fn introduce(&mut self) -> Result<()> {
+        let mut lines = match &self.second_engine {
+            Some(second_engine) => second_engine
+                .lines
+                .iter()
+                .map(|line| renamed(line))
+                .collect(),
+            None => vec![
+                concat!("id name polybook ", env!("CARGO_PKG_VERSION")).to_owned(),
+                "id author the authors of polybook".to_owned(),
+            ],
+        };
+        let own = self.options.iter();
+        lines.extend(own.filter_map(|option| option.declaration(&self.settings)));
+        lines.extend(ignored_options(self.second_engine.as_ref()));
+        lines.push("uciok".to_owned());
+        lines.iter().try_for_each(|line| self.say(line))
+    }
+
+    fn set(&mut self, text: &str) -> Result<()> {
+        let Some((name, value)) = parse_option(text) else {
+            return self
+                .inform("the command setoption is malformed: use setoption name NAME value VALUE");
+        };
+        let mut own = self.options.iter();
+        let own = own.find(|option| option.name.eq_ignore_ascii_case(name));
+        let is_own = own.is_some();
+        if let Some(option) = own {
+            let (filters, is_seed) = (self.settings.filters.clone(), option.is_seed());
+            if let Err(problem) = option.set(&mut self.settings, value) {
+                return self.inform(&problem);
+            }
+            if is_seed {
+                self.random = Random::new(self.settings.seed);
+            }
+            if self.settings.filters != filters {
+                self.check_filters()?;
+            }
+        }
+        // If the second engine has an option of the same name, both get the same value.
+        match self
+            .second_engine
+            .as_ref()
+            .is_some_and(|second_engine| second_engine.has(name))
+        {
+            true => self.send_to_second_engine(&format!("setoption {text}")),
+            false if is_own || is_ignored_option(name) => Ok(()),
+            false => self.inform(&format!("there is no option {name}")),
+        }
+    }
+
+    /// Informs the user interface if the current filters are invalid, or if no game can pass them. The filters are
+    /// kept, because the user interface may be about to set further options.
+    fn check_filters(&mut self) -> Result<()> {
+        let filters = &self.settings.filters;
+        let mut problems = Vec::new();
+        if let Err(err) = filters.check() {
+            problems.push(err.to_string());
+        }
+        for source in &self.sources {
+            if let EngineSource::Games(explorer) = source {
+                match explorer.unknown_name(filters) {
+                    Ok(unknown) => problems.extend(unknown.map(|unknown| unknown.to_string())),
+                    Err(err) => problems.push(err.to_string()),
+                }
+            }
+        }
+        problems.iter().try_for_each(|problem| self.inform(problem))
+    }
+
+    fn take_position(&mut self, text: &str) -> Result<()> {
+        let sent = standard_position(text, self.settings.rules());
+        self.position = format!("position {sent}");
+        match parse_position(text, self.settings.rules()) {
+            Ok(game) => {
+                self.game = Some(game);
+                Ok(())
+            }
+            Err(problem) => {
+                self.game = None;
+                let problem = self.other_variant(text).unwrap_or(problem);
+                self.inform(&format!("position: {problem}"))
+            }
+        }
+    }
+
+    /// Returns advice for the user if the command `position` with the arguments `text` is invalid because its FEN
+    /// belongs to another variant. Returns `None` if no variant accepts the FEN.
+    fn other_variant(&self, text: &str) -> Option<String> {
+        let (start, _) = split_position(text);
+        let fen = start.strip_prefix("fen")?.trim();
+        if self.settings.rules().parse_position(fen).is_ok() {
+            return None;
+        }
+        let chess960 = ("UCI_Chess960", "true", Variant::Chess960);
+        let others = VARIANTS.map(|(name, variant)| ("UCI_Variant", name, variant));
+        let mut all = [chess960].into_iter().chain(others);
+        let (option, value, variant) =
+            all.find(|(_, _, variant)| variant.parse_position(fen).is_ok())?;
+        let has_option = self.options.iter().any(|own| own.name == option);
+        let advice = if has_option {
+            format!("set the option {option} to {value}")
+        } else {
+            format!("the engine behind polybook has no option {option}")
+        };
+        Some(format!("the FEN is a position of {variant}: {advice}"))
+    }
+
+    fn go(&mut self, text: &str) -> Result<()> {
+        let go = Go::read(text);
+        let mut search = Search {
+            answer: None,
+            wait: go.wait,
+            is_stopped: false,
+            shown: None,
+        };
+        // The commands to send to the second engine.
+        let mut commands = Vec::new();
+        let mut refused = Vec::new();
+        let game = self.game.take();
+        let known = match &game {
+            Some(game) => self.choose_and_show(game, &go, &mut refused)?,
+            None => None,
+        };
+        self.game = game;
+        if let Some((answer, already_shown, others)) = known {
+            search.answer = Some(answer);
+            if !others.is_empty() {
+                search.shown = Some(already_shown);
+                let rest = self.settings.multi_pv - already_shown;
+                commands.push(format!("setoption name MultiPV value {rest}"));
+                commands.push(self.position.clone());
+                commands.push(format!("{} searchmoves {}", go.command(), others.join(" ")));
+            }
+        } else if self.second_engine.is_some() {
+            search.shown = Some(0);
+            commands.push(self.position.clone());
+            commands.push(match self.searchmoves_without(&go, &refused) {
+                Some(allowed) => format!("{} searchmoves {allowed}", go.command()),
+                None => format!("go {text}").trim().to_owned(),
+            });
+        } else {
+            self.inform("out of book")?;
+            search.answer = Some(self.fallback());
+        }
+        self.search = Some(search);
+        commands
+            .iter()
+            .try_for_each(|command| self.send_to_second_engine(command))?;
+        self.conclude()
+    }
+
+    /// Chooses the move to play in the last position of `game`: a move that a source contains and that the command `go`
+    /// allows. Shows the best of these moves to the user, each in an `info` line. Adds each move whose score is below
+    /// the minimum in the settings to `refused`.
+    ///
+    /// A move after which a position occurs for the third time is chosen only if the sources contain no other move and
+    /// there is no second engine, because the opponent could claim a draw.
+    ///
+    /// Returns three values: the `bestmove` line, the number of moves shown, and the moves that the second engine
+    /// should search in addition. The third value is empty unless the user wants to see more moves than were shown.
+    /// Returns `None` if the sources contain no allowed move.
+    fn choose_and_show(
+        &mut self,
+        game: &UciGame,
+        go: &Go<'_>,
+        refused: &mut Vec<Move>,
+    ) -> Result<Option<(String, usize, Vec<String>)>> {
+        let pos = game.pos.position();
+        let is_allowed = |mv: Move| go.allows(pos, mv);
+        let mut moves = self.choices(pos, refused, |mv| is_allowed(mv) && !game.repeats(mv))?;
+        if moves.is_empty() && self.second_engine.is_none() {
+            moves = self.choices(pos, refused, is_allowed)?;
+        }
+        if moves.is_empty() {
+            return Ok(None);
+        }
+        let chosen = choose(&moves, self.settings.play, self.random.next());
+        let line = self.line_from(pos, moves[chosen].mv)?;
+        let most = self.settings.multi_pv.max(1);
+        let first = if most == 1 { chosen } else { 0 };
+        let shown = first..moves.len().min(first + most);
+        let already_shown = shown.len();
+        let sum = moves.iter().map(|mv| mv.weight).sum();
+        for at in shown {
+            let other = (at != chosen).then(|| self.line_from(pos, moves[at].mv));
+            let shown = other.transpose()?;
+            self.say_move(
+                &moves[at],
+                at - first + 1,
+                shown.as_ref().unwrap_or(&line),
+                sum,
+            )?;
+        }
+        let ponder = line.get(1).map(|reply| format!(" ponder {reply}"));
+        let answer = format!("bestmove {}{}", line[0], ponder.unwrap_or_default());
+        let can_add = self
+            .second_engine
+            .as_ref()
+            .is_some_and(|second_engine| second_engine.has("MultiPV"));
+        let mut others = Vec::new();
+        if already_shown < most && can_add {
+            let is_known = |mv: Move| moves.iter().any(|known| known.mv == mv);
+            let legal = pos.legal_moves().into_iter();
+            let legal = legal.filter(|mv| go.allows(pos, *mv) && !is_known(*mv));
+            others.extend(legal.map(|mv| uci(pos, mv)));
+        }
+        Ok(Some((answer, already_shown, others)))
+    }
+
+    fn fallback(&mut self) -> String {
+        let random = self.random.next();
+        let chosen = self.game.as_ref().and_then(|game| {
+            let pos = game.pos.position();
+            let legal = pos.legal_moves();
+            let at = (random * legal.len() as f64) as usize;
+            Some(uci(pos, *legal.get(at)?))
+        });
+        match chosen.filter(|_| self.settings.fallback == Fallback::Random) {
+            Some(mv) => format!("bestmove {mv}"),
+            None => "bestmove (none)".to_owned(),
+        }
+    }
+
+    /// Handles the command `word`, which is `stop` or `ponderhit`. If the second engine is searching, passes the
+    /// command on to it. Otherwise, sends the result of the search. The exception is `ponderhit` in an infinite search,
+    /// whose result must wait for `stop`.
+    fn end_wait(&mut self, word: &str) -> Result<()> {
+        let Some(search) = &mut self.search else {
+            return Ok(());
+        };
+        search.is_stopped = word == "stop";
+        if search.is_stopped || search.wait == Wait::Ponderhit {
+            search.wait = Wait::None;
+        }
+        match search.shown {
+            Some(_) => self.send_to_second_engine(word),
+            None => self.conclude(),
+        }
+    }
+
+    /// Ends the search and sends its result to the user interface. Does nothing if the result must still wait for a
+    /// command such as `stop`, or if the second engine, which plays in positions outside the book, is still searching.
+    fn conclude(&mut self) -> Result<()> {
+        let is_over = |search: &mut Search| search.wait == Wait::None && search.shown.is_none();
+        match self.search.take_if(is_over) {
+            Some(search) => self.say(&search.answer.unwrap_or_default()),
+            None => Ok(()),
+        }
+    }
+
+    /// Handles a line that was written by the second engine, which plays in positions outside the book.
+    fn take_engine_line(&mut self, line: &str) -> Result<()> {
+        if self.second_engine.is_none() {
+            return Ok(());
+        }
+        if line == "readyok" {
+            // A `readyok` that the user interface does not expect is dropped.
+            if self.ready_asked > 0 {
+                self.ready_asked -= 1;
+                self.say(line)?;
+            }
+            return Ok(());
+        }
+        let already_shown = self.search.as_ref().and_then(|search| search.shown);
+        match (already_shown, is_answer(line)) {
+            // The user interface would mistake a `bestmove` outside of a search for the result of the next search.
+            (None, true) => Ok(()),
+            (None | Some(0), false) => self.say(line),
+            (Some(already_shown), false) => self.say(&renumbered(line, already_shown)),
+            (Some(0), true) => {
+                self.search = None;
+                self.say(line)
+            }
+            (Some(_), true) => {
+                let most = self.settings.multi_pv;
+                self.send_to_second_engine(&format!("setoption name MultiPV value {most}"))?;
+                self.end_second_search()
+            }
+        }
+    }
+
+    /// Continues the session without a second engine, because the second engine has ended. From now on, the fallback
+    /// move is played in positions outside the book.
+    fn lose_second_engine(&mut self) -> Result<()> {
+        let Some(mut second_engine) = self.second_engine.take() else {
+            return Ok(());
+        };
+        let problem = second_engine.process.end_error("closed its output");
+        drop(second_engine);
+        self.inform(&format!(
+            "{problem}; polybook still answers in known positions"
+        ))?;
+        for _ in 0..mem::take(&mut self.ready_asked) {
+            self.say("readyok")?;
+        }
+        self.end_second_search()
+    }
+
+    /// Records that the second engine, which plays in positions outside the book, has ended its search without choosing
+    /// the move to play: it has exited, or it was only asked to show further moves. The result of the whole search is
+    /// then the move that was chosen from a source, or the fallback move if the sources contain no move.
+    fn end_second_search(&mut self) -> Result<()> {
+        let fallback = self.fallback();
+        if let Some(search) = &mut self.search
+            && search.shown.take().is_some()
+        {
+            search.answer.get_or_insert(fallback);
+        }
+        self.conclude()
+    }
+
+    /// Sends a line to the second engine, which plays in positions outside the book. Does nothing if there is no second
+    /// engine.
+    fn send_to_second_engine(&mut self, line: &str) -> Result<()> {
+        let Some(second_engine) = &mut self.second_engine else {
+            return Ok(());
+        };
+        match second_engine.process.say(line) {
+            Ok(()) => Ok(()),
+            Err(_) => self.lose_second_engine(),
+        }
+    }
+
+    /// Returns the moves that the engine may play in `pos`, best first. All moves come from the first source that
+    /// contains such moves. A move whose score in a source is below the minimum is added to `refused`, and is then not
+    /// taken from later sources either. Moves for which `is_allowed` returns `false` are left out.
+    fn choices(
+        &mut self,
+        pos: &VariantPosition,
+        refused: &mut Vec<Move>,
+        is_allowed: impl Fn(Move) -> bool,
+    ) -> Result<Vec<TreeMove>> {
+        self.first_known(pos, |settings, moves| {
+            restrict(moves, settings, refused);
+            moves.retain(|mv| !refused.contains(&mv.mv) && is_allowed(mv.mv));
+        })
+    }
+
+    /// Asks the sources for their moves in `pos`, one source after the other. `select` removes unwanted moves from the
+    /// moves of each source. Returns the remaining moves of the first source that still has any, best first. Returns no
+    /// moves if there is no such source, or if `pos` lies beyond the maximum ply in the settings.
+    fn first_known(
+        &mut self,
+        pos: &VariantPosition,
+        mut select: impl FnMut(&Settings, &mut Vec<TreeMove>),
+    ) -> Result<Vec<TreeMove>> {
+        let ply =
+            2 * (u64::from(pos.fullmoves().get()) - 1) + u64::from(pos.turn() == Color::Black);
+        let max_ply = u64::from(self.settings.max_ply);
+        if max_ply > 0 && ply >= max_ply {
+            return Ok(Vec::new());
+        }
+        for number in 0..self.sources.len() {
+            let mut moves = self.moves_of(number, pos)?;
+            select(&self.settings, &mut moves);
+            if !moves.is_empty() {
+                rank(&mut moves);
+                return Ok(moves);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Returns the moves that the second engine, which plays in positions outside the book, should search: the moves
+    /// that `go` allows, except those in `refused`. The moves are in UCI notation and separated by spaces, as the UCI
+    /// argument `searchmoves` requires.
+    ///
+    /// Returns `None` if the search need not or cannot be restricted, because `refused` is empty or contains all
+    /// allowed moves.
+    fn searchmoves_without(&self, go: &Go<'_>, refused: &[Move]) -> Option<String> {
+        let game = self.game.as_ref().filter(|_| !refused.is_empty())?;
+        let pos = game.pos.position();
+        let mut moves = pos.legal_moves();
+        moves.retain(|mv| go.allows(pos, *mv) && !refused.contains(mv));
+        let moves: Vec<String> = moves.iter().map(|mv| uci(pos, *mv)).collect();
+        (!moves.is_empty()).then(|| moves.join(" "))
+    }
+
+    /// Returns the moves that source `number` contains in the position `pos`. Sources are counted from 0. If the source
+    /// cannot be read, informs the user interface and returns no moves.
+    fn moves_of(&mut self, number: usize, pos: &VariantPosition) -> Result<Vec<TreeMove>> {
+        let read = match &self.sources[number] {
+            EngineSource::Moves(source) => source.moves(&Keyed::new(pos.clone())),
+            EngineSource::Games(explorer) => {
+                let settings = &self.settings;
+                played(explorer, settings.rules(), pos, &settings.filters)
+            }
+        };
+        match read {
+            Ok(moves) => Ok(moves),
+            Err(err) => {
+                self.inform(&err.to_string())?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// Returns a variation to show to the user: a sequence of moves in UCI notation. It begins with the move `mv` in
+    /// the position `pos`, and continues with the most frequent moves of the sources. It ends after [`MAX_SHOWN_PLIES`]
+    /// half-moves, or at a position for which the sources have no suitable move.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if standard output cannot be written.
+    fn line_from(&mut self, pos: &VariantPosition, mv: Move) -> Result<Vec<String>> {
+        let (mut pos, mut mv) = (pos.clone(), mv);
+        let mut line = Vec::new();
+        loop {
+            line.push(uci(&pos, mv));
+            pos.play_unchecked(mv);
+            if line.len() == MAX_SHOWN_PLIES {
+                return Ok(line);
+            }
+            // The settings restrict only the moves of the engine, not those of its opponent.
+            let moves = match line.len() % 2 {
+                0 => self.choices(&pos, &mut Vec::new(), |_| true)?,
+                _ => self.first_known(&pos, |_, moves| moves.retain(|mv| mv.games() > 0))?,
+            };
+            let Some(next) = moves.iter().max_by_key(|mv| mv.weight) else {
+                return Ok(line);
+            };
+            mv = next.mv;
+        }
+    }
+
+    /// Writes the `info` line for the move `mv`. `number` is the number of the move among the moves shown; the first
+    /// one has number 1. `line` is a variation that begins with the move. `sum` is the total weight of all moves of the
+    /// position, from which a percentage is calculated.
+    fn say_move(&mut self, mv: &TreeMove, number: usize, line: &[String], sum: u64) -> Result<()> {
+        let mut info = format!("info depth 1 seldepth {} multipv {number}", line.len());
+        // Moves without results have no score.
+        if let Some(stats) = mv.stats.filter(|stats| stats.games() > 0) {
+            let score = SureScore::of(stats);
+            info += &format!(" score cp {}", score.centipawns());
+            if self.settings.show_wdl {
+                let [wins, draws, losses] = score.per_thousand();
+                info += &format!(" wdl {wins} {draws} {losses}");
+            }
+        }
+        let nodes = mv.games();
+        self.say(&format!("{info} nodes {nodes} pv {}", line.join(" ")))?;
+        if mv.stats.is_none() {
+            let percent = mv.weight as f64 * 100.0 / sum.max(1) as f64;
+            self.inform(&format!("{} has {percent:.1} % of the weight", line[0]))?;
+        }
+        Ok(())
+    }
+
+    fn inform(&mut self, text: &str) -> Result<()> {
+        let text: String = text.chars().filter(|c| !is_unsafe(*c)).collect();
+        self.say(&format!("info string {text}"))
+    }
+
+    fn say(&self, line: &str) -> Result<()> {
+        self.output.say(line)
+    }
+}
+
+/// Renumbers a move in an `info` line of the second engine, so that it is counted after the moves that polybook has
+/// already shown. `already_shown` is the number of those moves; it is added to the number after `multipv`. A missing
+/// number counts as 1 if the line describes a move. Returns any other line unchanged.
+fn renumbered(line: &str, already_shown: usize) -> String {
+    let mut words: Vec<String> = line.split_ascii_whitespace().map(str::to_owned).collect();
+    let of = |name: &str| words.iter().position(|word| word == name);
+    let end = of("string").or(of("pv")).unwrap_or(words.len());
+    let number = of("multipv").filter(|at| *at < end);
+    let has_score = of("score").is_some_and(|at| at < end) || of("pv") == Some(end);
+    if of("info") != Some(0) {
+        return line.to_owned();
+    }
+    match number.and_then(|at| words.get_mut(at + 1)) {
+        Some(number) => {
+            let old: usize = number.parse().unwrap_or(1);
+            *number = old.saturating_add(already_shown).to_string();
+        }
+        None if has_score => words.insert(1, format!("multipv {}", already_shown + 1)),
+        None => {}
+    }
+    words.join(" ")
+}
+
+/// Removes moves that the settings of the engine exclude: moves with too few games, with weight 0, or with a score
+/// below the minimum. The moves removed for their score are also added to `refused`, so that neither another source nor
+/// the second engine plays them. If there is a minimum score, also removes moves without a finished game, whose score
+/// is unknown.
+fn restrict(moves: &mut Vec<TreeMove>, settings: &Settings, refused: &mut Vec<Move>) {
+    moves.retain(|mv| match mv.stats {
+        Some(stats) => {
+            mv.games() >= settings.min_games.max(1) && {
+                let min_score = f64::from(settings.min_score);
+                let is_bad = stats.games() > 0 && stats.score() * 100.0 < min_score;
+                if is_bad {
+                    refused.push(mv.mv);
+                }
+                !is_bad && (stats.games() > 0 || settings.min_score == 0)
+            }
+        }
+        None => mv.weight > 0,
+    });
+}
+
+/// Sorts moves from best to worst: moves with results by their [sure scores](SureScore), other moves by their weights.
+/// Moves without a finished game come last.
+fn rank(moves: &mut [TreeMove]) {
+    let merit = |mv: &TreeMove| match mv.stats {
+        Some(stats) if stats.games() == 0 => -1.0,
+        Some(stats) => SureScore::of(stats).score(),
+        None => mv.weight as f64,
+    };
+    moves.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
+}
+
+/// Chooses one of `moves`, which must be sorted from best to worst, by the rule `play`. Returns the index of the chosen
+/// move, or 0 if `moves` is empty. `random` is a random number from 0 (inclusive) to 1 (exclusive), which
+/// [`Play::Best`] does not use.
+pub(super) fn choose(moves: &[TreeMove], play: Play, random: f64) -> usize {
+    let weight = |mv: &TreeMove| match (play, mv.stats) {
+        (Play::Uniform, _) => 1.0,
+        (_, Some(stats)) => stats.score().powi(2) * stats.games() as f64,
+        (_, None) => mv.weight as f64,
+    };
+    let sum: f64 = moves.iter().map(weight).sum();
+    // If all games were lost, all weights are 0.
+    if play == Play::Best || sum <= 0.0 {
+        return 0;
+    }
+    let mut left = random * sum;
+    let chosen = moves.iter().position(|mv| {
+        left -= weight(mv);
+        left < 0.0
+    });
+    chosen.unwrap_or(0)
+}
+
+/// A cautious estimate of a move's score, by which moves are sorted and shown. It is one standard error below the score
+/// in the games of the move and [`ADDED_GAMES`](SureScore::ADDED_GAMES) imaginary games. So few games neither make a
+/// move the best one nor look like a lost position. The standard error takes draws into account.
+#[derive(Copy, Clone, Debug)]
+struct SureScore {
+    /// The expected share of wins, from 0 to 1.
+    wins: f64,
+    /// The expected share of draws, from 0 to 1.
+    draws: f64,
+}
+
+impl SureScore {
+    /// The number of imaginary games that are added to those of a move. Half of them are wins, and half are losses.
+    const ADDED_GAMES: f64 = 20.0;
+
+    fn of(stats: Wdl) -> SureScore {
+        let games = stats.games() as f64 + SureScore::ADDED_GAMES;
+        let wins = (stats.wins as f64 + SureScore::ADDED_GAMES / 2.0) / games;
+        let draws = stats.draws as f64 / games;
+        let mean = wins + draws / 2.0;
+        let variance = wins + draws / 4.0 - mean * mean;
+        let error = (variance / games).sqrt();
+        // Wins become losses first. If there are too few of them, draws become losses.
+        let from_wins = error.min(wins);
+        let from_draws = (2.0 * (error - from_wins)).min(draws);
+        SureScore {
+            wins: wins - from_wins,
+            draws: draws - from_draws,
+        }
+    }
+
+    /// Returns the score, from 0 to 1.
+    fn score(self) -> f64 {
+        self.wins + self.draws / 2.0
+    }
+
+    /// Returns the score in centipawns, by the formula with which Lichess converts centipawns to a score: 100
+    /// centipawns are 59 %.
+    fn centipawns(self) -> i64 {
+        const SCALE: f64 = 0.003_682_08;
+        let score = self.score().clamp(0.001, 0.999);
+        ((score / (1.0 - score)).ln() / SCALE).round() as i64
+    }
+
+    /// Returns the shares of wins, draws and losses in thousandths, in this order. The shares are rounded so that they
+    /// add up to 1000: those with the largest fractions are rounded up.
+    fn per_thousand(self) -> [u64; 3] {
+        let exact = [self.wins, self.draws, 1.0 - self.wins - self.draws]
+            .map(|share| (share * 1000.0).max(0.0));
+        let mut rounded = exact.map(|share| share as u64);
+        let mut by_fraction = [1, 0, 2];
+        by_fraction.sort_by(|a, b| exact[*b].fract().total_cmp(&exact[*a].fract()));
+        let rest = 1000_u64.saturating_sub(rounded.iter().sum()) as usize;
+        for place in by_fraction.into_iter().take(rest) {
+            rounded[place] += 1;
+        }
+        rounded
+    }
+}
+
+/// A pseudorandom number generator (SplitMix64 by G. L. Steele, D. Lea and C. H. Flood, 2014). Equal seeds produce
+/// equal sequences of numbers.
+pub(super) struct Random(u64);
+
+impl Random {
+    /// Creates a generator with the given seed. If `seed` is 0, each generator gets a different random seed.
+    pub(super) fn new(seed: u64) -> Random {
+        // The standard library creates the keys of its hashers from the system's random numbers.
+        let new = || RandomState::new().build_hasher().finish();
+        Random(if seed == 0 { new() } else { seed })
+    }
+
+    /// Returns the next random number, from 0 (inclusive) to 1 (exclusive).
+    pub(super) fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// Finds the first known UCI command in a line. Returns the command and the text after it, or `None` if the line
+/// contains no known command. Unknown words before the command are skipped, as UCI requires.
+pub(super) fn split_command(line: &str) -> Option<(&str, &str)> {
+    const KNOWN: [&str; 11] = [
+        "uci",
+        "debug",
+        "isready",
+        "setoption",
+        "register",
+        "ucinewgame",
+        "position",
+        "go",
+        "stop",
+        "ponderhit",
+        "quit",
+    ];
+    let mut rest = line.trim();
+    while !rest.is_empty() {
+        let (word, after) = rest
+            .split_once(|c: char| c.is_ascii_whitespace())
+            .unwrap_or((rest, ""));
+        if KNOWN.contains(&word) {
+            return Some((word, after.trim()));
+        }
+        rest = after.trim();
+    }
+    None
+}
+
+/// Parses the arguments of the UCI command `setoption`, which have the form `name NAME value VALUE`. Returns the name
+/// and the value. If the value is missing, it is returned as an empty string. Returns `None` if the arguments do not
+/// begin with `name`.
+fn parse_option(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix("name ")?;
+    let (name, value) = match text.split_once(" value ") {
+        Some((name, value)) => (name, value),
+        None => (text.strip_suffix(" value").unwrap_or(text), ""),
+    };
+    Some((name.trim(), value.trim()))
+}
+
+/// The UCI command that must arrive before the result of a search may be sent. For example, UCI requires that the
+/// result of `go infinite` is held back until `stop`, even if the search has already ended.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) enum Wait {
+    /// No command; the result may be sent at once.
+    #[default]
+    None,
+    /// `ponderhit` or `stop`.
+    Ponderhit,
+    /// `stop`.
+    Stop,
+}
+
+/// The parsed arguments of the UCI command `go`, which starts a search.
+#[derive(Default)]
+pub(super) struct Go<'a> {
+    pub wait: Wait,
+    /// The moves after `searchmoves`, which are the only moves that may be chosen. Empty if all moves are allowed.
+    pub moves: Vec<UciMove>,
+    /// All arguments except `searchmoves` and its moves.
+    pub limits: Vec<&'a str>,
+}
+
+impl<'a> Go<'a> {
+    /// Parses the arguments of the UCI command `go`. Adds unknown words to the field `limits`, because another engine
+    /// to which the arguments are passed on may understand them.
+    pub(super) fn read(text: &'a str) -> Go<'a> {
+        let mut go = Go::default();
+        let mut is_move = false;
+        for word in text.split_ascii_whitespace() {
+            if word == "searchmoves" {
+                is_move = true;
+                continue;
+            }
+            if is_move && let Ok(mv) = word.parse() {
+                go.moves.push(mv);
+                continue;
+            }
+            is_move = false;
+            go.limits.push(word);
+            match word {
+                "infinite" => go.wait = Wait::Stop,
+                "ponder" if go.wait == Wait::None => go.wait = Wait::Ponderhit,
+                _ => {}
+            }
+        }
+        go
+    }
+
+    /// Returns the command `go` that is sent to the second engine. It contains all arguments except `searchmoves` and
+    /// its moves, because the caller appends its own `searchmoves`.
+    pub(super) fn command(&self) -> String {
+        format!("go {}", self.limits.join(" "))
+            .trim_end()
+            .to_owned()
+    }
+
+    /// Returns `true` if the command permits the move `mv` in `pos`. This is the case if `searchmoves` lists the move,
+    /// or if the command does not contain `searchmoves`.
+    pub(super) fn allows(&self, pos: &VariantPosition, mv: Move) -> bool {
+        let is_same = |allowed: &UciMove| allowed.to_move(pos).is_ok_and(|allowed| allowed == mv);
+        self.moves.is_empty() || self.moves.iter().any(is_same)
+    }
+}
+
+/// A game that the UCI command `position` describes: its last position, and the positions before it.
+#[derive(Debug)]
+struct UciGame {
+    pos: Keyed<VariantPosition>,
+    /// The identities of all positions of the game, including the last one. Positions with different castling rights
+    /// have different identities, and so have positions with different legal en passant captures.
+    identities: Vec<u64>,
+}
+
+impl UciGame {
+    fn new(start: VariantPosition) -> UciGame {
+        let pos = Keyed::new(start);
+        UciGame {
+            identities: vec![pos.identity()],
+            pos,
+        }
+    }
+
+    fn play(&mut self, mv: Move) {
+        self.pos.play(mv);
+        self.identities.push(self.pos.identity());
+    }
+
+    /// Returns `true` if the move `mv` leads to a position that has occurred at least twice.
+    fn repeats(&self, mv: Move) -> bool {
+        let mut after = self.pos.clone();
+        after.play(mv);
+        let identity = after.identity();
+        let before = self.identities.iter();
+        before.filter(|before| **before == identity).count() >= 2
+    }
+}
+
+/// Splits the arguments of the UCI command `position` into the starting position and the moves.
+fn split_position(text: &str) -> (&str, &str) {
+    match text.split_once("moves") {
+        Some((start, moves)) => (start.trim(), moves),
+        None => (text.trim(), ""),
+    }
+}
+
+/// Parses the arguments of the UCI command `position`, and plays all moves.
+///
+/// # Errors
+///
+/// Returns a message for the user if the position is invalid or a move is illegal.
+fn parse_position(text: &str, variant: Variant) -> Result<UciGame, String> {
+    let (start, moves) = split_position(text);
+    let mut game = UciGame::new(match start.strip_prefix("fen") {
+        Some(fen) => variant
+            .parse_position(fen.trim())
+            .map_err(|err| err.to_string())?,
+        None if start == "startpos" => variant.start(),
+        None => {
+            return Err(
+                "the command position is malformed: use position startpos or position fen FEN"
+                    .to_owned(),
+            );
+        }
+    });
+    for text in moves.split_ascii_whitespace() {
+        let mv = text.parse::<UciMove>().ok();
+        let mv = mv.and_then(|mv| mv.to_move(game.pos.position()).ok());
+        let text: String = text.chars().take(10).collect();
+        game.play(mv.ok_or_else(|| format!("{text} is not a legal move"))?);
+    }
+    Ok(game)
+}
+
+/// Converts the arguments of the UCI command `position` to a form that other engines can read. Replaces a FEN in a
+/// nonstandard spelling, which only [`Variant::parse_position`] accepts, with a standard FEN.
+fn standard_position(text: &str, variant: Variant) -> Cow<'_, str> {
+    let Some(fen) = text.trim().strip_prefix("fen") else {
+        return text.into();
+    };
+    let end = fen.find("moves").unwrap_or(fen.len());
+    let (fen, moves) = fen.split_at(end);
+    match variant.parse_position(fen) {
+        Ok(pos) if variant.parse_fen(fen).is_err() => {
+            format!("fen {} {moves}", fen_of(&pos)).into()
+        }
+        _ => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use shakmaty::{Chess, Position};
+
+    use super::*;
+
+    #[test]
+    fn variations_of_the_engine_come_after_the_listed_moves() {
+        for (line, renumbered_line) in [
+            (
+                "info depth 3 multipv 2 score cp 1 pv a2a3",
+                "info depth 3 multipv 5 score cp 1 pv a2a3",
+            ),
+            (
+                "info depth 3 score cp 1",
+                "info multipv 4 depth 3 score cp 1",
+            ),
+            ("info depth 3 pv a2a3", "info multipv 4 depth 3 pv a2a3"),
+            ("info multipv x pv a2a3", "info multipv 4 pv a2a3"),
+            ("info currmove a2a3", "info currmove a2a3"),
+            (
+                "info string score multipv 1 pv",
+                "info string score multipv 1 pv",
+            ),
+            ("info multipv", "info multipv"),
+            ("score multipv 1", "score multipv 1"),
+        ] {
+            assert_eq!(renumbered(line, 3), renumbered_line);
+        }
+    }
+
+    fn moves(stats: &[(u64, u64, u64)]) -> Vec<TreeMove> {
+        let legal = Chess::default().legal_moves();
+        let of = |(at, (wins, draws, losses)): (usize, &(u64, u64, u64))| {
+            let stats = Wdl {
+                wins: *wins,
+                draws: *draws,
+                losses: *losses,
+            };
+            TreeMove::without_evaluation(legal[at], stats.games(), Some(stats))
+        };
+        stats.iter().enumerate().map(of).collect()
+    }
+
+    #[test]
+    fn one_lucky_game_does_not_lead() {
+        let mut ranked = moves(&[(1, 0, 0), (600, 100, 300), (10, 0, 90)]);
+        let mut refused = Vec::new();
+        restrict(&mut ranked, &Settings::default(), &mut refused);
+        rank(&mut ranked);
+        assert_eq!(ranked[0].weight, 1000);
+        let strict = Settings {
+            min_score: 45,
+            min_games: 2,
+            ..Settings::default()
+        };
+        restrict(&mut ranked, &strict, &mut refused);
+        assert_eq!(ranked.len(), 1);
+        // The single game is too few to say anything about its move.
+        assert_eq!(refused, [Chess::default().legal_moves()[2]]);
+        let score = SureScore::of(ranked[0].stats.unwrap());
+        assert!(score.centipawns() > 120 && score.centipawns() < 170);
+        assert_eq!(score.per_thousand(), [584, 98, 318]);
+        // A move without a finished game has no score. Another engine may choose it.
+        let mut unfinished = moves(&[(0, 0, 0)]);
+        unfinished[0].unfinished = 9;
+        restrict(&mut unfinished, &Settings::default(), &mut refused);
+        assert_eq!(unfinished.len(), 1);
+        restrict(&mut unfinished, &strict, &mut refused);
+        assert!(unfinished.is_empty());
+        assert_eq!(refused.len(), 1);
+    }
+
+    fn score(wins: u64, draws: u64, losses: u64) -> SureScore {
+        SureScore::of(Wdl {
+            wins,
+            draws,
+            losses,
+        })
+    }
+
+    #[test]
+    fn few_games_look_neither_lost_nor_won() {
+        for (stats, least, most) in [
+            ((0, 0, 1), -200, 0),
+            ((0, 1, 0), -150, 0),
+            ((1, 0, 0), -150, 100),
+            ((5, 0, 0), 0, 100),
+            ((750_000, 0, 250_000), 297, 299),
+            ((0, 0, 1_000_000), -1900, -1800),
+        ] {
+            let (wins, draws, losses) = stats;
+            let centipawns = score(wins, draws, losses).centipawns();
+            assert!(
+                (least..=most).contains(&centipawns),
+                "{stats:?} {centipawns}"
+            );
+        }
+        // Draws say more about a score of 50 % than wins and losses do.
+        assert!(score(0, 100, 0).score() > score(50, 0, 50).score());
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_in_the_order_of_their_scores_and_shares(
+            stats in proptest::collection::vec((0..400u64, 0..400u64, 0..400u64), 1..20),
+        ) {
+            let mut ranked = moves(&stats);
+            ranked.retain(|mv| mv.games() > 0);
+            rank(&mut ranked);
+            let shown = ranked.iter().map(|mv| SureScore::of(mv.stats.unwrap()));
+            let shown = Vec::from_iter(shown.map(|score| (score.centipawns(), score.per_thousand())));
+            for (centipawns, [wins, draws, losses]) in &shown {
+                prop_assert_eq!(wins + draws + losses, 1000);
+                let share = (*wins as f64 + *draws as f64 / 2.0) / 1000.0;
+                let expected = 1.0 / (1.0 + (-0.003_682_08 * *centipawns as f64).exp());
+                prop_assert!((share - expected).abs() < 0.003, "{share} {expected}");
+            }
+            prop_assert!(shown.is_sorted_by_key(|(centipawns, _)| -centipawns));
+        }
+    }
+
+    #[test]
+    fn a_third_repetition_needs_the_same_castling_rights_and_captures() {
+        let repeats = |text: &str, mv: &str| {
+            let game = parse_position(text, Variant::Standard).unwrap();
+            let mv: UciMove = mv.parse().unwrap();
+            game.repeats(mv.to_move(game.pos.position()).unwrap())
+        };
+        let knights = "g1f3 g8f6 f3g1 f6g8";
+        assert!(!repeats(
+            &format!("startpos moves {knights} g1f3 g8f6 f3g1"),
+            "f6e4"
+        ));
+        assert!(repeats(
+            &format!("startpos moves {knights} g1f3 g8f6 f3g1"),
+            "f6g8"
+        ));
+        assert!(!repeats("startpos moves g1f3 g8f6 f3g1", "f6g8"));
+        // The first position has a right to castle that the later ones lack.
+        let rook = "h1g1 h8g8 g1h1 g8h8";
+        let start = "fen 4k2r/8/8/8/8/8/8/4K2R w Kk - 0 1 moves";
+        assert!(!repeats(&format!("{start} {rook} h1g1 h8g8 g1h1"), "g8h8"));
+        assert!(repeats(
+            &format!("{start} {rook} {rook} h1g1 h8g8 g1h1"),
+            "g8h8"
+        ));
+        // After 1. e4, Black can capture en passant in the first position, but not in the later ones.
+        let start = "fen 4k1n1/8/8/8/3p4/8/4P3/4K1N1 w - - 0 1 moves e2e4";
+        let knights = "g8f6 g1f3 f6g8 f3g1";
+        assert!(!repeats(
+            &format!("{start} {knights} g8f6 g1f3 f6g8"),
+            "f3g1"
+        ));
+        assert!(repeats(
+            &format!("{start} {knights} {knights} g8f6 g1f3 f6g8"),
+            "f3g1"
+        ));
+        // If no pawn can capture en passant, the first position counts as a repetition.
+        let start = "fen 4k1n1/8/8/8/8/8/4P3/4K1N1 w - - 0 1 moves e2e4";
+        assert!(repeats(
+            &format!("{start} {knights} g8f6 g1f3 f6g8"),
+            "f3g1"
+        ));
+    }
+
+    /// The chi-squared test of 2000 choices among three moves: 13.8 is exceeded in one of a thousand cases.
+    #[test]
+    fn choices_are_as_frequent_as_their_weights() {
+        let ranked = moves(&[(100, 0, 0), (50, 0, 50), (0, 100, 0)]);
+        let mut random = Random::new(7);
+        let mut counts = [0.0; 3];
+        for _ in 0..2000 {
+            counts[choose(&ranked, Play::Weighted, random.next())] += 1.0;
+        }
+        let expected = [4.0, 1.0, 1.0].map(|share| share * 2000.0 / 6.0);
+        let squares = counts.iter().zip(expected);
+        let chi: f64 = squares
+            .map(|(count, expected)| (count - expected) * (count - expected) / expected)
+            .sum();
+        assert!(chi < 13.8, "{counts:?}");
+        assert_eq!(choose(&ranked, Play::Best, 0.99), 0);
+        assert_eq!(choose(&ranked, Play::Uniform, 0.5), 1);
+        assert_ne!(Random::new(0).next(), Random::new(0).next());
+        let lost = moves(&[(0, 0, 5), (0, 0, 9)]);
+        assert_eq!(choose(&lost, Play::Weighted, 0.9), 0);
+    }
+
+    #[test]
+    fn unknown_words_are_skipped() {
+        assert_eq!(split_command(" joho debug  on "), Some(("debug", "on")));
+        assert_eq!(
+            split_command("position startpos"),
+            Some(("position", "startpos"))
+        );
+        assert_eq!(split_command("joho"), None);
+        assert_eq!(parse_option("name a b value c d"), Some(("a b", "c d")));
+        assert_eq!(parse_option("name Clear Hash"), Some(("Clear Hash", "")));
+        assert_eq!(parse_option("name Player value"), Some(("Player", "")));
+    }
+
+    #[test]
+    fn positions_are_read() {
+        for wrong in [
+            "",
+            "fen",
+            "fen x moves e2e4",
+            "startpos moves e2e5",
+            "startpos moves 0000",
+            "startpos moves e2e4 0000",
+        ] {
+            assert!(parse_position(wrong, Variant::Standard).is_err(), "{wrong}");
+        }
+        let lenient = "fen 4k3/8/8/8/8/8/4P3/4K3 White \u{2013} \u{2013} -1 -1 moves e2e4";
+        for (text, sent) in [
+            (lenient, "fen 4k3/8/8/8/8/8/4P3/4K3 w - - 0 1 moves e2e4"),
+            (
+                "fen 4k3/8/8/8/8/8/4P3/4K3 w - - 3 9 moves e2e4",
+                "fen 4k3/8/8/8/8/8/4P3/4K3 w - - 3 9 moves e2e4",
+            ),
+            ("startpos moves e2e4", "startpos moves e2e4"),
+            ("fen x moves e2e4", "fen x moves e2e4"),
+        ] {
+            assert_eq!(standard_position(text, Variant::Standard), sent);
+        }
+        let pos = parse_position(lenient, Variant::Standard).unwrap();
+        assert_eq!(
+            fen_of(pos.pos.position()),
+            "4k3/8/8/8/4P3/8/8/4K3 b - - 0 1"
+        );
+        let game = parse_position("startpos moves e2e4 e7e5 e1e2", Variant::Standard).unwrap();
+        assert_eq!(game.pos.position().fullmoves().get(), 2);
+        let start = Variant::Standard.start();
+        let go = Go::read("wtime 1 searchmoves e2e4 g1f3 infinite ponder");
+        assert_eq!((go.wait, go.moves.len()), (Wait::Stop, 2));
+        assert_eq!(go.limits, ["wtime", "1", "infinite", "ponder"]);
+        let allowed = start.legal_moves().into_iter();
+        assert_eq!(allowed.filter(|mv| go.allows(&start, *mv)).count(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(fen|startpos|moves|[a-h][1-8][a-h][1-8]|0000| |\\PC){0,20}") {
+            let _ = split_command(&text);
+            let _ = parse_option(&text);
+            let _ = Go::read(&text);
+            let _ = parse_position(&text, Variant::Crazyhouse);
+        }
+    }
+}

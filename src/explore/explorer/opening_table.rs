@@ -1,0 +1,554 @@
+//! Tables of the openings of the games that reached a position. They show which openings gain and which cost a
+//! player points.
+
+use std::{cmp::Reverse, collections::BTreeMap, ops::AddAssign};
+
+use rayon::prelude::*;
+use shakmaty::Color;
+
+use super::{
+    filter::{SourceFilter, SourceFilters},
+    open_index::{GameSummary, OpenIndex, text_of_number},
+    query::Line,
+    scan::{Collector, PassingGames, scan, scan_games},
+    sources::Sources,
+    tally::{PlayerTally, RatingSum, count_games},
+};
+use crate::{
+    error::Result,
+    games::{
+        openings::{Opening, OpeningNumber},
+        results::{Results, Wdl},
+        selection::Selection,
+    },
+};
+
+/// The 90 % quantile of the standard normal distribution. It gives the limits of an 80 % confidence interval, which
+/// leaves out 10 % of the values on each side.
+const QUANTILE: f64 = 1.2816;
+
+/// The number of imaginary games with the average score that are added to the games of an opening when the confidence
+/// interval of its score is calculated. Without them, the interval of an opening with few games would be too narrow.
+const ADDED_GAMES: f64 = 2.0;
+
+/// The minimum variance of a game's result. Without it, the confidence interval of a score would be a single point if
+/// all results are equal.
+const MIN_VARIANCE: f64 = 0.02;
+
+/// The openings of the games that reached a position, grouped by family.
+///
+/// The opening of a game is the name of its last position that has a name. Scores are those of the player whom the
+/// filters name or, if they name no player, of White. Unfinished games do not affect scores. If the filters select
+/// games by their result, the table contains no scores, because they would describe only the selection.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct OpeningTable {
+    /// The games that reached the position and pass the filters, including games that end there.
+    #[serde(flatten)]
+    pub results: Results,
+    /// The number of games that reached no position with a name.
+    pub unnamed: u64,
+    /// The number of games that pass the filters, whatever positions they reached.
+    #[serde(skip)]
+    pub all_games: u64,
+    /// The average score in percent in all games that pass the filters, whatever positions they reached. `None` if no
+    /// such game has a result, or if the filters select games by their result.
+    pub average_score: Option<f64>,
+    /// The player's average scores in percent in these games, with White and with Black. `None` if the filters name no
+    /// player, if they select games by their result, or if no game with one of the colors has a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_by_color: Option<[f64; 2]>,
+    /// The mean rating of the player's opponents in all games that pass the filters. `None` if the filters name no
+    /// player or no rating is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opponent_rating: Option<u64>,
+    /// The player's performance by FIDE's table in all games that pass the filters. `None` if the filters name no
+    /// player, for fewer than ten games with a result and a rated opponent, or if the filters select games by their
+    /// result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub performance: Option<u64>,
+    /// The families of openings, sorted by the points that the player lost or, without points, by the number of games,
+    /// in descending order.
+    pub families: Vec<OpeningRow>,
+}
+
+/// A row of an [`OpeningTable`]. It contains the results of one opening, or of a family of openings.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct OpeningRow {
+    /// The name.
+    pub name: &'static str,
+    /// The lowest and the highest ECO code of the games' openings.
+    pub eco: [&'static str; 2],
+    /// The results.
+    #[serde(flatten)]
+    pub results: Results,
+    /// The results of the player or, if the filters name no player, of White.
+    #[serde(flatten, serialize_with = "Wdl::without_draws")]
+    pub stats: Wdl,
+    /// The score in percent. `None` if no game has a result, or if the filters select games by their result.
+    pub score: Option<f64>,
+    /// The 80 % confidence interval of the score, in percent. `None` if the score is `None`.
+    pub score_range: Option<[f64; 2]>,
+    /// The points that the player won above the average; negative if the player lost points. The average is the
+    /// player's score with the same color in all games that pass the filters. `None` if the filters name no player, or
+    /// if they select games by their result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub points: Option<f64>,
+    /// The player's expected score in percent, calculated from the player's averages with each color. `None` if the
+    /// score is `None`.
+    #[serde(skip)]
+    pub expected_score: Option<f64>,
+    /// The mean rating of the player's opponents, or `None` if the filters name no player or no rating is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opponent_rating: Option<u64>,
+    /// The player's performance by FIDE's table, or `None` if the filters name no player, for fewer than ten games
+    /// with a result and a rated opponent, or if the filters select games by their result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub performance: Option<u64>,
+    /// The mean of all known ratings of both players, or `None` if the filters name a player or no rating is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rating: Option<u64>,
+    /// The date of the newest game: `2006-01-02`, or only its known parts. `None` if no date is known.
+    pub last_played: Option<String>,
+    /// The moves that usually lead to the opening, in UCI notation with castling as king takes rook. For a family,
+    /// they lead to the position that has the name of the family, if one has it.
+    pub line: Vec<String>,
+    /// The number of games that pass the filters and reached the position after `line`, by any order of moves. Some
+    /// of these games belong to other openings, because they reached a later position with a name. `None` if the
+    /// position is not indexed, because the index was made with `--max-ply`.
+    pub line_games: Option<u64>,
+    /// The openings of a family, sorted like the families. Empty for a single opening.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variations: Vec<OpeningRow>,
+}
+
+/// The sums of the results and ratings in the games of one opening.
+#[derive(Copy, Clone, Default)]
+struct OpeningTally {
+    results: Results,
+    player: PlayerTally,
+    /// The numbers of finished games, indexed by the color of the player (`Color as usize`).
+    finished: [u64; 2],
+    /// The known ratings of both players.
+    ratings: RatingSum,
+}
+
+impl OpeningTally {
+    fn add(&mut self, summary: &GameSummary, player: Color) {
+        self.results.add(summary.result());
+        self.player.add(summary, player);
+        self.finished[player as usize] += u64::from(summary.has_result());
+        for rating in summary.elo {
+            self.ratings.add(rating);
+        }
+    }
+}
+
+impl AddAssign for OpeningTally {
+    fn add_assign(&mut self, other: OpeningTally) {
+        self.results += other.results;
+        self.player += other.player;
+        self.ratings += other.ratings;
+        for (sum, more) in self.finished.iter_mut().zip(other.finished) {
+            *sum += more;
+        }
+    }
+}
+
+/// The totals from which a player's average score with each color is calculated: the score in half points and the
+/// number of finished games. Each total has one value for each color of the player, indexed by `Color as usize`.
+#[derive(Copy, Clone, Default)]
+struct Average {
+    /// The number of games of both colors, including unfinished games.
+    games: u64,
+    half_points: [u64; 2],
+    finished: [u64; 2],
+    /// The ratings of the opponents, and the results against them.
+    player: PlayerTally,
+}
+
+impl Average {
+    /// Adds a game to the totals. `player` is the color that the player has in this game. An unfinished game does not
+    /// affect the scores.
+    fn add(&mut self, summary: &GameSummary, player: Color) {
+        self.games += 1;
+        self.player.add(summary, player);
+        if summary.has_result() {
+            self.finished[player as usize] += 1;
+            let stats = Wdl::of_game(summary.winner(), player);
+            self.half_points[player as usize] += stats.half_points();
+        }
+    }
+
+    /// Returns the player's average score with a color, in percent, or `None` if no game with this color has a result.
+    fn with_color(&self, color: Color) -> Option<f64> {
+        let points = self.half_points[color as usize] as f64 / 2.0;
+        percent(points, self.finished[color as usize])
+    }
+
+    fn joined(mut self, other: Average) -> Average {
+        self.player += other.player;
+        let sums = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
+        Average {
+            games: self.games + other.games,
+            half_points: sums(self.half_points, other.half_points),
+            finished: sums(self.finished, other.finished),
+            player: self.player,
+        }
+    }
+
+    /// Returns the number of points that the player is expected to score in a set of games: the player's average score
+    /// with each color, times the number of games with this color. `finished` contains the numbers of games in the set,
+    /// indexed by the player's color.
+    fn expected(&self, finished: [u64; 2]) -> f64 {
+        let of_color = |color: usize| match self.finished[color] {
+            0 => 0.0,
+            games => finished[color] as f64 * self.half_points[color] as f64 / (2 * games) as f64,
+        };
+        of_color(0) + of_color(1)
+    }
+}
+
+/// A collector that sums up the results and ratings of the games of each opening. `tallies` is indexed by the number of
+/// the opening.
+struct OpeningTallies {
+    tallies: Vec<OpeningTally>,
+    of_player: bool,
+}
+
+impl OpeningTallies {
+    fn new(of_player: bool) -> OpeningTallies {
+        OpeningTallies {
+            tallies: vec![OpeningTally::default(); OpeningNumber::COUNT],
+            of_player,
+        }
+    }
+}
+
+impl Collector for OpeningTallies {
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        for (id, _) in passing.games {
+            let opening = source.rows.openings[*id as usize];
+            let player = color_of(filter, *id, self.of_player);
+            self.tallies[opening.number()].add(&source.game(*id), player);
+        }
+    }
+
+    fn join(&mut self, other: OpeningTallies) {
+        for (sum, more) in self.tallies.iter_mut().zip(other.tallies) {
+            *sum += more;
+        }
+    }
+}
+
+/// Returns the color of the player whose score is counted in game `id`. This is the player whom the query names or, if
+/// it names no player, White. `of_player` says whether the query names a player.
+fn color_of(filter: &SourceFilter<'_>, id: u32, of_player: bool) -> Color {
+    if of_player {
+        filter.player_of(id as usize)
+    } else {
+        Color::White
+    }
+}
+
+/// Returns the openings of the games that reached a position. Openings for which `row_name` returns the same name have
+/// one row together. Implements [`Explorer::openings`](super::Explorer::openings) and
+/// [`Explorer::openings_by_variation`](super::Explorer::openings_by_variation).
+pub(super) fn opening_table(
+    sources: &Sources,
+    line: &Line,
+    asked: &Selection,
+    row_name: fn(&Opening) -> &'static str,
+) -> Result<OpeningTable> {
+    let filters = sources.filters_of_all_games(asked, "a table of openings")?;
+    // Every list below is filtered, so filtering all games once in advance saves time.
+    for (_, filter) in &filters.of_sources {
+        filter.precompute();
+    }
+    let of_player = !asked.player.is_empty();
+    let average = average_of(&filters, line, of_player);
+    let new = || OpeningTallies::new(of_player);
+    let tallies = scan(&filters, &[line.subject()], new)?.tallies;
+    let mut total = OpeningTally::default();
+    tallies.iter().for_each(|tally| total += *tally);
+    let rows = OpeningRows {
+        asked,
+        filters: &filters,
+        line,
+        tallies: &tallies,
+        average,
+        of_player,
+    };
+    let families = rows.families(row_name)?;
+    let named: u64 = families.iter().map(|family| family.results.games()).sum();
+    let finished: u64 = average.finished.iter().sum();
+    let points = average.expected(average.finished);
+    let has_scores = !asked.selects_by_result();
+    let player = of_player.then_some(average.player);
+    Ok(OpeningTable {
+        results: total.results,
+        unnamed: total.results.games() - named,
+        all_games: average.games,
+        average_score: percent(points, finished).filter(|_| has_scores),
+        average_by_color: average
+            .with_color(Color::White)
+            .zip(average.with_color(Color::Black))
+            .filter(|_| of_player && has_scores)
+            .map(<[f64; 2]>::from),
+        opponent_rating: player.and_then(|player| player.opponents.rounded_mean()),
+        performance: player.and_then(|player| player.performance(asked)),
+        families,
+    })
+}
+
+/// Adds up the player's scores in all games that pass the filters and were played by the same rules as `line`, whatever
+/// positions these games reached. `of_player` says whether the query names a player. If it does not, adds up the scores
+/// of White.
+fn average_of(filters: &SourceFilters<'_>, line: &Line, of_player: bool) -> Average {
+    let add = |sum: &mut Average, source: &OpenIndex, filter: &SourceFilter<'_>, id, variant| {
+        if line.variant().is_played_like(variant) {
+            sum.add(&source.game(id), color_of(filter, id, of_player));
+        }
+    };
+    scan_games(filters, add, Average::joined)
+}
+
+/// A builder of the rows of an [`OpeningTable`].
+struct OpeningRows<'a> {
+    /// The filters of the query.
+    asked: &'a Selection,
+    filters: &'a SourceFilters<'a>,
+    line: &'a Line,
+    /// The games of each opening, indexed by its number.
+    tallies: &'a [OpeningTally],
+    average: Average,
+    of_player: bool,
+}
+
+impl OpeningRows<'_> {
+    /// Returns a row for each family of openings that has games. Such a row contains a row for each name that
+    /// `row_name` returns for openings of the family.
+    fn families(&self, row_name: fn(&Opening) -> &'static str) -> Result<Vec<OpeningRow>> {
+        let mut families: BTreeMap<&str, BTreeMap<&str, Vec<OpeningNumber>>> = BTreeMap::new();
+        for (number, opening) in OpeningNumber::all() {
+            if self.tally(number).results.games() > 0 {
+                let family = families.entry(opening.family()).or_default();
+                family.entry(row_name(&opening)).or_default().push(number);
+            }
+        }
+        let families: Vec<_> = families.into_iter().collect();
+        let row = |(name, variations): &(&'static str, BTreeMap<&'static str, Vec<_>>)| {
+            self.family(name, variations)
+        };
+        let mut rows = families.par_iter().map(row).collect::<Result<Vec<_>>>()?;
+        self.sort(&mut rows);
+        Ok(rows)
+    }
+
+    fn family(
+        &self,
+        name: &'static str,
+        variations: &BTreeMap<&'static str, Vec<OpeningNumber>>,
+    ) -> Result<OpeningRow> {
+        let rows = variations.par_iter();
+        let rows = rows.map(|(name, numbers)| {
+            let is_bare =
+                |number: &&OpeningNumber| number.opening().is_some_and(|one| one.name == *name);
+            let bare: Vec<OpeningNumber> = numbers.iter().filter(is_bare).copied().collect();
+            let examples = if bare.is_empty() { numbers } else { &bare };
+            self.row(name, numbers, self.most_played(examples))
+        });
+        let mut rows = rows.collect::<Result<Vec<_>>>()?;
+        self.sort(&mut rows);
+        let numbers: Vec<OpeningNumber> = variations.values().flatten().copied().collect();
+        let bare = OpeningNumber::all().filter(|(_, opening)| opening.name == name);
+        let bare = bare.map(|(number, _)| number);
+        let main = bare
+            .min_by_key(|number| number.moves().len())
+            .unwrap_or_else(|| self.most_played(&numbers));
+        let mut family = self.row(name, &numbers, main)?;
+        family.variations = rows;
+        Ok(family)
+    }
+
+    fn tally(&self, number: OpeningNumber) -> &OpeningTally {
+        &self.tallies[number.number()]
+    }
+
+    /// Returns the opening in `numbers` that has the most games. In case of a tie, returns the first of these openings.
+    fn most_played(&self, numbers: &[OpeningNumber]) -> OpeningNumber {
+        let games = |number: &&OpeningNumber| self.tally(**number).results.games();
+        let most = numbers.iter().rev().max_by_key(games);
+        *most.expect("a row has at least one number")
+    }
+
+    /// Sorts the rows by the number of points that the player lost compared with the average, in descending order. If
+    /// the rows have no points, sorts them by the number of games, in descending order.
+    fn sort(&self, rows: &mut [OpeningRow]) {
+        rows.sort_by(|a, b| {
+            let by_points = a.points.unwrap_or(0.0).total_cmp(&b.points.unwrap_or(0.0));
+            by_points.then_with(|| {
+                (Reverse(a.results.games()), a.name).cmp(&(Reverse(b.results.games()), b.name))
+            })
+        });
+    }
+
+    /// Returns the row of an opening or of a family of openings. `numbers` are the openings whose games the row
+    /// contains. `main` is the opening whose moves the row shows as an example.
+    fn row(
+        &self,
+        name: &'static str,
+        numbers: &[OpeningNumber],
+        main: OpeningNumber,
+    ) -> Result<OpeningRow> {
+        let mut sum = OpeningTally::default();
+        numbers
+            .iter()
+            .for_each(|number| sum += *self.tally(*number));
+        let codes = numbers.iter().filter_map(|number| number.opening());
+        let codes = codes.map(|opening| opening.eco);
+        let player = &sum.player;
+        let finished = player.stats.games();
+        let points = player.stats.half_points() as f64 / 2.0;
+        let expected = self.average.expected(sum.finished);
+        let has_scores = !self.asked.selects_by_result();
+        let line: Vec<String> = main.moves().iter().map(ToString::to_string).collect();
+        // In three-check, a third check can end the game before the end of a line.
+        let to_opening = Line::parse(self.line.variant(), None, &line.join(",")).ok();
+        let reached = to_opening.map(|to_opening| count_games(self.filters, &to_opening));
+        let mut sources = self.filters.of_sources.iter();
+        let is_indexed = sources.all(|(source, _)| source.has_ply(line.len()));
+        Ok(OpeningRow {
+            name,
+            eco: [
+                codes.clone().min().unwrap_or_default(),
+                codes.max().unwrap_or_default(),
+            ],
+            results: sum.results,
+            stats: player.stats,
+            score: percent(points, finished).filter(|_| has_scores),
+            score_range: score_range(player.stats, expected).filter(|_| has_scores),
+            points: (self.of_player && has_scores).then(|| without_noise(points - expected)),
+            expected_score: percent(expected, finished).filter(|_| has_scores),
+            opponent_rating: player.opponents.rounded_mean().filter(|_| self.of_player),
+            performance: player.performance(self.asked).filter(|_| self.of_player),
+            rating: sum.ratings.rounded_mean().filter(|_| !self.of_player),
+            last_played: text_of_number(player.last),
+            line_games: if is_indexed {
+                Some(reached.transpose()?.flatten().unwrap_or_default())
+            } else {
+                None
+            },
+            line,
+            variations: Vec::new(),
+        })
+    }
+}
+
+/// Returns `points` as a percentage of `games`, or `None` if `games` is 0.
+fn percent(points: f64, games: u64) -> Option<f64> {
+    (games > 0).then(|| 100.0 * points / games as f64)
+}
+
+/// Rounds a difference to nine decimal places. This removes the errors of binary fractions, so that equal points are
+/// equal numbers. Returns 0 in place of -0.
+fn without_noise(difference: f64) -> f64 {
+    (1e9 * difference).round() / 1e9 + 0.0
+}
+
+/// Returns the 80 % confidence interval of the player's score with an opening, in percent. `stats` contains the
+/// player's results in the opening's games. `expected` is the number of points that the player is expected to score in these games.
+/// Returns `None` if no game has a result.
+///
+/// The calculation adds [`ADDED_GAMES`] imaginary games with the average score, which keep the interval of an opening
+/// with few games close to the average. The imaginary games are wins and losses, never draws, so that both sides are
+/// treated alike: if wins and losses are exchanged, the interval is mirrored around 50 percent.
+fn score_range(stats: Wdl, expected: f64) -> Option<[f64; 2]> {
+    let finished = stats.games() as f64;
+    if finished == 0.0 {
+        return None;
+    }
+    let games = finished + ADDED_GAMES;
+    let points = stats.half_points() as f64 / 2.0;
+    let added_wins = ADDED_GAMES * expected / finished;
+    let mean = (points + added_wins) / games;
+    let squares = stats.wins as f64 + stats.draws as f64 / 4.0 + added_wins;
+    let variance = (squares / games - mean * mean).max(MIN_VARIANCE);
+    let half = QUANTILE * (variance / games).sqrt();
+    Some([mean - half, mean + half].map(|end| 100.0 * end.clamp(0.0, 1.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stats(wins: u64, draws: u64, losses: u64) -> Wdl {
+        Wdl {
+            wins,
+            draws,
+            losses,
+        }
+    }
+
+    #[test]
+    fn ranges_of_scores() {
+        assert_eq!(score_range(stats(0, 0, 0), 0.0), None);
+        // (5 + 2 + 1) / 12 = 2/3 is the mean, and (5 + 1 + 1) / 12 - 4/9 = 5/36 the variance.
+        let half = 100.0 * 1.2816 * (5.0_f64 / 36.0 / 12.0).sqrt();
+        let mean = 200.0 / 3.0;
+        let range = score_range(stats(5, 4, 1), 5.0).unwrap();
+        // The ends are not rounded, because each display rounds them.
+        assert!((range[0] - (mean - half)).abs() < 1e-9);
+        assert!((range[1] - (mean + half)).abs() < 1e-9);
+        // The variance of equal results is not 0, and ranges stay between 0 and 100 percent.
+        let range = score_range(stats(1000, 0, 0), 1000.0).unwrap();
+        assert!(range[0] < 99.9 && range[1] == 100.0, "{range:?}");
+        // Neither is far from an average of 93 or 7 percent.
+        assert!(score_range(stats(8, 0, 2), 9.3).unwrap()[1] > 93.0);
+        assert!(score_range(stats(2, 0, 8), 0.7).unwrap()[0] < 7.0);
+    }
+
+    proptest! {
+        #[test]
+        fn mirrored_results_have_mirrored_ranges(
+            wins in 0..40u64, draws in 0..40u64, losses in 0..40u64, average in 0.0..=1.0,
+        ) {
+            let games = (wins + draws + losses) as f64;
+            let range = score_range(stats(wins, draws, losses), games * average);
+            let mirrored = score_range(stats(losses, draws, wins), games * (1.0 - average));
+            prop_assert_eq!(range.is_some(), games > 0.0);
+            if let (Some([low, high]), Some([mirrored_low, mirrored_high])) = (range, mirrored) {
+                prop_assert!((low + mirrored_high - 100.0).abs() < 1e-9, "{low} {mirrored_high}");
+                prop_assert!((high + mirrored_low - 100.0).abs() < 1e-9, "{high} {mirrored_low}");
+            }
+        }
+    }
+
+    #[test]
+    fn scores_and_points_are_rounded_only_when_displayed() {
+        // Rounding to two decimal places first would display 7/13 as 53.9 percent, and -0.3503 points as -0.3.
+        assert_eq!(format!("{:.1}", percent(7.0, 13).unwrap()), "53.8");
+        assert_eq!(without_noise(-0.350_3), -0.350_3);
+        assert_eq!(without_noise(0.3 - (0.1 + 0.2)).to_string(), "0");
+    }
+
+    #[test]
+    fn averages_are_those_of_the_same_color() {
+        let average = Average {
+            games: 0,
+            half_points: [30, 10],
+            finished: [20, 20],
+            ..Average::default()
+        };
+        assert_eq!(average.expected([10, 0]), 7.5);
+        assert_eq!(average.expected([0, 10]), 2.5);
+        assert_eq!(average.expected([2, 2]), 2.0);
+        assert_eq!(Average::default().expected([0, 0]), 0.0);
+    }
+}

@@ -1,0 +1,966 @@
+//! Preparation for an opponent. It compares the opponent's moves with the player's own results and answers.
+
+use std::{cmp::Reverse, ops::AddAssign, sync::Arc};
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use shakmaty::{Color, Move, Position, variant::VariantPosition};
+
+use super::{
+    filter::{SourceFilter, SourceFilters},
+    open_index::{GameSummary, OpenIndex, date_of_number, text_of_number},
+    query::Line,
+    reply::Reply,
+    scan::{Collector, PassingGames, scan, scan_games},
+    sources::Sources,
+    tally::PlayerTally,
+};
+use crate::{
+    chess::position::{BookMove, identity},
+    error::{Error, Result},
+    games::{
+        openings::{self, Opening},
+        results::Results,
+        selection::Selection,
+    },
+    json::rounded,
+};
+
+/// The number of years for which games count as recent. A game is recent if the difference between its year and the
+/// year of the opponent's last game is at most `RECENT_YEARS`.
+const RECENT_YEARS: u16 = 2;
+
+/// The minimum number of games in which the player must have played a move, so that the move counts as the player's
+/// answer to a move of the opponent. Moves of the player's repertoire count even if the player has never played them.
+const MIN_ANSWER_GAMES: u64 = 5;
+
+/// The maximum number of moves that are listed if the player has no usual answer to a move of the opponent.
+const MAX_TRIED: usize = 3;
+
+/// The minimum number of the player's games in a line from which an expected loss of points is calculated, because
+/// fewer games say little. A line with fewer games is listed as a line to prepare only if the player has no answer to
+/// it.
+const MIN_SCORED_GAMES: u64 = 10;
+
+/// The minimum expected loss of points per game for a line to prepare. The loss is the probability of the line times
+/// the difference between the player's average score and the player's score in this line. A line with a smaller loss is
+/// listed only if the player has no answer to it.
+const MIN_LISTED_LOSS: f64 = 0.005;
+
+/// The minimum probability with which a line without a usual answer counts as likely. Likely lines without an answer
+/// come first in the list of lines to prepare.
+const LIKELY_GAP_CHANCE: f64 = 0.1;
+
+/// The maximum number of lines that the list of lines to prepare contains because the player has no usual answer to
+/// them, and of lines at whose end a line of the repertoire ends.
+const MAX_LISTED_GAPS: usize = 2;
+
+/// The reciprocal of the minimum probability of a position. The search for lines to prepare does not examine positions
+/// that are reached with a probability of less than `1 / MAX_RARITY`.
+const MAX_RARITY: f64 = 500.0;
+
+/// The maximum number of half-moves of a line in the list of lines to prepare.
+const MAX_LINE_PLIES: usize = 40;
+
+/// A function that receives a position, and returns the moves that the player's repertoire recommends there. The
+/// preferred move comes first.
+pub type RepertoireMoves<'a> = &'a (dyn Fn(&VariantPosition) -> Result<Vec<Move>> + Sync);
+
+/// A query for a [`Preparation`]: a position, filters that name the player and the opponent, and the player's
+/// repertoire.
+pub struct PrepareQuery<'a> {
+    /// The position, and the moves that led to it.
+    pub line: Line,
+    /// The filters. `players` contains the names of the player who prepares, and `opponents` those of the opponent;
+    /// neither may be empty. The other filters apply to the games of both. `color`, `won` and `lost` are ignored.
+    pub filters: Selection,
+    /// The color of the player. The opponent has the other color.
+    pub color: Color,
+    /// The player's repertoire, or `None` if the player has none.
+    pub repertoire: Option<RepertoireMoves<'a>>,
+    /// The maximum length of the list of lines to prepare first, or 0 for no list.
+    pub lines: usize,
+    /// The minimum number of the opponent's games of a gap and of a line to prepare; usually
+    /// [`MIN_REPLY_GAMES`](super::MIN_REPLY_GAMES).
+    pub min_games: u64,
+    /// A function that is called for each examined position, and returns `false` to cancel the preparation.
+    pub should_continue: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// The preparation of a player for an opponent. It lists the moves that were played in a position, with the results of
+/// both players.
+///
+/// The player has one given color in a preparation, and the opponent has the other color. Games in which they had the
+/// opposite colors do not count.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct Preparation {
+    /// All games of the opponent that pass the filters, whatever positions they reached.
+    pub theirs: PlayerGames,
+    /// All games of the player that pass the filters.
+    pub yours: PlayerGames,
+    /// The games of the player and the opponent against each other.
+    pub met: PlayerGames,
+    /// The number of games of the two against each other in which the colors were reversed: the player had the other
+    /// color. The rest of the preparation does not contain these games.
+    #[serde(skip)]
+    pub met_reversed: u64,
+    /// The numbers of games that reached the position.
+    pub here: GamesHere,
+    /// The first year whose games count as recent, which is two years before the opponent's last game. `None` if no
+    /// year is known.
+    pub recent_since: Option<u16>,
+    /// The moves of the side to move, sorted by its number of games in descending order. If the player is to move,
+    /// they include the moves of the repertoire.
+    pub moves: Vec<PreparedMove>,
+    /// The lines to prepare first, or `None` if the query requests none. Lines to which the player has no answer come
+    /// first if one game in ten reaches them. The lines with the largest expected loss of points follow, and then the
+    /// other most likely lines to which the player has no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Vec<PreparedLine>>,
+    /// The likeliest lines at whose end the repertoire answers no move of the opponent, because its own line ends
+    /// there. `None` without a repertoire, or if the query requests no lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_ends: Option<Vec<PreparedLine>>,
+}
+
+/// A summary of one player's games: the results, the player's mean rating, and the date of the last game.
+#[derive(Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct PlayerGames {
+    /// The results.
+    #[serde(flatten)]
+    pub results: Results,
+    /// The mean rating of the player, or `None` if no rating is known.
+    pub rating: Option<u64>,
+    /// The date of the newest game: `2006-01-02`, or only its known parts. `None` if no date is known.
+    pub last_played: Option<String>,
+}
+
+/// The numbers of games that reached a position: one number for the opponent, and one for the player who prepares.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct GamesHere {
+    /// The opponent's games.
+    pub theirs: u64,
+    /// The player's games.
+    pub yours: u64,
+}
+
+/// A move in a [`Preparation`], with the results of both players and the player's answer.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct PreparedMove {
+    /// The move in UCI notation, with castling as king takes rook.
+    pub uci: String,
+    /// The move in SAN.
+    pub san: String,
+    /// The opening of the position after the move, or `None` if the position has no name.
+    pub opening: Option<Opening>,
+    /// If the opponent is to move, the opponent's games in which the move was played in the position. Otherwise, the
+    /// opponent's games that reached the position after the move.
+    pub theirs: TheirGames,
+    /// The player's games that reached the position after the move, by any order of moves.
+    pub yours: Results,
+    /// If the opponent is to move, the player's answer to the move. Otherwise, the move itself if it is one of the
+    /// player's answers in the position. `None` if the player has no answer.
+    pub answer: Option<PreparedAnswer>,
+    /// Whether the move is a gap of the player (see [`Reply`]). `false` if the player is to move.
+    pub gap: bool,
+    /// Whether a line of the repertoire ends before the move. `false` if the player is to move.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub line_end: bool,
+    /// Whether the player's answer is unknown, because the index was made with `--max-ply` and does not contain the
+    /// half-move after this move.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unindexed: bool,
+    /// The player's moves in the position after the opponent's move, if none of them was played in enough games to be
+    /// the answer. At most three moves, the most frequent first. Empty if a repertoire is given, or if the player is to
+    /// move.
+    #[serde(skip)]
+    pub tried: Vec<PreparedAnswer>,
+}
+
+/// The results of the opponent's games in which a move was played, and how many of these games are recent. A game is
+/// recent if it was played at most two years before the opponent's last game.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, serde::Serialize)]
+pub struct TheirGames {
+    /// The results.
+    #[serde(flatten)]
+    pub results: Results,
+    /// The number of recent games among these games.
+    pub recent: u64,
+}
+
+/// The player's answer to a move of the opponent. If the player's repertoire contains a move in the position after the
+/// opponent's move, this is the answer. Otherwise, the answer is the move that the player played most often in this
+/// position, in at least five games.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct PreparedAnswer {
+    /// The move in UCI notation, with castling as king takes rook.
+    pub uci: String,
+    /// The move in SAN.
+    pub san: String,
+    /// The number of the player's games in which the answer was played in the position.
+    pub games: u64,
+    /// Whether the answer comes from the repertoire or from games.
+    pub source: AnswerSource,
+}
+
+/// The source of a player's answer to a move of the opponent: the player's repertoire or the player's games.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnswerSource {
+    /// The repertoire.
+    Repertoire,
+    /// The player's games.
+    Games,
+}
+
+impl AnswerSource {
+    /// Returns the word that marks an answer from this source: `repertoire` or `usual`.
+    pub fn word(self) -> &'static str {
+        match self {
+            AnswerSource::Repertoire => "repertoire",
+            AnswerSource::Games => "usual",
+        }
+    }
+}
+
+/// A line that the player should prepare, because the player scores badly in it or has no answer to it. The line
+/// ends with a move of the opponent.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct PreparedLine {
+    /// The moves after the position of the query, in UCI notation with castling as king takes rook.
+    pub play: Vec<String>,
+    /// The moves of the line in SAN.
+    pub san: Vec<String>,
+    /// The opening of the last position of the line that has a name, or `None` if no position has one.
+    pub opening: Option<Opening>,
+    /// The probability that a game reaches the end of the line after it has reached the position of the query, by any
+    /// order of moves. It is the product of the shares of the moves in the games of the side that plays them. The
+    /// moves of a repertoire have equal shares.
+    pub chance: f64,
+    /// The opponent's games that reached the end of the line, by any order of moves.
+    pub theirs: TheirGames,
+    /// The player's games that reached the end of the line.
+    #[serde(flatten)]
+    pub yours: Results,
+    /// The player's score in percent in these games, or `None` if no game has a result.
+    pub score: Option<f64>,
+    /// The expected loss of points per game, compared with the player's average score: `chance` times the difference
+    /// between the average and `score`. `None` for a line that is listed because the player has no answer.
+    pub loss: Option<f64>,
+    /// The player's answer to the last move of the line, or `None` if the player has no answer.
+    pub answer: Option<PreparedAnswer>,
+    /// Whether the last move of the line is a gap (see [`Reply`]). Without a repertoire, a move is not a gap if the
+    /// player has played a move after it, even if too rarely for a usual answer.
+    pub gap: bool,
+    /// Whether a line of the repertoire ends before the last move of this line.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub line_end: bool,
+}
+
+impl PreparedLine {
+    /// Returns `true` if the line is listed because the player has no usual answer to its last move.
+    fn is_unanswered(&self) -> bool {
+        self.gap || self.answer.is_none() && !self.line_end
+    }
+
+    /// Returns the moves of the line in SAN with move numbers, such as `1. e4 c5 2. Nf3`. `start` is the position in
+    /// which the line begins.
+    pub fn text(&self, start: &VariantPosition) -> String {
+        let mut text = String::new();
+        let mut number = start.fullmoves().get();
+        let mut turn = start.turn();
+        for san in &self.san {
+            if turn.is_white() {
+                text += &format!("{number}. ");
+            } else if text.is_empty() {
+                text += &format!("{number}... ");
+            }
+            text += san;
+            text.push(' ');
+            number += u32::from(turn.is_black());
+            turn = !turn;
+        }
+        text.pop();
+        text
+    }
+
+    /// Returns the player's answer in SAN with its move number, such as `2... d6`, or `None` if the player has no
+    /// answer. `start` is the position in which the line begins.
+    pub fn answer_text(&self, start: &VariantPosition) -> Option<String> {
+        let answer = self.answer.as_ref()?;
+        let plies = self.san.len() + usize::from(start.turn().is_black());
+        let number = start.fullmoves().get() as usize + plies / 2;
+        let dots = if plies.is_multiple_of(2) { "." } else { "..." };
+        Some(format!("{number}{dots} {}", answer.san))
+    }
+}
+
+/// Prepares a player for an opponent. Implements [`Explorer::prepare`](super::Explorer::prepare).
+pub(super) fn prepare(sources: &Sources, query: &PrepareQuery<'_>) -> Result<Preparation> {
+    let filters = &query.filters;
+    let duplicates = if filters.counts_once() {
+        sources.duplicates_while(query.should_continue)?;
+        // Both players may have several names in the games of either.
+        Some(sources.duplicates(filters)?)
+    } else {
+        None
+    };
+    let (player, opponent) = (&filters.player, &filters.opponent);
+    let of = |players: &[String], opponents: &[String], color| -> Result<SourceFilters<'_>> {
+        let filters = Selection {
+            player: players.to_vec(),
+            opponent: opponents.to_vec(),
+            color: Some(color),
+            result: Vec::new(),
+            duplicates: None,
+            ..filters.clone()
+        };
+        let prepared = sources.filters_of_all_games(&filters, "a preparation")?;
+        Ok(match &duplicates {
+            Some(duplicates) => prepared.with_duplicates(Arc::clone(duplicates)),
+            None => prepared,
+        })
+    };
+    let (theirs, yours) = (
+        of(opponent, &[], !query.color)?,
+        of(player, &[], query.color)?,
+    );
+    let met = |color| -> Result<PlayerGames> {
+        let met = of(player, opponent, color)?;
+        Ok(player_tally(&met, &query.line, color).games())
+    };
+    // Every list below is filtered, so filtering all games once in advance saves time.
+    for (_, filter) in theirs.of_sources.iter().chain(&yours.of_sources) {
+        filter.precompute();
+    }
+    let (all_theirs, all_yours) = (
+        player_tally(&theirs, &query.line, !query.color),
+        player_tally(&yours, &query.line, query.color),
+    );
+    let last_year = date_of_number(all_theirs.player.last).year();
+    let recent_since = last_year.map(|year| year.saturating_sub(RECENT_YEARS));
+    let preparing = Preparing {
+        query,
+        theirs: &theirs,
+        yours: &yours,
+        average: all_yours.games().results.score(query.color),
+        recent_since: recent_since.unwrap_or(u16::MAX),
+    };
+    let pos = query.line.position();
+    let [theirs_here, yours_here] = [&theirs, &yours].map(|side| preparing.position(side, pos));
+    let (theirs_here, yours_here) = (theirs_here?, yours_here?);
+    let here = GamesHere {
+        theirs: theirs_here.all.results.games(),
+        yours: yours_here.all.results.games(),
+    };
+    let (lines, line_ends) = match query.lines {
+        0 => (None, None),
+        _ => {
+            let (lines, line_ends) = preparing.lines()?;
+            (Some(lines), Some(line_ends))
+        }
+    };
+    Ok(Preparation {
+        theirs: all_theirs.games(),
+        yours: all_yours.games(),
+        met: met(query.color)?,
+        met_reversed: met(!query.color)?.results.games(),
+        here,
+        recent_since,
+        moves: match pos.turn() == query.color {
+            true => preparing.own_moves(&yours_here)?,
+            false => preparing.their_moves(&theirs_here)?,
+        },
+        lines,
+        line_ends: line_ends.filter(|_| query.repertoire.is_some()),
+    })
+}
+
+/// The results of all games of a player that pass the filters, whatever positions they reached.
+#[derive(Copy, Clone, Default)]
+struct AllGames {
+    results: Results,
+    player: PlayerTally,
+}
+
+impl AllGames {
+    fn games(&self) -> PlayerGames {
+        PlayerGames {
+            results: self.results,
+            rating: self.player.own.rounded_mean(),
+            last_played: text_of_number(self.player.last),
+        }
+    }
+
+    fn joined(mut self, other: AllGames) -> AllGames {
+        self.results += other.results;
+        self.player += other.player;
+        self
+    }
+}
+
+/// Sums up the results of all games that pass the filters and were played by the same rules as `line`, whatever
+/// positions they reached. `color` is the color that the player has in these games.
+fn player_tally(filters: &SourceFilters<'_>, line: &Line, color: Color) -> AllGames {
+    let add = |sum: &mut AllGames, source: &OpenIndex, _: &SourceFilter<'_>, id, variant| {
+        if line.variant().is_played_like(variant) {
+            let game = source.game(id);
+            sum.results.add(game.result());
+            sum.player.add(&game, color);
+        }
+    };
+    scan_games(filters, add, AllGames::joined)
+}
+
+/// The results of a set of games, and the number of recent games among them. The opponent's last game is the
+/// reference: a game is recent if it was played at most two years before it.
+#[derive(Copy, Clone, Default)]
+struct RecentTally {
+    results: Results,
+    recent: u64,
+}
+
+impl RecentTally {
+    fn add(&mut self, game: &GameSummary, recent_since: u16) {
+        self.results.add(game.result());
+        self.recent += u64::from(game.year() >= recent_since);
+    }
+
+    fn games(&self) -> TheirGames {
+        TheirGames {
+            results: self.results,
+            recent: self.recent,
+        }
+    }
+}
+
+impl AddAssign for RecentTally {
+    fn add_assign(&mut self, other: RecentTally) {
+        self.results += other.results;
+        self.recent += other.recent;
+    }
+}
+
+/// The games of one player that reached a position, grouped by the move that was played in it.
+struct PositionGames {
+    /// All games, including games that end in the position.
+    all: RecentTally,
+    /// The games with each move.
+    moves: FxHashMap<BookMove, RecentTally>,
+    /// Whether the next move of a game is not indexed.
+    is_cut: bool,
+    recent_since: u16,
+}
+
+impl Collector for PositionGames {
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        _filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        for (id, mv) in passing.iter() {
+            let game = source.game(id);
+            self.all.add(&game, self.recent_since);
+            if mv != BookMove::NONE {
+                let tally = self.moves.entry(mv).or_default();
+                tally.add(&game, self.recent_since);
+            } else {
+                self.is_cut |= source.is_cut(id);
+            }
+        }
+    }
+
+    fn join(&mut self, other: PositionGames) {
+        self.all += other.all;
+        self.is_cut |= other.is_cut;
+        for (mv, more) in other.moves {
+            *self.moves.entry(mv).or_default() += more;
+        }
+    }
+}
+
+impl PositionGames {
+    /// Returns the moves with their results, sorted by number of games in descending order. Moves with the same number
+    /// of games are sorted alphabetically by their UCI notation.
+    fn by_games(&self) -> Vec<(BookMove, RecentTally)> {
+        let mut moves = Vec::from_iter(self.moves.iter().map(|(mv, tally)| (*mv, *tally)));
+        moves.sort_by_cached_key(|(mv, tally)| (Reverse(tally.results.games()), mv.to_string()));
+        moves
+    }
+
+    fn games_with(&self, mv: Move) -> u64 {
+        let tally = self.moves.get(&mv.into());
+        tally.map_or(0, |tally| tally.results.games())
+    }
+}
+
+/// The moves with which the player answers in a position, and their common source: the repertoire or the player's
+/// games. The preferred move comes first.
+struct Answers {
+    moves: Vec<Move>,
+    source: AnswerSource,
+}
+
+impl Answers {
+    /// Returns the preferred answer. `games` contains the player's games that reached the position `pos`, in which the
+    /// player answers.
+    fn first(&self, pos: &VariantPosition, games: &PositionGames) -> PreparedAnswer {
+        let first = self.moves[0];
+        prepared_answer(pos, first, games.games_with(first), self.source)
+    }
+}
+
+/// A node of the search for the lines that a player should prepare: a position and the likeliest path to it.
+struct SearchNode {
+    pos: VariantPosition,
+    /// The moves of the likeliest path to the position.
+    moves: Vec<Move>,
+    /// The probability of the likeliest path, which is a part of `chance`.
+    path_chance: f64,
+    /// The probability of the position, which is the sum over all paths of the same length.
+    chance: f64,
+    /// The number of games with the last move of the path: the largest number of all paths.
+    games: u64,
+    opening: Option<Opening>,
+}
+
+/// The data from which a [`Preparation`] is built: the query, the filters for the games of both players, the player's
+/// average score, and the first year whose games count as recent.
+struct Preparing<'a> {
+    query: &'a PrepareQuery<'a>,
+    theirs: &'a SourceFilters<'a>,
+    yours: &'a SourceFilters<'a>,
+    /// The player's score from 0 to 1 in all games, or `None` if no game has a result.
+    average: Option<f64>,
+    recent_since: u16,
+}
+
+impl Preparing<'_> {
+    /// Returns the games that reached the position `pos` and pass `side`, the filters for the games of one of the two
+    /// people: the user or the opponent for whom the user prepares.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged, and [`Error::Interrupted`] if the preparation is cancelled.
+    fn position(&self, side: &SourceFilters<'_>, pos: &VariantPosition) -> Result<PositionGames> {
+        if !(self.query.should_continue)() {
+            return Err(Error::Interrupted);
+        }
+        let line = Line::at(self.query.line.variant(), pos.clone());
+        let new = || PositionGames {
+            all: RecentTally::default(),
+            moves: FxHashMap::default(),
+            is_cut: false,
+            recent_since: self.recent_since,
+        };
+        let mut games = scan(side, &[line.subject()], new)?;
+        // An illegal move belongs to another position with the same hash.
+        games.moves.retain(|mv, _| mv.to_move(pos).is_some());
+        Ok(games)
+    }
+
+    /// Returns the player's games that reached the position `pos`, which is `plies` half-moves after the position of the
+    /// query. If the indexes end at this half-move, the games count as cut there.
+    fn yours(&self, pos: &VariantPosition, plies: usize) -> Result<PositionGames> {
+        let mut games = self.position(self.yours, pos)?;
+        let plies = self.query.line.moves().len() + plies + 1;
+        let mut sources = self.yours.of_sources.iter();
+        games.is_cut |= sources.any(|(source, _)| !source.has_ply(plies));
+        Ok(games)
+    }
+
+    /// Returns the player's answers in the position `pos`. `games` contains the player's games that reached the
+    /// position.
+    ///
+    /// If the repertoire has moves in the position, these moves are the answers. Otherwise, the only answer is the move
+    /// that the player played most often. If several moves were played equally often, the function chooses the move
+    /// whose UCI notation comes first in alphabetical order. Returns `None` if every move was played in fewer than
+    /// [`MIN_ANSWER_GAMES`] games.
+    fn answers(&self, pos: &VariantPosition, games: &PositionGames) -> Result<Option<Answers>> {
+        if let Some(repertoire) = self.query.repertoire {
+            let moves = repertoire(pos)?;
+            if !moves.is_empty() {
+                return Ok(Some(Answers {
+                    moves,
+                    source: AnswerSource::Repertoire,
+                }));
+            }
+        }
+        let most = games.by_games().into_iter().next();
+        let most = most.filter(|(_, tally)| tally.results.games() >= MIN_ANSWER_GAMES);
+        let usual = most.and_then(|(mv, _)| mv.to_move(pos));
+        Ok(usual.map(|mv| Answers {
+            moves: vec![mv],
+            source: AnswerSource::Games,
+        }))
+    }
+
+    /// Returns how the player is prepared for a move of the opponent that leads from `before` to `after`, and that the
+    /// opponent played in `games` games. `answers` and `yours` are the player's answers and games in `after`. If the
+    /// query has a repertoire, only the repertoire answers moves. Otherwise, every move that the player has played is
+    /// an answer.
+    fn reply(
+        &self,
+        [before, after]: [&VariantPosition; 2],
+        games: u64,
+        answers: Option<&Answers>,
+        yours: &PositionGames,
+    ) -> Result<Reply> {
+        let Some(repertoire) = self.query.repertoire else {
+            // If the next moves are not indexed, it is unknown whether one of them is an answer.
+            let is_answered = !yours.moves.is_empty() || yours.is_cut;
+            return Reply::of(after, games, self.query.min_games, is_answered, || Ok(true));
+        };
+        let is_answered = answers.is_some_and(|answers| answers.source == AnswerSource::Repertoire);
+        let answers_another = || {
+            for mv in before.legal_moves() {
+                if !repertoire(&self::after(before, mv))?.is_empty() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        Reply::of(
+            after,
+            games,
+            self.query.min_games,
+            is_answered,
+            answers_another,
+        )
+    }
+
+    /// Returns the opponent's moves in the position of the query, with the player's results after each move and the
+    /// player's answer to it. `here` contains the opponent's games that reached the position.
+    fn their_moves(&self, here: &PositionGames) -> Result<Vec<PreparedMove>> {
+        let pos = self.query.line.position();
+        let prepared = |(mv, tally): (BookMove, RecentTally)| {
+            let legal = mv.to_move(pos).expect("illegal moves were left out");
+            let next = after(pos, legal);
+            let yours = self.yours(&next, 1)?;
+            let answers = self.answers(&next, &yours)?;
+            let games = tally.results.games();
+            let reply = self.reply([pos, &next], games, answers.as_ref(), &yours)?;
+            let answer = answers.map(|answers| answers.first(&next, &yours));
+            let may_try = answer.is_none() && self.query.repertoire.is_none();
+            let mut tried = yours.by_games();
+            tried.truncate(if may_try { MAX_TRIED } else { 0 });
+            let tried = tried.into_iter().filter_map(|(mv, tally)| {
+                let (mv, games) = (mv.to_move(&next)?, tally.results.games());
+                Some(prepared_answer(&next, mv, games, AnswerSource::Games))
+            });
+            Ok(PreparedMove {
+                theirs: tally.games(),
+                yours: yours.all.results,
+                unindexed: answer.is_none() && yours.is_cut && self.query.repertoire.is_none(),
+                answer,
+                gap: reply == Reply::Gap,
+                line_end: reply == Reply::LineEnd,
+                tried: tried.collect(),
+                ..named_move(pos, legal, &next)
+            })
+        };
+        here.by_games().into_iter().map(prepared).collect()
+    }
+
+    /// Returns the player's moves in the position of the query, with the results of both players after each move.
+    /// `here` contains the player's games that reached the position.
+    fn own_moves(&self, here: &PositionGames) -> Result<Vec<PreparedMove>> {
+        let pos = self.query.line.position();
+        let answers = self.answers(pos, here)?;
+        let played = here.by_games().into_iter();
+        let mut moves: Vec<Move> = played.filter_map(|(mv, _)| mv.to_move(pos)).collect();
+        for answer in answers.iter().flat_map(|answers| &answers.moves) {
+            if !moves.contains(answer) {
+                moves.push(*answer);
+            }
+        }
+        let prepared = |mv: Move| {
+            let next = after(pos, mv);
+            let (theirs, yours) = (
+                self.position(self.theirs, &next)?,
+                self.position(self.yours, &next)?,
+            );
+            let answers = answers
+                .as_ref()
+                .filter(|answers| answers.moves.contains(&mv));
+            Ok(PreparedMove {
+                theirs: theirs.all.games(),
+                yours: yours.all.results,
+                answer: answers
+                    .map(|answers| prepared_answer(pos, mv, here.games_with(mv), answers.source)),
+                ..named_move(pos, mv, &next)
+            })
+        };
+        moves.into_iter().map(prepared).collect()
+    }
+
+    /// Returns the lines that the player should prepare first, and the lines at whose end a line of the repertoire ends.
+    ///
+    /// The first list begins with likely lines without a usual answer, whose probability is at least
+    /// [`LIKELY_GAP_CHANCE`]. The lines with the largest expected loss of points follow, and then other lines without a
+    /// usual answer, the likeliest first. At most [`MAX_LISTED_GAPS`] lines are listed because they have no answer.
+    fn lines(&self) -> Result<(Vec<PreparedLine>, Vec<PreparedLine>)> {
+        let by_play = |a: &PreparedLine, b: &PreparedLine| a.play.cmp(&b.play);
+        let by_chance = |a: &PreparedLine, b: &PreparedLine| {
+            b.chance.total_cmp(&a.chance).then_with(|| by_play(a, b))
+        };
+        let candidates = self.candidate_lines()?;
+        let loss = |line: &PreparedLine| line.loss.unwrap_or(0.0);
+        let is_end = |line: &PreparedLine| line.line_end && loss(line) < MIN_LISTED_LOSS;
+        let (mut ends, mut met) = candidates.into_iter().partition::<Vec<_>, _>(is_end);
+        ends.sort_by(by_chance);
+        ends.truncate(MAX_LISTED_GAPS);
+        let is_likely_gap =
+            |line: &PreparedLine| line.is_unanswered() && line.chance >= LIKELY_GAP_CHANCE;
+        let most = self.query.lines;
+        let mut likely = Vec::from_iter(met.iter().filter(|line| is_likely_gap(line)).cloned());
+        likely.sort_by(by_chance);
+        likely.truncate(MAX_LISTED_GAPS.min((most / 2).max(1)));
+        met.retain(|line| likely.iter().all(|gap| gap.play != line.play));
+        let max_gaps = MAX_LISTED_GAPS - likely.len();
+        let reserved = MAX_LISTED_GAPS.min(most / 2).saturating_sub(likely.len());
+        let most = most - likely.len();
+        let before_gaps = most - reserved;
+        met.sort_by(|a, b| loss(b).total_cmp(&loss(a)).then_with(|| by_play(a, b)));
+        // The first `before_gaps` lines with a loss are always listed. Further lines fill the space that no gap
+        // needs.
+        let mut losses: Vec<PreparedLine> = Vec::new();
+        let mut gaps: Vec<PreparedLine> = Vec::new();
+        for line in met {
+            let is_related = |other: &PreparedLine| {
+                line.play.starts_with(&other.play) || other.play.starts_with(&line.play)
+            };
+            let is_loss = losses.len() < most + MAX_LISTED_GAPS
+                && loss(&line) >= MIN_LISTED_LOSS
+                && !losses.iter().any(is_related);
+            if line.is_unanswered() && !(is_loss && losses.len() < before_gaps) {
+                gaps.push(line.clone());
+            }
+            if is_loss {
+                losses.push(line);
+            }
+        }
+        gaps.sort_by(by_chance);
+        gaps.truncate(max_gaps.min(most - losses.len().min(before_gaps)));
+        let others = losses.split_off(before_gaps.min(losses.len()));
+        let is_gap = |line: &PreparedLine| gaps.iter().any(|gap| gap.play == line.play);
+        let others = others.into_iter().filter(|line| !is_gap(line));
+        let room = most - losses.len() - gaps.len();
+        let others = Vec::from_iter(others.take(room));
+        let without_loss = |gap| PreparedLine { loss: None, ..gap };
+        let mut listed = Vec::from_iter(likely.into_iter().map(without_loss));
+        listed.extend(losses);
+        listed.extend(others);
+        listed.extend(gaps.into_iter().map(without_loss));
+        Ok((listed, Vec::from_iter(ends.into_iter().map(without_loss))))
+    }
+
+    /// Searches for candidates for the list of lines to prepare. A candidate ends with a move of the opponent, and at
+    /// least `min_games` of the opponent's games reach its end. After this move, the player either has no answer, or has
+    /// played at least [`MIN_SCORED_GAMES`] games and loses at least [`MIN_LISTED_LOSS`].
+    fn candidate_lines(&self) -> Result<Vec<PreparedLine>> {
+        let mut lines: Vec<PreparedLine> = Vec::new();
+        let mut level = vec![SearchNode {
+            pos: self.query.line.position().clone(),
+            moves: Vec::new(),
+            path_chance: 1.0,
+            chance: 1.0,
+            games: 0,
+            opening: self.query.line.opening(),
+        }];
+        for _ in 0..=MAX_LINE_PLIES {
+            level.retain(|node| node.chance * MAX_RARITY >= 1.0);
+            let expanded = level.par_iter().map(|node| self.expanded(node));
+            let expanded = expanded.collect::<Result<Vec<_>>>()?;
+            let mut next: Vec<SearchNode> = Vec::new();
+            let mut numbers: FxHashMap<u64, usize> = FxHashMap::default();
+            for (line, children) in expanded {
+                lines.extend(line);
+                for child in children {
+                    let number = *numbers.entry(identity(&child.pos)).or_insert(next.len());
+                    match next.get_mut(number) {
+                        None => next.push(child),
+                        Some(node) => node.join(child),
+                    }
+                }
+            }
+            level = next;
+        }
+        Ok(lines)
+    }
+
+    /// Examines one node of the search for lines to prepare. Returns two values: the line that leads to the node, if
+    /// this line is a candidate for the list, and the nodes that are reached from the node by one move.
+    ///
+    /// A line is a candidate if it ends with a move that the opponent played in at least `min_games` games, and if the
+    /// player either has no answer to this move, or loses at least [`MIN_LISTED_LOSS`] in a line with at least
+    /// [`MIN_SCORED_GAMES`] games.
+    fn expanded(&self, node: &SearchNode) -> Result<(Option<PreparedLine>, Vec<SearchNode>)> {
+        let pos = &node.pos;
+        if pos.turn() != self.query.color {
+            let theirs = self.position(self.theirs, pos)?;
+            return Ok((None, node.children(&shares(&theirs, pos))));
+        }
+        let yours = self.yours(pos, node.moves.len())?;
+        let answers = self.answers(pos, &yours)?;
+        let answer = answers.as_ref().map(|answers| answers.first(pos, &yours));
+        let mut line = self.line_to(node, &yours, answer);
+        if let Some((line, before)) = &mut line {
+            let reply = self.reply([before, pos], node.games, answers.as_ref(), &yours)?;
+            (line.gap, line.line_end) = (reply == Reply::Gap, reply == Reply::LineEnd);
+        }
+        let is_over = pos.legal_moves().is_empty();
+        let is_unindexed = yours.is_cut && self.query.repertoire.is_none();
+        let is_listed = |line: &PreparedLine| {
+            !is_over && !is_unindexed && (line.is_unanswered() || line.line_end)
+                || line.loss.is_some_and(|loss| loss >= MIN_LISTED_LOSS)
+        };
+        let mut line = line.map(|(line, _)| line).filter(is_listed);
+        if let Some(line) = &mut line {
+            line.theirs = self.position(self.theirs, pos)?.all.games();
+        }
+        let line = line.filter(|_| node.games >= self.query.min_games);
+        let children = match answers {
+            None => Vec::new(),
+            Some(Answers {
+                moves,
+                source: AnswerSource::Repertoire,
+            }) => {
+                let share = 1.0 / moves.len() as f64;
+                let moves = moves
+                    .into_iter()
+                    .map(|mv| (mv, yours.games_with(mv), share));
+                node.children(&Vec::from_iter(moves))
+            }
+            Some(_) => node.children(&shares(&yours, pos)),
+        };
+        Ok((line, children))
+    }
+
+    /// Returns the line that leads from the position of the query to `node`, and the position before its last move.
+    /// Returns `None` if `node` is the position of the query itself. `yours` contains the player's games that reached
+    /// the position of `node`, and `answer` is the player's answer in this position. The caller must set `theirs`, the
+    /// opponent's games, and say whether the line ends at a gap.
+    fn line_to(
+        &self,
+        node: &SearchNode,
+        yours: &PositionGames,
+        answer: Option<PreparedAnswer>,
+    ) -> Option<(PreparedLine, VariantPosition)> {
+        if node.moves.is_empty() {
+            return None;
+        }
+        let mut pos = self.query.line.position().clone();
+        let mut before = pos.clone();
+        let (mut play, mut san) = (Vec::new(), Vec::new());
+        for mv in &node.moves {
+            before.clone_from(&pos);
+            let named = BookMove::from(*mv);
+            play.push(named.to_string());
+            san.push(named.san(&pos).unwrap_or_default());
+            pos.play_unchecked(*mv);
+        }
+        let yours = yours.all.results;
+        let score = yours.score(self.query.color);
+        let has_score = yours.games() >= MIN_SCORED_GAMES;
+        let loss = score.zip(self.average).filter(|_| has_score);
+        let line = PreparedLine {
+            play,
+            san,
+            opening: node.opening,
+            chance: rounded(node.chance),
+            theirs: TheirGames::default(),
+            yours,
+            score: score.map(|score| 100.0 * score),
+            loss: loss.map(|(score, average)| rounded(node.chance * (average - score))),
+            answer,
+            gap: false,
+            line_end: false,
+        };
+        Some((line, before))
+    }
+}
+
+impl SearchNode {
+    /// Returns the child nodes, one for each element of `moves`. An element is a move in the position of this node, the
+    /// number of games with it, and the probability that it is played there.
+    fn children(&self, moves: &[(Move, u64, f64)]) -> Vec<SearchNode> {
+        let child = |(mv, games, share): &(Move, u64, f64)| {
+            let pos = after(&self.pos, *mv);
+            let mut moves = self.moves.clone();
+            moves.push(*mv);
+            SearchNode {
+                opening: openings::name_of(&pos).or(self.opening),
+                pos,
+                moves,
+                path_chance: self.path_chance * share,
+                chance: self.chance * share,
+                games: *games,
+            }
+        };
+        moves.iter().map(child).collect()
+    }
+
+    /// Merges `other`, a node with the same position, into this node. The new probability is the sum of both. Keeps the
+    /// likelier of the two paths.
+    fn join(&mut self, other: SearchNode) {
+        let (chance, games) = (self.chance + other.chance, self.games.max(other.games));
+        if other.path_chance > self.path_chance {
+            *self = other;
+        }
+        (self.chance, self.games) = (chance, games);
+    }
+}
+
+/// Returns the moves that were played in the position `pos`, each with its number of games, and with the fraction of
+/// `games` in which it was played. Games that end in the position are left out of the calculation.
+fn shares(games: &PositionGames, pos: &VariantPosition) -> Vec<(Move, u64, f64)> {
+    let moves = games.by_games();
+    let all: u64 = moves.iter().map(|(_, tally)| tally.results.games()).sum();
+    let share = |(mv, tally): (BookMove, RecentTally)| {
+        let games = tally.results.games();
+        Some((mv.to_move(pos)?, games, games as f64 / all as f64))
+    };
+    moves.into_iter().filter_map(share).collect()
+}
+
+/// Plays the move `mv`, which must be legal, in the position `pos`. Returns the new position.
+fn after(pos: &VariantPosition, mv: Move) -> VariantPosition {
+    let mut next = pos.clone();
+    next.play_unchecked(mv);
+    next
+}
+
+/// Creates a [`PreparedMove`] that contains only the notation of the move `mv` in the position `pos`, and the opening
+/// of `next`, the position after the move. The caller adds the games and the answer.
+fn named_move(pos: &VariantPosition, mv: Move, next: &VariantPosition) -> PreparedMove {
+    let mv = BookMove::from(mv);
+    PreparedMove {
+        uci: mv.to_string(),
+        san: mv.san(pos).unwrap_or_default(),
+        opening: openings::name_of(next),
+        theirs: TheirGames::default(),
+        yours: Results::default(),
+        answer: None,
+        gap: false,
+        line_end: false,
+        unindexed: false,
+        tried: Vec::new(),
+    }
+}
+
+fn prepared_answer(
+    pos: &VariantPosition,
+    mv: Move,
+    games: u64,
+    source: AnswerSource,
+) -> PreparedAnswer {
+    let mv = BookMove::from(mv);
+    PreparedAnswer {
+        uci: mv.to_string(),
+        san: mv.san(pos).unwrap_or_default(),
+        games,
+        source,
+    }
+}

@@ -1,0 +1,461 @@
+//! Sums of the results of a position.
+
+use std::{collections::BTreeSet, ops::AddAssign};
+
+use rustc_hash::FxHashMap;
+use shakmaty::{Color, Position};
+
+use super::{
+    filter::{SourceFilter, SourceFilters, Split},
+    open_index::{GameSummary, OpenIndex},
+    query::{Line, Query},
+    scan::{AcceptedRows, Collector, PassingGames, scan, scan_games},
+};
+use crate::{
+    chess::position::BookMove,
+    error::Result,
+    formats::index::{
+        store::Best,
+        store::results::{Month, Period, ResultRow},
+    },
+    games::{
+        results::{Results, Wdl},
+        selection::Selection,
+    },
+};
+
+/// Returns `true` if `games` is 0. Serde calls this function to leave out fields that are 0.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(super) fn is_zero(games: &u64) -> bool {
+    *games == 0
+}
+
+/// The sum of known ratings and their number, from which the mean rating is calculated.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct RatingSum {
+    pub sum: u64,
+    /// The number of games in which the rating is known.
+    pub games: u64,
+}
+
+impl RatingSum {
+    /// Adds the rating of a player in one game to the sum. Does nothing if `rating` is 0, which means that it is
+    /// unknown.
+    #[inline]
+    pub(super) fn add(&mut self, rating: u16) {
+        self.sum += u64::from(rating);
+        self.games += u64::from(rating > 0);
+    }
+
+    /// Returns the mean rating, rounded down like the ratings in Lichess's explorer. Returns 0 if no rating is known.
+    pub(super) fn mean(self) -> u64 {
+        self.sum.checked_div(self.games).unwrap_or(0)
+    }
+
+    /// Returns the mean rating, rounded half up like FIDE's averages. Returns `None` if no rating is known.
+    pub(super) fn rounded_mean(self) -> Option<u64> {
+        (2 * self.sum + self.games).checked_div(2 * self.games)
+    }
+}
+
+impl AddAssign for RatingSum {
+    fn add_assign(&mut self, other: RatingSum) {
+        self.sum += other.sum;
+        self.games += other.games;
+    }
+}
+
+/// The sums of the results and ratings in the games in which one move was played in the position of a query.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct MoveTally {
+    pub results: Results,
+    /// The ratings of the side that moved.
+    pub ratings: RatingSum,
+    /// The results and ratings of the player whom the query names, if any.
+    pub player: PlayerTally,
+    /// The number of the game, if there is only one and its source stores individual games.
+    pub game: Option<u64>,
+}
+
+/// The sums of the results and ratings of the player whom a query names, in a set of games.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct PlayerTally {
+    /// The player's results in the finished games.
+    pub stats: Wdl,
+    /// The opponents' ratings in the games with a result.
+    pub opponents: RatingSum,
+    /// Twice the player's points in the games with a result and a rated opponent.
+    pub half_points: u64,
+    /// The player's own ratings.
+    pub own: RatingSum,
+    /// The date number of the last game (see [`GameSummary::date`]).
+    pub last: u32,
+}
+
+impl PlayerTally {
+    /// Adds a game to the results of the player, who has the color `player` in the game.
+    pub(super) fn add(&mut self, summary: &GameSummary, player: Color) {
+        self.own.add(summary.elo_of(player));
+        if summary.has_result() {
+            let stats = Wdl::of_game(summary.winner(), player);
+            self.stats += stats;
+            if summary.elo_of(!player) > 0 {
+                self.opponents.add(summary.elo_of(!player));
+                self.half_points += stats.half_points();
+            }
+        }
+        self.last = self.last.max(summary.date);
+    }
+
+    /// Returns the player's performance rating in the games that pass `filters`. Returns `None` if the player has fewer
+    /// than [`MIN_PERFORMANCE_GAMES`] games with a result and a rated opponent, or if the filters select games by their
+    /// result.
+    pub(super) fn performance(&self, filters: &Selection) -> Option<u64> {
+        let games = self.opponents.games;
+        let opponents = self.opponents.rounded_mean()?;
+        let is_known = games >= MIN_PERFORMANCE_GAMES && !filters.selects_by_result();
+        is_known.then(|| performance(opponents, self.half_points, games))
+    }
+}
+
+impl AddAssign for PlayerTally {
+    fn add_assign(&mut self, other: PlayerTally) {
+        self.stats += other.stats;
+        self.opponents += other.opponents;
+        self.half_points += other.half_points;
+        self.own += other.own;
+        self.last = self.last.max(other.last);
+    }
+}
+
+impl MoveTally {
+    /// Adds game `number`, in which the move was played, to the results of the move. `rating` is the rating of the side
+    /// that moved, or 0 if unknown.
+    #[inline]
+    pub(super) fn add(&mut self, summary: &GameSummary, rating: u16, number: u64) {
+        self.results.add(summary.result());
+        self.ratings.add(rating);
+        self.game = Some(number);
+    }
+
+    /// Adds the games of `row` to the results of the move. `row` is a stored sum over games in which the move was
+    /// played. `first` is the number of the first game in the index that contains the row. It is added to the game id
+    /// in the row to get a game number.
+    fn add_row(&mut self, row: &ResultRow, first: u64) {
+        self.results += row.results;
+        self.ratings.sum += row.ratings;
+        self.ratings.games += row.rated;
+        self.game = row.game.map(|id| first + u64::from(id));
+    }
+}
+
+impl AddAssign for MoveTally {
+    fn add_assign(&mut self, other: MoveTally) {
+        self.results += other.results;
+        self.ratings += other.ratings;
+        self.player += other.player;
+        if other.results.games() > 0 {
+            self.game = other.game;
+        }
+    }
+}
+
+/// The sort key of a game in a list. It consists of the value by which the list is sorted (such as the date or the
+/// rating), the number of the game, and the move that was played in the position. Lists are sorted by rank in
+/// descending order.
+pub(super) type Rank = (u64, u64, BookMove);
+
+/// Returns the rank (sort key) of a game in a list that is sorted by rating, then by date. The rating of a game is the
+/// mean of the known ratings of its players. Games without a known rating come last. `number` is the number of the game, and `mv` is the move that was played
+/// in the position of the query.
+#[inline]
+pub(super) fn by_rating(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
+    let rank = u64::from(summary.doubled_rating()) << u32::BITS | u64::from(summary.date);
+    (rank, number, mv)
+}
+
+/// Returns the rank (sort key) of a game in a list that is sorted by date. `number` is the number of the game, and `mv`
+/// is the move that was played in the position of the query.
+#[inline]
+pub(super) fn by_date(summary: &GameSummary, number: u64, mv: BookMove) -> Rank {
+    (summary.date.into(), number, mv)
+}
+
+/// A collector of the results that answer a query: the moves that were played in the position, the top games and the
+/// recent games.
+pub(super) struct PositionTally {
+    pub moves: FxHashMap<BookMove, MoveTally>,
+    pub top: Best<Rank>,
+    pub recent: Best<Rank>,
+    /// The results by month, if the query asks for a history.
+    pub months: Option<FxHashMap<Month, Results>>,
+    /// The results by year and move, if the query asks for years.
+    pub years: Option<FxHashMap<(u16, BookMove), Results>>,
+    /// The side to move.
+    color: Color,
+    of_player: bool,
+}
+
+impl PositionTally {
+    /// Collects the results of the position of `query` from all games and stored sums that pass the filters.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an index is damaged.
+    pub(super) fn new(filters: &SourceFilters<'_>, query: &Query) -> Result<PositionTally> {
+        let subjects = query.line.subjects();
+        let mut tally = scan(filters, &subjects, || PositionTally::empty(query))?;
+        let pos = query.line.position();
+        // An illegal move belongs to another position with the same hash.
+        tally
+            .moves
+            .retain(|mv, tally| tally.results.games() > 0 && mv.to_move(pos).is_some());
+        Ok(tally)
+    }
+
+    /// Creates a collector for the results that answer `query`. It contains no games yet.
+    fn empty(query: &Query) -> PositionTally {
+        PositionTally {
+            moves: FxHashMap::default(),
+            top: Best::new(query.top_limit()),
+            recent: Best::new(query.recent_candidates()),
+            months: query.history.then(FxHashMap::default),
+            years: query.years.then(FxHashMap::default),
+            color: query.line.position().turn(),
+            of_player: query.has_player_scores(),
+        }
+    }
+}
+
+impl Collector for PositionTally {
+    fn accepted_rows(&self) -> AcceptedRows {
+        let split = match (&self.months, &self.years) {
+            (Some(_), _) => Split::ByMonth,
+            (None, Some(_)) => Split::ByYear,
+            (None, None) => Split::AllTime,
+        };
+        if self.of_player {
+            AcceptedRows::OfCounts(split)
+        } else {
+            AcceptedRows::All(split)
+        }
+    }
+
+    fn add_row(&mut self, source: &OpenIndex, period: Period, row: &ResultRow) {
+        if row.mv == BookMove::NONE {
+            return;
+        }
+        let tally = self.moves.entry(row.mv).or_default();
+        tally.add_row(row, source.first);
+        if let Some(months) = &mut self.months
+            && let Period::Month(month) = period
+        {
+            *months.entry(month).or_default() += row.results;
+        }
+        if let Some(years) = &mut self.years {
+            let year = match period {
+                Period::Month(month) => month.year(),
+                Period::Year(year) => year,
+                Period::All => return,
+            };
+            *years.entry((year, row.mv)).or_default() += row.results;
+        }
+    }
+
+    fn add_candidate(&mut self, source: &OpenIndex, id: u32, mv: BookMove) {
+        let (summary, game) = (source.game(id), source.first + u64::from(id));
+        self.top.offer(by_rating(&summary, game, mv));
+        self.recent.offer(by_date(&summary, game, mv));
+    }
+
+    fn add_games(
+        &mut self,
+        source: &OpenIndex,
+        filter: &SourceFilter<'_>,
+        passing: &PassingGames<'_>,
+    ) {
+        let mut tallies = vec![MoveTally::default(); passing.moves.len()];
+        // Starts with the last game, because it is the newest in many collections, so that few others replace it.
+        for (id, number) in passing.games.iter().rev() {
+            let mv = passing.moves[*number as usize];
+            if mv == BookMove::NONE {
+                continue;
+            }
+            let summary = source.game(*id);
+            let game = source.first + u64::from(*id);
+            let tally = &mut tallies[*number as usize];
+            tally.add(&summary, summary.elo_of(self.color), game);
+            if self.of_player {
+                tally.player.add(&summary, filter.player_of(*id as usize));
+            }
+            self.top.offer(by_rating(&summary, game, mv));
+            self.recent.offer(by_date(&summary, game, mv));
+            if let Some(months) = &mut self.months {
+                months
+                    .entry(summary.month())
+                    .or_default()
+                    .add(summary.result());
+            }
+            if let Some(years) = &mut self.years {
+                let year = summary.year();
+                years.entry((year, mv)).or_default().add(summary.result());
+            }
+        }
+        for (mv, tally) in passing.moves.iter().zip(tallies) {
+            *self.moves.entry(*mv).or_default() += tally;
+        }
+    }
+
+    fn join(&mut self, other: PositionTally) {
+        for (mv, tally) in other.moves {
+            *self.moves.entry(mv).or_default() += tally;
+        }
+        self.top.join(&other.top);
+        self.recent.join(&other.recent);
+        for (month, results) in other.months.into_iter().flatten() {
+            let months = self.months.get_or_insert_default();
+            *months.entry(month).or_default() += results;
+        }
+        for (year, results) in other.years.into_iter().flatten() {
+            let years = self.years.get_or_insert_default();
+            *years.entry(year).or_default() += results;
+        }
+    }
+}
+
+/// A collector that counts the games that reached a position, including games that end in this position.
+#[derive(Default)]
+struct GameCount {
+    games: u64,
+    /// Whether the number is incomplete because a source may have removed the position from its counts.
+    is_incomplete: bool,
+}
+
+impl Collector for GameCount {
+    fn accepted_rows(&self) -> AcceptedRows {
+        AcceptedRows::All(Split::AllTime)
+    }
+
+    fn add_row(&mut self, _source: &OpenIndex, _period: Period, row: &ResultRow) {
+        self.games += row.results.games();
+    }
+
+    fn add_games(&mut self, _: &OpenIndex, _: &SourceFilter<'_>, passing: &PassingGames<'_>) {
+        self.games += passing.len();
+    }
+
+    fn note_missing(&mut self, source: &OpenIndex) {
+        self.is_incomplete |= source.min_game().is_some();
+    }
+
+    fn join(&mut self, other: GameCount) {
+        self.games += other.games;
+        self.is_incomplete |= other.is_incomplete;
+    }
+}
+
+/// Returns the number of games that reached the last position of `line` and pass the filters. Games that end in this
+/// position are included.
+///
+/// Returns `None` if a source (an index of the explorer) contains incomplete counts, because the number is then
+/// unknown. Counts are incomplete if rare positions were removed from them, or if another program left out the games
+/// that end in a position.
+pub(super) fn count_games(filters: &SourceFilters<'_>, line: &Line) -> Result<Option<u64>> {
+    let mut counted = filters
+        .of_sources
+        .iter()
+        .filter_map(|(source, _)| source.counted.as_ref());
+    if counted.any(|counted| !counted.has_ends) {
+        return Ok(None);
+    }
+    let count = scan(filters, &line.subjects(), GameCount::default)?;
+    Ok((!count.is_incomplete).then_some(count.games))
+}
+
+/// Returns, for each player in `wanted.player`, the number of games that pass the filters. `filters` is the prepared
+/// form of `wanted`.
+///
+/// A separate query for each player would give the same numbers. This is true even if duplicates count as one game,
+/// because duplicate games have the same players.
+pub(super) fn count_games_of_players(
+    filters: &SourceFilters<'_>,
+    wanted: &Selection,
+) -> Result<Vec<u64>> {
+    // The players, by the first game of a source and the number of a name in this source.
+    let mut players: FxHashMap<(u64, u32), Vec<usize>> = FxHashMap::default();
+    for (source, _) in &filters.of_sources {
+        for (player, name) in wanted.player.iter().enumerate() {
+            for number in source.numbers_of(name, wanted.name_match())? {
+                let named = players.entry((source.first, number)).or_default();
+                named.push(player);
+            }
+        }
+    }
+    let zeros = || vec![0u64; wanted.player.len()];
+    let add = |games: &mut Vec<u64>, source: &OpenIndex, filter: &SourceFilter<'_>, id, _| {
+        let names = source.rows.players[id as usize];
+        let sides = Color::ALL.into_iter().zip(names);
+        let sides = sides.zip(filter.colors(id as usize));
+        let sides = sides.filter(|((color, _), is_player)| {
+            *is_player && wanted.color.is_none_or(|wanted| wanted == *color)
+        });
+        let found = sides.filter_map(|((_, name), _)| players.get(&(source.first, name)));
+        // A player may have both sides.
+        let found: BTreeSet<usize> = found.flatten().copied().collect();
+        if games.is_empty() {
+            *games = zeros();
+        }
+        found.into_iter().for_each(|player| games[player] += 1);
+    };
+    let join = |a: Vec<u64>, b: Vec<u64>| match (a.is_empty(), b.is_empty()) {
+        (true, _) => b,
+        (_, true) => a,
+        _ => a.iter().zip(b).map(|(a, b)| a + b).collect(),
+    };
+    let games = scan_games(filters, add, join);
+    Ok(if games.is_empty() { zeros() } else { games })
+}
+
+/// The minimum number of games for a performance rating, because the rating would say little with fewer games. Only
+/// games with a result and a rated opponent count.
+const MIN_PERFORMANCE_GAMES: u64 = 10;
+
+/// The rating differences in FIDE's rating regulations (B.02, section 8.1.1) for scores from 50 to 100 percent, indexed
+/// by the score minus 50. For a score of less than 50 percent, the difference is the negative of the one for the
+/// opponent's score.
+const RATING_DIFFERENCES: [i32; 51] = [
+    0, 7, 14, 21, 29, 36, 43, 50, 57, 65, 72, 80, 87, 95, 102, 110, 117, 125, 133, 141, 149, 158,
+    166, 175, 184, 193, 202, 211, 220, 230, 240, 251, 262, 273, 284, 296, 309, 322, 336, 351, 366,
+    383, 401, 422, 444, 470, 501, 538, 589, 677, 800,
+];
+
+/// Returns the performance rating of a player who scored `half_points / 2` points in `games` games. `opponents` is the
+/// mean rating of the opponents.
+///
+/// # Panics
+///
+/// Panics if `games` is 0.
+fn performance(opponents: u64, half_points: u64, games: u64) -> u64 {
+    // The score in percent, rounded half up.
+    let percent = (100 * half_points + games) / (2 * games);
+    let above = match percent.checked_sub(50) {
+        Some(above) => RATING_DIFFERENCES[above.min(50) as usize],
+        None => -RATING_DIFFERENCES[50 - percent as usize],
+    };
+    opponents.saturating_add_signed(i64::from(above))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_and_ratings() {
+        assert_eq!(performance(2400, 10, 10), 2400);
+        assert_eq!(performance(2400, 20, 10), 3200);
+        assert_eq!(performance(2400, 0, 10), 1600);
+        assert_eq!(performance(2400, 13, 10), 2510);
+        assert_eq!(performance(2400, 7, 10), 2290);
+        assert_eq!(performance(100, 0, 1), 0);
+    }
+}

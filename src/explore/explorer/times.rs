@@ -1,0 +1,117 @@
+//! Mean thinking times for moves, calculated from the clock times in the texts of games.
+
+use std::collections::BTreeMap;
+
+use shakmaty::Position;
+
+use super::{
+    list,
+    query::{Page, Query, Sort},
+    sources::Sources,
+};
+use crate::{
+    chess::position::{Keyed, Variant, identity, read_move, uci},
+    error::{Error, Result},
+    games::pgn::{Clocks, CommentTimes, GameReader, Token, start_of},
+};
+
+/// The mean thinking time for each move of a position, and the numbers of games from which the times were calculated.
+#[derive(Clone, PartialEq, Default, Debug, serde::Serialize)]
+pub struct Times {
+    /// The number of games that reached the position and pass the filters.
+    pub games: u64,
+    /// The number of these games whose texts were read. The newest games are read first.
+    pub read: u64,
+    /// The mean time for each move, keyed by UCI notation. Moves without a known time are left out.
+    pub moves: BTreeMap<String, MoveTime>,
+}
+
+/// The mean thinking time for a move, with the number of games from which it was calculated.
+#[derive(Copy, Clone, PartialEq, Default, Debug, serde::Serialize)]
+pub struct MoveTime {
+    /// The number of games from which the mean is calculated.
+    pub games: u64,
+    /// The mean thinking time in seconds.
+    pub mean: f64,
+}
+
+/// Returns the mean thinking time for each move of a position, calculated from the PGN texts of the newest games that
+/// pass the filters. At most `max_games` games are read. Calls `should_continue` repeatedly, and fails when it returns
+/// `false`. Implements [`Explorer::times`](super::Explorer::times).
+pub(super) fn times(
+    sources: &Sources,
+    query: &Query,
+    max_games: usize,
+    should_continue: &dyn Fn() -> bool,
+) -> Result<Times> {
+    let page = Page {
+        skip: 0,
+        limit: max_games,
+        sort: Sort::Recent,
+        fold_matches: false,
+    };
+    let filters = sources.filters_of_games(&query.filters)?;
+    let (games, numbers) = list::numbers(filters, query, &page)?;
+    let mut times = Times {
+        games,
+        ..Times::default()
+    };
+    let (variant, identity) = (query.line.variant(), identity(query.line.position()));
+    for number in numbers {
+        let (source, id) = sources.locate(number?.0)?;
+        if source.index.is_slow_to_read(id)? {
+            let (path, _) = source.index.file_of(id)?;
+            let problem = "this file is compressed, so the clocks of a game cannot be read without unpacking the \
+                           whole file: unpack the file and make the index again";
+            return Err(Error::file(path, problem));
+        }
+        times.read += 1;
+        let text = source.index.text_while(id, should_continue)?;
+        if let Some((mv, seconds)) = time_in(&text, variant, identity) {
+            let time = times.moves.entry(mv).or_default();
+            time.games += 1;
+            time.mean += (seconds - time.mean) / time.games as f64;
+        }
+    }
+    Ok(times)
+}
+
+/// Finds the move that was played in a given position of a game. `text` is the PGN text of the game. Returns the move
+/// in UCI notation, and its thinking time in seconds. If the game reaches the position several times, only the last
+/// move from it is considered. Returns `None` if there is no such move, or if its thinking time is unknown.
+///
+/// `identity` is the hash that identifies the position. `variant` is the variant of a game without a `Variant` tag.
+fn time_in(text: &[u8], variant: Variant, identity: u64) -> Option<(String, f64)> {
+    let mut game = GameReader::new(text).with_untagged_variant(variant);
+    if !game.next_game() {
+        return None;
+    }
+    let mut clocks = Clocks::new(game.tags());
+    let (_, start) = start_of(game.tags()).ok()?;
+    let mut pos = Keyed::new(start);
+    let mut found = None;
+    // The move before the current comments: the side that played it and, if it was played in the position, its
+    // notation.
+    let mut last = None;
+    loop {
+        let mut said = CommentTimes::default();
+        let token = game.next_token_after(|comment| said.read(comment));
+        if let Some((side, mv)) = last.take() {
+            let seconds = clocks.next(side, said);
+            found = match mv {
+                Some(mv) => seconds.map(|seconds| (mv, seconds)),
+                None => found,
+            };
+        }
+        let Token::Move { text, .. } = token else {
+            return found;
+        };
+        let Ok(mv) = read_move(pos.position(), text) else {
+            return found;
+        };
+        let is_here = pos.identity() == identity;
+        let notation = is_here.then(|| uci(pos.position(), mv));
+        last = Some((pos.position().turn(), notation));
+        pos.play(mv);
+    }
+}

@@ -1,0 +1,642 @@
+//! Evaluates positions with an engine. [`read_positions`] reads the positions of a file, and [`Analyst`]
+//! evaluates them with one [`Engine`] per thread.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rustc_hash::FxHashSet;
+use shakmaty::{Chess, Position};
+
+use super::{
+    EngineReport, EvalsReport, FailedPosition,
+    inputs::{EvalsSource, InputEntries, SourceBatches},
+    journal::{EngineSettings, Journal},
+    layout::{Eval, EvalRecord, Score, eval_key},
+    lines::{MAX_REASON_LENGTH, position_of, quoted},
+    store::Evals,
+};
+use crate::{
+    chess::{
+        position::{epd_of, fen_of, game_start, is_epd_comment, read_move},
+        uci::{EngineProcess, is_answer, option_name, shortened_name},
+    },
+    error::{Advice, Diagnosis, Error, Result, reason},
+    games::pgn::{GameEnd, GameReader, Input, StreamOptions, Token, tag_text},
+    progress::Meter,
+    provenance::shortened,
+    storage::sort::Memory,
+    task::{self, Failure, Feed},
+};
+
+/// The maximum number of consecutive positions at which engines may fail. After one more failure, the run evaluates no
+/// further positions.
+const MAX_FAILURES: u64 = 20;
+
+/// The minimum depth at which an evaluation counts as complete even if the engine searched fewer nodes than requested.
+/// An engine reaches this depth only if it has searched the whole game tree.
+const WHOLE_DEPTH: u8 = 200;
+
+/// The result of evaluating positions with an engine: the evaluations, and a report.
+pub(super) struct Analysis {
+    /// The new evaluations, and the evaluations that the journal contained because an earlier process was killed.
+    pub records: Vec<EvalRecord>,
+    pub report: EngineReport,
+    /// A message for the user if the engine failed at too many consecutive positions, otherwise `None`.
+    pub given_up: Option<String>,
+}
+
+/// A running engine that is ready to evaluate positions, with its journal. The journal is a file that keeps the
+/// evaluations in case the process is killed.
+pub(super) struct Analyst<'a> {
+    options: &'a EngineOptions,
+    engine: Engine,
+    journal: Journal,
+    records: Vec<EvalRecord>,
+}
+
+impl Analyst<'_> {
+    /// Starts an engine, and opens the journal for the output `out`. The journal is a file that keeps the evaluations
+    /// in case the process is killed. The file stays locked, so that no other process can evaluate positions for the
+    /// same output at the same time.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the engine cannot be started. Also fails for the same reasons as [`Journal::open`].
+    pub(super) fn start<'a>(options: &'a EngineOptions, out: &Path) -> Result<Analyst<'a>> {
+        let engine = Engine::start(options)?;
+        let asked = EngineSettings {
+            engine: &engine.name,
+            nodes: options.nodes,
+            options: &options.options,
+        };
+        let (journal, records) = Journal::open(out, &asked)?;
+        Ok(Analyst {
+            options,
+            engine,
+            journal,
+            records,
+        })
+    }
+
+    /// Evaluates `positions` on several threads. Returns the evaluations, and the journal that contains them.
+    /// `old_store` is the store that already exists at the path of the output, if any. Skips a position if the journal
+    /// contains an evaluation of it, or if `old_store` contains one that is thorough enough. Also skips duplicates, and
+    /// positions in which the game is over. `meter` shows the progress.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `old_store` cannot be read or the journal cannot be written. A failure of the engine is not
+    /// an error, but is counted in the report.
+    pub(super) fn evaluate(
+        self,
+        positions: &[Chess],
+        old_store: Option<&Evals>,
+        meter: &Meter,
+    ) -> Result<(Analysis, Journal)> {
+        let Analyst {
+            options,
+            engine,
+            journal,
+            mut records,
+        } = self;
+        let mut report = EngineReport {
+            name: engine.name.clone(),
+            continued: records.len() as u64,
+            ..EngineReport::default()
+        };
+        let mut known: FxHashSet<u64> = records.iter().map(|record| record.key).collect();
+        // A new evaluation would have at least this thoroughness, so it would replace an existing evaluation with a
+        // smaller one.
+        let asked_for = Eval::thoroughness(0, options.nodes);
+        let is_enough = |evals: &Evals, eval: Eval| {
+            eval.nodes >= options.nodes
+                || match evals.origin_of(eval) == report.name {
+                    true => eval.score.as_mate().is_some() || eval.depth >= WHOLE_DEPTH,
+                    false => Eval::thoroughness(eval.depth, eval.nodes) >= asked_for,
+                }
+        };
+        let mut todo = Vec::new();
+        let mut seen = FxHashSet::default();
+        for pos in positions {
+            let key = eval_key(pos);
+            // A position in which the game is over has no evaluation.
+            if pos.is_game_over() || !seen.insert(key) {
+                continue;
+            }
+            if let Some(evals) = old_store
+                && let Some(eval) = evals.find(key)?
+                && is_enough(evals, eval)
+            {
+                known.insert(key);
+            }
+            match known.contains(&key) {
+                true => report.known += 1,
+                false => todo.push(pos),
+            }
+        }
+        meter.add_total(todo.len() as u64);
+        let jobs = Jobs {
+            options,
+            todo: &todo,
+            next: AtomicUsize::new(0),
+            ready: Mutex::new(Some(engine)),
+            done: Mutex::new(JobResults {
+                journal,
+                evaluated: Vec::new(),
+                failed: Vec::new(),
+                failures_in_row: 0,
+            }),
+            failure: Failure::default(),
+            meter,
+        };
+        let pool = task::pool(options.jobs)?;
+        pool.broadcast(|_| jobs.failure.watch(|| jobs.run()));
+        jobs.failure.take()?;
+        let mut done = task::unlocked(jobs.done);
+        let in_row = done.failures_in_row;
+        report.evaluated = done.evaluated.len() as u64;
+        report.failed = done.failed.len() as u64;
+        let is_given_up = in_row > MAX_FAILURES || in_row > report.evaluated + report.known;
+        let last = done.failed.last().filter(|_| is_given_up);
+        let given_up = last.map(|(_, reason)| {
+            format!("the engine evaluated none of the last {in_row} positions: {reason}")
+        });
+        done.failed.sort_by_key(|(number, _)| *number);
+        let described = done.failed.into_iter().take(EvalsReport::MAX_DESCRIBED);
+        report.described = described
+            .map(|(number, reason)| FailedPosition {
+                fen: fen_of(todo[number]),
+                reason,
+            })
+            .collect();
+        records.extend(done.evaluated);
+        let analysis = Analysis {
+            records,
+            report,
+            given_up,
+        };
+        Ok((analysis, done.journal))
+    }
+}
+
+/// The data that the threads that evaluate positions share: the positions to evaluate, and the results. Each thread
+/// uses an engine process of its own.
+struct Jobs<'a> {
+    options: &'a EngineOptions,
+    todo: &'a [&'a Chess],
+    /// The index in `todo` of the next position to evaluate.
+    next: AtomicUsize,
+    /// An engine that has already been started, for the first thread that needs one.
+    ready: Mutex<Option<Engine>>,
+    done: Mutex<JobResults>,
+    failure: Failure,
+    meter: &'a Meter,
+}
+
+/// The results of all threads that evaluate positions: the evaluations, the failures, and the journal in which
+/// evaluations are saved.
+struct JobResults {
+    journal: Journal,
+    evaluated: Vec<EvalRecord>,
+    /// The indices of the positions at which engines failed, each with the reason, in the order of the failures.
+    failed: Vec<(usize, String)>,
+    /// The number of failures since the last successful evaluation.
+    failures_in_row: u64,
+}
+
+impl Jobs<'_> {
+    /// Evaluates positions from the shared list with one engine process until no position is left. Each thread calls
+    /// this function once. If the process fails, starts a new one for the next position. Stops early if engines have
+    /// failed at too many consecutive positions.
+    fn run(&self) -> Result<()> {
+        let mut engine = task::lock(&self.ready).take();
+        while !self.failure.is_set() {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(pos) = self.todo.get(number) else {
+                break;
+            };
+            let started = match engine.take() {
+                Some(running) => Ok(running),
+                None => Engine::start(self.options),
+            };
+            let evaluated = started.and_then(|mut running| {
+                let record = self.evaluated(&mut running, pos)?;
+                // An engine that failed is dropped. The next position starts a new one.
+                engine = Some(running);
+                Ok(record)
+            });
+            let mut done = task::lock(&self.done);
+            match evaluated {
+                Ok(record) => {
+                    done.journal.push(&record)?;
+                    done.evaluated.push(record);
+                    done.failures_in_row = 0;
+                }
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(err) => {
+                    done.failed.push((number, with_cause(&err)));
+                    done.failures_in_row += 1;
+                    if done.failures_in_row > MAX_FAILURES {
+                        break;
+                    }
+                }
+            }
+            drop(done);
+            self.meter.advance(1);
+        }
+        Ok(())
+    }
+
+    fn evaluated(&self, engine: &mut Engine, pos: &Chess) -> Result<EvalRecord> {
+        let eval = engine.evaluate(pos, self.options.nodes)?;
+        let program = &self.options.program;
+        let record = EvalRecord::new(pos, eval_key(pos), eval);
+        record.ok_or_else(|| {
+            Error::file(
+                program,
+                "cannot evaluate a position with more than 32 pieces",
+            )
+        })
+    }
+}
+
+/// Returns the message of an error. For an I/O error, the message includes the cause.
+fn with_cause(err: &Error) -> String {
+    match err {
+        Error::Io { source, .. } => format!("{err}: {}", reason(source)),
+        err => err.to_string(),
+    }
+}
+
+/// The maximum number of lines of an engine's output that are buffered until they are read. If the buffer is full, the
+/// engine has to wait.
+const MAX_BUFFERED_LINES: usize = 64;
+
+/// The maximum number of UCI options that an engine may declare. Real engines declare far fewer options.
+const MAX_OPTIONS: usize = 1 << 12;
+const MAX_LIST_LENGTH: usize = 2000;
+
+/// The maximum duration of a single wait for an engine's output. If a wait takes longer, polybook was suspended during
+/// the wait, for example by Ctrl-Z. The additional time is then not counted against the time limit.
+const MAX_SINGLE_WAIT: Duration = Duration::from_millis(200);
+
+/// The program of a UCI engine, with the settings for evaluating positions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EngineOptions {
+    /// The program.
+    pub program: PathBuf,
+    /// The UCI options that are set: pairs of a name, such as `Hash`, and a value.
+    pub options: Vec<(String, String)>,
+    /// The number of nodes that the engine searches in each position.
+    pub nodes: u64,
+    /// The number of processes that run at the same time; 0 for one per core.
+    pub jobs: usize,
+    /// The maximum time for a position. An engine that takes longer is ended.
+    pub time_limit: Duration,
+}
+
+/// A running UCI engine that evaluates positions.
+pub(super) struct Engine {
+    process: EngineProcess,
+    lines: Feed<String>,
+    /// The name that the engine gave, or that of the program.
+    pub name: String,
+    time_limit: Duration,
+}
+
+impl Engine {
+    /// Starts an engine and sets its UCI options.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the program cannot be started, does not answer in time, or does not declare one of the
+    /// options.
+    pub(super) fn start(options: &EngineOptions) -> Result<Engine> {
+        let ahead = MAX_BUFFERED_LINES + options.options.len();
+        let (process, output) = EngineProcess::start(&options.program, &[], ahead)?;
+        let (lines, _) = task::start("engine", MAX_BUFFERED_LINES, move |lines| {
+            for line in output {
+                lines.send(line)?;
+            }
+            Ok(())
+        })?;
+        let mut engine = Engine {
+            process,
+            lines,
+            name: String::new(),
+            time_limit: options.time_limit,
+        };
+        engine.prepare(options)?;
+        Ok(engine)
+    }
+
+    fn prepare(&mut self, options: &EngineOptions) -> Result<()> {
+        self.say("uci")?;
+        let mut name = None;
+        let mut known = Vec::new();
+        self.read_until(|line| {
+            known.extend(option_name(line));
+            if let Some(said) = line.strip_prefix("id name ") {
+                name = Some(shortened_name(said));
+            }
+            line == "uciok" || known.len() > MAX_OPTIONS
+        })?;
+        if known.len() > MAX_OPTIONS {
+            return Err(self.failure(&format!("lists more than {MAX_OPTIONS} options")));
+        }
+        self.name = name.unwrap_or_else(|| {
+            let program = options.program.file_stem().unwrap_or_default();
+            program.to_string_lossy().into_owned()
+        });
+        for (name, value) in &options.options {
+            let is_known = known.iter().any(|known| known.eq_ignore_ascii_case(name));
+            if !known.is_empty() && !is_known {
+                let known = known.join(", ");
+                let known: String = known.chars().take(MAX_LIST_LENGTH).collect();
+                let problem = format!("the engine has no option {name}: use one of {known}");
+                return Err(Error::file(&options.program, problem));
+            }
+            self.say(&format!("setoption name {name} value {value}"))?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates a position by a search of `nodes` nodes. The engine is reset before the search, so the result does
+    /// not depend on earlier positions.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the engine exits, exceeds the time limit, sends a move before the search begins, or reports
+    /// no score.
+    pub(super) fn evaluate(&mut self, pos: &Chess, nodes: u64) -> Result<Eval> {
+        use shakmaty::Position;
+        self.say("ucinewgame")?;
+        self.say("isready")?;
+        self.read_until(|line| line == "readyok")?;
+        // An evaluation applies to all games that reach the position, so the move counters are reset.
+        self.say(&format!("position fen {} 0 1", epd_of(pos)))?;
+        // A `bestmove` that arrives before `go` is not the answer to this search.
+        for _ in 0..MAX_BUFFERED_LINES {
+            match self.lines.next_waiting() {
+                Some(line) if is_answer(&line) => {
+                    return Err(self.failure("sent a move before it was asked for one"));
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+        self.say(&format!("go nodes {nodes}"))?;
+        let mut last = EngineInfo::default();
+        self.read_until(|line| {
+            last.read(line);
+            is_answer(line)
+        })?;
+        let score = last
+            .score
+            .ok_or_else(|| self.failure("reported no score"))?;
+        Ok(Eval {
+            score: score.seen_from(pos.turn()),
+            depth: last.depth.min(255) as u8,
+            nodes: last.nodes,
+            origin: 0,
+        })
+    }
+
+    fn say(&mut self, line: &str) -> Result<()> {
+        self.process.say(line)
+    }
+
+    /// Reads lines of the engine's output until `is_last` returns `true` for a line.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the engine exits or the time limit is exceeded before `is_last` returns `true`.
+    fn read_until(&mut self, mut is_last: impl FnMut(&str) -> bool) -> Result<()> {
+        let mut left = self.time_limit;
+        // Lines other than the expected one use up the time limit as well.
+        while left > Duration::ZERO {
+            let (begin, slice) = (Instant::now(), left.min(MAX_SINGLE_WAIT));
+            let line = self.lines.next_before(begin + slice)?;
+            let elapsed = begin.elapsed();
+            match line {
+                Some(line) if is_last(&line) => return Ok(()),
+                None if elapsed < slice => {
+                    return Err(self.process.end_error("closed its output"));
+                }
+                _ => left -= elapsed.min(slice),
+            }
+        }
+        let seconds = self.time_limit.as_secs();
+        Err(self.failure(&format!("did not answer within {seconds} s")))
+    }
+
+    fn failure(&self, how: &str) -> Error {
+        self.process.failure(how)
+    }
+}
+
+/// The score, the depth and the number of nodes that an engine last reported during a search.
+#[derive(Default)]
+struct EngineInfo {
+    /// The score for the side to move.
+    score: Option<Score>,
+    depth: u64,
+    nodes: u64,
+}
+
+impl EngineInfo {
+    /// Updates the score, the depth and the nodes from `line`, a line of the engine's output. Ignores a line that is
+    /// not an `info` line, that reports a variation other than the best one, or whose score is only a bound.
+    fn read(&mut self, line: &str) {
+        let mut words = line.split_ascii_whitespace();
+        if words.next() != Some("info") {
+            return;
+        }
+        let mut said = EngineInfo {
+            nodes: self.nodes,
+            ..EngineInfo::default()
+        };
+        let (mut is_best, mut is_bound) = (true, false);
+        while let Some(word) = words.next() {
+            let mut number = || words.next().and_then(|word| word.parse::<i64>().ok());
+            let natural =
+                |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+            match word {
+                "depth" => said.depth = natural(number()).unwrap_or(0),
+                "nodes" => said.nodes = natural(number()).unwrap_or(said.nodes),
+                "multipv" => is_best = number() == Some(1),
+                "cp" => said.score = number().map(Score::centipawns),
+                "mate" => said.score = number().and_then(Score::mate),
+                "lowerbound" | "upperbound" => is_bound = true,
+                // The rest of the line is text or moves.
+                "string" | "pv" => break,
+                _ => {}
+            }
+        }
+        self.nodes = said.nodes;
+        if is_best && !is_bound && said.score.is_some() {
+            *self = said;
+        }
+    }
+}
+
+/// An upper bound on the memory, in bytes, that one position occupies while it waits for its evaluation.
+const BYTES_PER_POSITION: usize = size_of::<Chess>() + 64;
+
+/// The positions from an input that an engine will evaluate.
+#[derive(Clone, Default, Debug)]
+pub struct Positions {
+    /// The positions, in the order of the input.
+    pub positions: Vec<Chess>,
+    /// The number of variations of games that were skipped.
+    pub variations: u64,
+}
+
+/// Reads the positions of an input. From an EPD file or a store of evaluations, reads all positions. From a PGN, such
+/// as an opening suite, reads the final position of each game. Skips the variations of games.
+///
+/// # Errors
+///
+/// Returns an error if the input, a position or a game cannot be read, or if the positions do not fit in
+/// `memory`.
+pub fn read_positions(input: &Input, memory: &Memory) -> Result<Positions> {
+    let source = EvalsSource::new(input)?;
+    let mut variations = 0;
+    if let Some(evals) = source.store() {
+        check_memory(evals.len() as usize, memory, input.path())?;
+        let positions = evals.positions()?;
+        return Ok(Positions {
+            positions,
+            variations,
+        });
+    }
+    let mut batches = SourceBatches::of_text(input, &StreamOptions::within(memory))?;
+    let entries = batches.entries();
+    let mut positions = Vec::new();
+    let mut number = 0;
+    while let Some(batch) = batches.next_batch(&Meter::default())? {
+        let refused = |thing: &str, number: u64, reason: String| {
+            let reason = shortened(&reason, MAX_REASON_LENGTH);
+            Error::file(input.path(), format!("{thing} {number}: {reason}"))
+        };
+        let InputEntries::Lines(format) = entries else {
+            let mut games = GameReader::new(&batch.text).with_variations(true);
+            while games.next_game() {
+                let end = end_of(&mut games, &mut variations);
+                positions.push(end.map_err(|reason| refused("game", number, reason))?);
+                check_memory(positions.len(), memory, input.path())?;
+                number += 1;
+            }
+            continue;
+        };
+        for line in batch.text.split_inclusive(|byte| *byte == b'\n') {
+            number += 1;
+            let line = line
+                .strip_prefix(b"\xef\xbb\xbf")
+                .unwrap_or(line)
+                .trim_ascii();
+            if is_epd_comment(line) {
+                continue;
+            }
+            let read = position_of(format, line);
+            positions.push(read.map_err(|reason| refused("line", number, reason))?);
+            check_memory(positions.len(), memory, input.path())?;
+        }
+    }
+    Ok(Positions {
+        positions,
+        variations,
+    })
+}
+
+/// Checks that `memory` is enough for `positions` positions, which are kept in memory until they are evaluated.
+///
+/// # Errors
+///
+/// Returns an error that names the file `path` if the positions do not fit.
+pub(crate) fn check_memory(positions: usize, memory: &Memory, path: &Path) -> Result<()> {
+    let most = memory.bytes / BYTES_PER_POSITION;
+    if positions <= most {
+        return Ok(());
+    }
+    let problem = Diagnosis::new(format!(
+        "this file contains more than {most} positions to evaluate"
+    ))
+    .advise(Advice::larger("memory"));
+    Err(Error::too_large(path, problem))
+}
+
+/// Plays the main line of the current game and returns the final position. Skips variations, and adds their number to
+/// `variations`.
+///
+/// # Errors
+///
+/// Returns a description of the first move or FEN that cannot be read.
+fn end_of(games: &mut GameReader<'_>, variations: &mut u64) -> Result<Chess, String> {
+    let fen = games.tags().fen().map(tag_text);
+    let mut pos = match fen {
+        Some(fen) => game_start(&fen).map_err(|err| err.to_string())?.0,
+        None => Chess::default(),
+    };
+    let mut depth = 0_u64;
+    loop {
+        match games.next_token() {
+            Token::BeginVariation => {
+                depth += 1;
+                *variations += 1;
+            }
+            Token::EndVariation => depth -= 1,
+            Token::End(GameEnd::Broken(flaw)) => return Err(flaw.reason.to_string()),
+            Token::End(GameEnd::Complete(_)) => return Ok(pos),
+            _ if depth > 0 => {}
+            Token::Move { text, .. } | Token::Unreadable { text, .. } => {
+                use shakmaty::Position;
+                match read_move(&pos, text) {
+                    Ok(mv) => pos.play_unchecked(mv),
+                    Err(_) if games.is_double_loss(text) => return Ok(pos),
+                    Err(err) => {
+                        let mv = quoted(&String::from_utf8_lossy(text));
+                        return Err(format!("\"{mv}\": {err}"));
+                    }
+                }
+            }
+            Token::NullMove { .. } => return Err("a null move".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_exact_score_of_the_best_variation_counts() {
+        let mut info = EngineInfo::default();
+        for line in [
+            "info string NNUE evaluation using nn.nnue cp 99",
+            "info depth 1 seldepth 2 multipv 1 score cp 17 nodes 20 nps 20000 time 1 pv e2e4",
+            "info depth 2 multipv 2 score cp 90 nodes 30 pv d2d4",
+            "info depth 3 score cp 25 lowerbound nodes 40",
+            "info depth x score cp y nodes -5",
+            "info depth 3 currmove e2e4 currmovenumber 1",
+            "score cp 4",
+        ] {
+            info.read(line);
+        }
+        assert_eq!(
+            (info.score, info.depth, info.nodes),
+            (Some(Score::centipawns(17)), 1, 40)
+        );
+        info.read("info depth 4 score mate -3 nodes 50 pv a2a3 cp 3");
+        assert_eq!(
+            (info.score, info.depth, info.nodes),
+            (Score::mate(-3), 4, 50)
+        );
+    }
+}

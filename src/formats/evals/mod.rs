@@ -1,0 +1,141 @@
+//! Stores of evaluations, which are files that contain an evaluation for each of many positions.
+//!
+//! [`MakeEvals`] builds a store from PGN with `[%eval]` comments, from EPDs, from the file of evaluations that
+//! Lichess publishes, and from other stores. It keeps the deepest evaluation of each position. [`Evals`] finds
+//! the evaluation of a position in a store.
+//!
+//! ```
+//! use polybook::{evals::{Evals, EvalsFormat, MakeEvals, eval_key}, pgn::Input, position::from_text};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let (pgn, store) = (dir.path().join("games.pgn"), dir.path().join("games.evals"));
+//! std::fs::write(&pgn, "1. e4 { [%eval 0.33,20] } e5 { [%eval 0.4] } *")?;
+//! MakeEvals::new([Input::file(&pgn)]).run(&store, EvalsFormat::Store)?;
+//!
+//! let evals = Evals::open(&store)?;
+//! let found = evals.find(eval_key(&from_text(None, Some("e4"))?))?.expect("it is evaluated");
+//! assert_eq!((found.score.to_string(), found.depth), ("+0.33".to_owned(), 20));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod analysis;
+mod games;
+mod inputs;
+mod journal;
+mod layout;
+mod lines;
+mod loss;
+mod maker;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod store;
+mod writer;
+
+use std::{fmt, path::PathBuf};
+
+use serde::Serialize;
+
+pub(crate) use self::loss::Loss;
+pub(crate) use self::{analysis::check_memory, games::evaluation};
+pub use self::{
+    analysis::{EngineOptions, Positions, read_positions},
+    journal::kept_journal,
+    layout::{Eval, Score, eval_key},
+    loss::MaxLoss,
+    maker::{ClaimedEvals, EvalsFormat, MakeEvals},
+    store::Evals,
+};
+pub use crate::chess::uci::end_engines;
+use crate::provenance::as_text;
+
+/// A game or line of an input that was rejected because it could not be read completely.
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
+pub struct BadEntry {
+    /// The input.
+    #[serde(serialize_with = "as_text")]
+    pub file: PathBuf,
+    /// `true` for a game of a PGN, `false` for a line.
+    pub is_game: bool,
+    /// The number of the game or line in the input. Here games are counted from 0 and lines from 1, but the `Display`
+    /// text counts both from 1.
+    pub number: u64,
+    /// The offset of the fault in the unpacked input, in bytes.
+    pub offset: u64,
+    /// The reason.
+    pub reason: String,
+}
+
+impl fmt::Display for BadEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let thing = if self.is_game { "game" } else { "line" };
+        let number = self.number + u64::from(self.is_game);
+        let (file, offset) = (self.file.display(), self.offset);
+        write!(
+            f,
+            "{file}: {thing} {number}, byte {offset}: {}",
+            self.reason
+        )
+    }
+}
+
+/// The report on a store of evaluations that [`MakeEvals`] has made. It contains the numbers of games, lines and
+/// evaluations in the inputs, and the number of positions in the output.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
+pub struct EvalsReport {
+    /// The number of games in all inputs. Games without an evaluation are not played.
+    pub games: u64,
+    /// The number of games that were left out because they belong to a variant.
+    pub filtered: u64,
+    /// The number of lines of EPD files and of Lichess's file.
+    pub lines: u64,
+    /// The number of evaluations that were read.
+    pub evaluations: u64,
+    /// The number of evaluations in an unknown form, and of lines without an evaluation.
+    pub ignored: u64,
+    /// The number of positions in the output.
+    pub positions: u64,
+    /// The number of lines that could not be read, and of games that could not be played to their end. The evaluations
+    /// of such a game before the fault are in the output.
+    pub rejected: u64,
+    /// The first rejected games and lines, in the order of the inputs.
+    pub described: Vec<BadEntry>,
+    /// The report of the engine, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineReport>,
+    /// Warnings about games of unknown variants, one line each.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+}
+
+/// The report on the positions that an engine had to evaluate: how many it evaluated, how many already had an
+/// evaluation, and at how many it failed.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Debug)]
+pub struct EngineReport {
+    /// The name that the engine gave.
+    pub name: String,
+    /// The number of positions that the engine has evaluated now.
+    pub evaluated: u64,
+    /// The number of positions for which the old output or the journal already had an evaluation with enough nodes.
+    pub known: u64,
+    /// The number of evaluations in the journal of an interrupted run, which this run has continued.
+    pub continued: u64,
+    /// The number of positions at which the engine failed.
+    pub failed: u64,
+    /// The first positions at which the engine failed, in the order of the input.
+    pub described: Vec<FailedPosition>,
+}
+
+/// A position that an engine could not evaluate.
+#[derive(Clone, PartialEq, Eq, Serialize, Debug)]
+pub struct FailedPosition {
+    /// The position as FEN.
+    pub fen: String,
+    /// A description of the failure.
+    pub reason: String,
+}
+
+impl EvalsReport {
+    /// The maximum number of rejected games and lines that a report describes individually. The report also describes
+    /// at most this many positions that an engine could not evaluate.
+    pub const MAX_DESCRIBED: usize = 10;
+}

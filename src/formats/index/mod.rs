@@ -1,0 +1,56 @@
+//! Indexes of games by position: the index of polyglot's LevelDB fork, and the [explorer](crate::explore::explorer)'s index.
+//!
+//! There are three kinds, all LevelDB databases:
+//!
+//! | index | made by | contains | layout |
+//! |---|---|---|---|
+//! | of the fork | `make-book --leveldb DIR` | the games of each position, for other front-ends | [`layout`] |
+//! | of games | `make-book --explorer DIR` from PGN | the games of each position with their moves, and the names, ratings and dates of games | [`store`] |
+//! | of counts | `make-book --explorer DIR` from counts | the results of each move by speed, rating group and month, without games | [`store`] |
+//!
+//! [`Index`] opens an index of any kind and looks up entries, but does not evaluate filters; [`IndexKind`] says
+//! which kind an index is. The [`Explorer`](crate::explore::explorer::Explorer) opens indexes of games and of counts, and
+//! answers queries from them.
+//!
+//! Entries are written in ascending order of keys: sorted records are divided into ranges, threads turn the
+//! ranges into batches of entries, and one thread divides the batches into tables. Therefore, the number of
+//! threads does not affect the content of an index.
+//!
+//! ```
+//! use polybook::{MakeBook, index::Index, pgn::Input, position::{from_text, key}};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("index");
+//! MakeBook::new([Input::file("data/famous.pgn")]).leveldb(&path).run()?;
+//!
+//! let index = Index::open(&path)?;
+//! let evans = key(&from_text(None, Some("e4 e5 Nf3 Nc6 Bc4 Bc5 b4"))?);
+//! for id in index.games(evans)? {
+//!     let game = index.header(id)?;
+//!     println!("{} - {}", game.tag("White"), game.tag("Black"));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod entries;
+mod entry_batches;
+pub mod layout;
+pub(crate) mod posting;
+mod read;
+pub mod store;
+mod verify;
+mod write;
+
+pub(crate) use self::write::remove;
+#[cfg(feature = "serve")]
+pub(crate) use self::write::remove_unfinished;
+pub(crate) use self::{
+    entry_batches::IndexedFile,
+    write::{CountedSource, GameRecords, IndexSource, IndexWriter, StoreSource},
+};
+pub use self::{
+    layout::{GameHeader, PositionStats},
+    read::{Index, IndexKind},
+    verify::{IndexFault, VerifiedIndex, verify},
+    write::is_index,
+};

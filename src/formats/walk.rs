@@ -1,0 +1,1263 @@
+//! Walks from a position through the moves of a source.
+//!
+//! A [`MoveSource`] returns the moves of a position. A [`Tree`] visits all positions that these moves reach, in one
+//! of several [orders](Order). If several moves lead to the same position, the tree continues after only one of
+//! them. [`Limits`] bound how far a walk goes. Wrappers such as
+//! [`Replies`] and [`LinesOf`] add the opponent's moves to a source that contains the moves of only one side.
+//!
+//! A tree keeps a stack of tasks instead of recursing, because lines may have thousands of half-moves.
+//!
+//! If the length of lines is limited, a breadth-first walk comes first. For each position, it chooses the one
+//! move after which the tree continues the position.
+
+use std::{cell::Cell, rc::Rc};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use shakmaty::{Color, Move, Position, variant::VariantPosition};
+
+use crate::{
+    chess::position::{BookMove, Keyed, restored, stored},
+    error::Result,
+    formats::evals::{Eval, Evals},
+    games::results::Wdl,
+    progress::{FractionalProgress, Meter},
+    storage::sort::{ByteRun, Memory, SpillingSet},
+    task,
+};
+
+/// A move of a [`MoveSource`], such as a book or a database, with its weight and its results.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TreeMove {
+    /// The move.
+    pub mv: Move,
+    /// The weight of the move. In a database, it is the weight that a book would assign to the move, before scaling.
+    /// In an index, it is the number of games.
+    pub weight: u64,
+    /// The results from the perspective of the side that moves, or `None` if the source stores only weights.
+    pub stats: Option<Wdl>,
+    /// The number of unfinished games, which are not part of `stats`. It is 0 if the source counts them as draws.
+    pub unfinished: u64,
+    /// Whether the source contains the move. If not, [`Replies`] or [`LinesOf`] added the move.
+    pub is_in_source: bool,
+    /// The evaluation of the position after the move, or `None` if it is unknown or the source has no
+    /// [evaluations](EvaluatedSource).
+    pub eval: Option<Eval>,
+}
+
+impl TreeMove {
+    /// Creates a move that the source contains, without an evaluation. `weight` is the weight of the move in the
+    /// source. `stats` contains its results from the perspective of the side that moves, or `None` if the source
+    /// stores only weights.
+    pub(crate) fn without_evaluation(mv: Move, weight: u64, stats: Option<Wdl>) -> TreeMove {
+        TreeMove {
+            mv,
+            weight,
+            stats,
+            unfinished: 0,
+            is_in_source: true,
+            eval: None,
+        }
+    }
+
+    /// Returns the number of games in which the move was played, including unfinished games. If the source of the move
+    /// stores no results, returns the weight of the move instead.
+    pub(crate) fn games(&self) -> u64 {
+        self.stats
+            .map_or(self.weight, |stats| stats.games() + self.unfinished)
+    }
+}
+
+/// A source of opening moves, such as a book, a database or an index. It returns the moves of a given position.
+pub trait MoveSource {
+    /// Returns the legal moves that the source contains for the position `pos`. The best moves come first, and no
+    /// move occurs twice.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file cannot be read.
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>>;
+
+    /// Returns a number that identifies the position `pos`. A walk uses it to recognize positions that it has already
+    /// visited. By default, returns the [identity](Keyed::identity), which ignores an en passant right that no legal
+    /// move uses.
+    ///
+    /// Two positions that differ only in such a right can have different Polyglot keys. A source that stores moves by
+    /// Polyglot key may contain different moves for them. Such a source returns the [exact
+    /// identity](Keyed::exact_identity) instead.
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        pos.identity()
+    }
+
+    /// Returns `true` only if the source certainly contains no move for positions with the given Polyglot key. The
+    /// function reads no file, so it may return `false` even if the source contains no such move. By default, returns
+    /// `false`.
+    fn lacks(&self, _key: u64) -> bool {
+        false
+    }
+
+    /// Returns an error if another program has changed the file of the source since it was opened. A walk calls this
+    /// function at its end, because it may have read some moves before such a change and others after it. By default,
+    /// does nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file was changed, or if its state cannot be read.
+    fn refuse_changed(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A source that changes the moves of one other source. It implements only this trait; [`MoveSource`] follows from it,
+/// so every question about a position that the wrapper does not change reaches the inner source.
+pub trait SourceWrapper {
+    /// The inner source.
+    type Inner: MoveSource + ?Sized;
+
+    /// Whether the wrapper may return moves for a position in which the inner source contains none. If `false`,
+    /// [`changed`](SourceWrapper::changed) is not called for such positions.
+    const ADDS_MOVES: bool = false;
+
+    /// Returns the inner source.
+    fn inner(&self) -> &Self::Inner;
+
+    /// Returns the moves of this source for the position `pos`. `moves` contains those of the inner source. By default,
+    /// returns these.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file cannot be read.
+    fn changed(
+        &self,
+        _pos: &Keyed<VariantPosition>,
+        moves: Vec<TreeMove>,
+    ) -> Result<Vec<TreeMove>> {
+        Ok(moves)
+    }
+}
+
+impl<W: SourceWrapper> MoveSource for W {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let moves = self.inner().moves(pos)?;
+        if moves.is_empty() && !W::ADDS_MOVES {
+            return Ok(moves);
+        }
+        self.changed(pos, moves)
+    }
+
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        self.inner().position_id(pos)
+    }
+
+    fn lacks(&self, key: u64) -> bool {
+        !W::ADDS_MOVES && self.inner().lacks(key)
+    }
+
+    fn refuse_changed(&self) -> Result<()> {
+        self.inner().refuse_changed()
+    }
+}
+
+/// A source that adds replies to the inner source `S`. If `S` contains no moves for a position, this source returns
+/// every legal move after which `S` contains moves. In all other positions, it returns the moves of `S`. A walk through
+/// a book for one side can thus continue after any reply of the opponent to which the book has an answer.
+#[derive(Debug)]
+pub struct Replies<S>(pub S);
+
+impl<S: MoveSource> SourceWrapper for Replies<S> {
+    type Inner = S;
+    const ADDS_MOVES: bool = true;
+
+    fn inner(&self) -> &S {
+        &self.0
+    }
+
+    fn changed(&self, pos: &Keyed<VariantPosition>, known: Vec<TreeMove>) -> Result<Vec<TreeMove>> {
+        if known.is_empty() {
+            replies_with_answers(&self.0, pos, &[])
+        } else {
+            Ok(known)
+        }
+    }
+}
+
+/// A source of the lines that a player prepares for one color, which is the second field. If this color is to move, it
+/// returns the moves of the inner source `S`. If the opponent is to move, it returns every legal move to which `S`
+/// contains an answer.
+#[derive(Debug)]
+pub struct LinesOf<S>(pub S, pub Color);
+
+impl<S: MoveSource> SourceWrapper for LinesOf<S> {
+    type Inner = S;
+    const ADDS_MOVES: bool = true;
+
+    fn inner(&self) -> &S {
+        &self.0
+    }
+
+    fn changed(&self, pos: &Keyed<VariantPosition>, known: Vec<TreeMove>) -> Result<Vec<TreeMove>> {
+        if pos.position().turn() == self.1 {
+            Ok(known)
+        } else {
+            replies_with_answers(&self.0, pos, &known)
+        }
+    }
+}
+
+/// Creates three sources from `source`: [`Replies`], and [`LinesOf`] for White and for Black. A book for one side
+/// contains no moves of the opponent, and these sources add them in different ways. Together, walks through the three
+/// sources reach every position that the lines of `source` can reach.
+pub(crate) fn sources_of_all_lines<'a>(
+    source: &'a impl MoveSource,
+) -> [Box<dyn MoveSource + 'a>; 3] {
+    [
+        Box::new(Replies(source)),
+        Box::new(LinesOf(source, Color::White)),
+        Box::new(LinesOf(source, Color::Black)),
+    ]
+}
+
+/// Calls `visit` with each position that has moves and can be reached from `starts` by moves of `source`. Because
+/// `source` may contain the moves of only one side, the walk also follows any legal move to which `source` contains an
+/// answer. The walk stops when `visit` returns `false`.
+///
+/// A position may be visited several times. `memory` is the memory budget, and `meter` receives the progress.
+pub(crate) fn each_position(
+    source: &impl MoveSource,
+    starts: impl IntoIterator<Item = Result<VariantPosition>>,
+    memory: Memory,
+    meter: &Meter,
+    visit: &mut dyn FnMut(&Keyed<VariantPosition>) -> Result<bool>,
+) -> Result<()> {
+    let is_done = Cell::new(false);
+    let source = UntilDone {
+        source,
+        is_done: &is_done,
+    };
+    let limits = Limits {
+        memory,
+        ..Limits::default()
+    };
+    for start in starts {
+        let start = start?;
+        for lines in sources_of_all_lines(&source) {
+            if is_done.get() {
+                break;
+            }
+            let tree = Tree::new(lines, start.clone(), limits.clone(), meter);
+            tree.walk(Order::Positions, &mut |event| {
+                if let TreeEvent::Position { pos, .. } = event {
+                    is_done.set(!visit(pos)?);
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Finds a shortest line from `start` to each position whose Polyglot key is in `keys`. A line consists of moves of
+/// `source`, and of legal moves to which `source` contains an answer. Returns a map from the key of each position to
+/// its line. The map does not contain the keys of positions that no line reaches.
+///
+/// `memory` is the memory budget.
+///
+/// # Errors
+///
+/// Returns an error if the source fails, or if a temporary file cannot be written.
+pub(crate) fn shortest_lines(
+    source: &impl MoveSource,
+    start: &VariantPosition,
+    keys: &FxHashSet<u64>,
+    memory: &Memory,
+) -> Result<FxHashMap<u64, Vec<Move>>> {
+    let mut lines = FxHashMap::default();
+    let (is_done, meter) = (Cell::new(keys.is_empty()), Meter::default());
+    let source = UntilDone {
+        source,
+        is_done: &is_done,
+    };
+    let limits = Limits {
+        max_ply: Some(Limits::MAX_PLIES),
+        memory: memory.clone(),
+        ..Limits::default()
+    };
+    for directions in sources_of_all_lines(&source) {
+        if is_done.get() {
+            break;
+        }
+        // The positions on the path from the start to the position that the walk visits.
+        let mut path: Vec<VariantPosition> = Vec::new();
+        let tree = Tree::new(directions, start.clone(), limits.clone(), &meter);
+        tree.walk(Order::Positions, &mut |event| {
+            if let TreeEvent::Position { pos, ply } = event {
+                path.truncate(ply);
+                path.push(pos.position().clone());
+                if keys.contains(&pos.key()) {
+                    lines.entry(pos.key()).or_insert_with(|| moves_along(&path));
+                    is_done.set(lines.len() == keys.len());
+                }
+            }
+            Ok(())
+        })?;
+    }
+    Ok(lines)
+}
+
+/// Returns the moves that lead from each position of `path` to the next one.
+fn moves_along(path: &[VariantPosition]) -> Vec<Move> {
+    let moves = path.windows(2).map(|pair| {
+        let mut moves = pair[0].legal_moves().into_iter();
+        let leads = |mv: &Move| {
+            let mut after = pair[0].clone();
+            after.play_unchecked(*mv);
+            after == pair[1]
+        };
+        moves
+            .find(leads)
+            .expect("each position of a path follows from the one before")
+    });
+    moves.collect()
+}
+
+/// A source that returns the moves of the inner source `S` until `is_done` is set. After that, it returns no moves. A
+/// walk through this source can thus be ended early.
+struct UntilDone<'a, S> {
+    source: &'a S,
+    is_done: &'a Cell<bool>,
+}
+
+impl<S: MoveSource> MoveSource for UntilDone<'_, S> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        if self.is_done.get() {
+            Ok(Vec::new())
+        } else {
+            self.source.moves(pos)
+        }
+    }
+
+    /// Returns the exact identity of the position. The inner source may store moves by Polyglot key, and may then
+    /// contain different moves for two positions that have the same identity but different keys. Such positions have
+    /// different exact identities.
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        pos.exact_identity()
+    }
+
+    fn lacks(&self, key: u64) -> bool {
+        self.source.lacks(key)
+    }
+
+    fn refuse_changed(&self) -> Result<()> {
+        self.source.refuse_changed()
+    }
+}
+
+/// Returns the legal moves of `pos` after which `source` contains an answer, sorted for display. `known` contains the
+/// moves that `source` itself contains in `pos`. Moves in `known` that have an answer come first, in descending order
+/// of their numbers of games. The other moves follow, in descending order of the total number of games of their
+/// answers.
+fn replies_with_answers(
+    source: &impl MoveSource,
+    pos: &Keyed<VariantPosition>,
+    known: &[TreeMove],
+) -> Result<Vec<TreeMove>> {
+    let mut replies = Vec::new();
+    for mv in pos.position().legal_moves() {
+        // Most legal moves lead to a position that the source does not contain, so skip them before playing them.
+        if pos.key_after_plain(mv).is_some_and(|key| source.lacks(key)) {
+            continue;
+        }
+        let mut after = pos.clone();
+        after.play(mv);
+        let answers = source.moves(&after)?;
+        if answers.is_empty() {
+            continue;
+        }
+        let reply = match known.iter().find(|known| known.mv == mv) {
+            Some(known) => (known.games(), known.clone()),
+            None => {
+                let reply = TreeMove {
+                    is_in_source: false,
+                    ..TreeMove::without_evaluation(mv, 0, None)
+                };
+                (answers.iter().map(TreeMove::games).sum(), reply)
+            }
+        };
+        replies.push(reply);
+    }
+    // A known move was played in this position. Any other move only leads to a position that games reached in
+    // another way.
+    replies.sort_by_key(|(played, reply)| std::cmp::Reverse((reply.is_in_source, *played)));
+    Ok(replies.into_iter().map(|(_, reply)| reply).collect())
+}
+
+/// A source that returns the moves of the inner source `S` with evaluations. The evaluation of a move is the stored
+/// evaluation of the position after it.
+#[derive(Debug)]
+pub struct EvaluatedSource<S>(pub S, pub Evals);
+
+impl<S: MoveSource> SourceWrapper for EvaluatedSource<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.0
+    }
+
+    fn changed(
+        &self,
+        pos: &Keyed<VariantPosition>,
+        mut moves: Vec<TreeMove>,
+    ) -> Result<Vec<TreeMove>> {
+        for mv in &mut moves {
+            mv.eval = self.1.after(pos.position(), mv.mv)?;
+        }
+        Ok(moves)
+    }
+}
+
+/// A source that combines the moves of two inner sources. If both contain the same move, it returns the move with the
+/// data of the first source.
+#[derive(Debug)]
+pub struct Union<A, B>(pub A, pub B);
+
+impl<A: MoveSource, B: MoveSource> MoveSource for Union<A, B> {
+    fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+        let mut moves = self.0.moves(pos)?;
+        for mv in self.1.moves(pos)? {
+            if !moves.iter().any(|other| other.mv == mv.mv) {
+                moves.push(mv);
+            }
+        }
+        Ok(moves)
+    }
+
+    /// Returns the id that both inner sources give to the position. If their ids differ, one of the sources
+    /// distinguishes positions by their Polyglot keys. In this case, returns the exact identity, which also
+    /// distinguishes these positions.
+    fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+        let id = self.0.position_id(pos);
+        if id == self.1.position_id(pos) {
+            id
+        } else {
+            pos.exact_identity()
+        }
+    }
+
+    fn lacks(&self, key: u64) -> bool {
+        self.0.lacks(key) && self.1.lacks(key)
+    }
+
+    fn refuse_changed(&self) -> Result<()> {
+        self.0.refuse_changed()?;
+        self.1.refuse_changed()
+    }
+}
+
+impl<S: MoveSource + ?Sized> SourceWrapper for &S {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        self
+    }
+}
+
+impl<S: MoveSource + ?Sized> SourceWrapper for Box<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        self
+    }
+}
+
+/// The limits that determine which moves and lines belong to a tree of opening moves. By default, the tree contains
+/// every move of its source, in lines of up to [`Limits::MAX_PLIES`] half-moves.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Limits {
+    /// The greatest length of a line in half-moves. If it is set, an additional walk finds every position within this
+    /// length, and the tree continues each position at the end of a shortest line. If it is `None`, the tree
+    /// continues each position where the walk first reaches it.
+    pub max_ply: Option<usize>,
+    /// The minimum weight of a move.
+    pub min_weight: u64,
+    /// The minimum share of a move in the total weight of the moves of its position, in percent.
+    pub min_share: f64,
+    /// The minimum number of games of a move. It does not apply to a source without results.
+    pub min_game: u64,
+    /// The maximum number of moves of the whole tree, or `None` for no limit.
+    pub moves: Option<u64>,
+    /// The memory budget for recognizing visited positions. Further data is spilled to temporary files.
+    pub memory: Memory,
+}
+
+/// A move that the limits of a tree allow, with two shares: the share of the move in the total weight of its position,
+/// and the estimated share of the whole tree that follows the move.
+#[derive(Clone, Debug)]
+struct LimitedMove {
+    pub mv: TreeMove,
+    /// The total weight of the moves of its position.
+    pub sum: u64,
+    /// The share of the move in the total weight of the moves of its position, in percent.
+    pub share: f64,
+    /// The estimated share of the whole tree that follows the move, from 0 to 1. It is used to measure progress.
+    pub portion: f64,
+}
+
+impl Limits {
+    /// The maximum length of any line, in half-moves. It applies if [`Limits::max_ply`] is greater or not set.
+    pub const MAX_PLIES: usize = 4096;
+
+    /// Returns the maximum length of a line that these limits allow, in half-moves.
+    fn plies(&self) -> usize {
+        self.max_ply
+            .unwrap_or(Limits::MAX_PLIES)
+            .min(Limits::MAX_PLIES)
+    }
+
+    /// Returns the moves of a position that are within the limits. `portion` is the estimated share of the whole tree
+    /// that follows the position, from 0 to 1. It is divided among the returned moves, in order to measure the
+    /// progress.
+    fn choices(
+        &self,
+        source: &impl MoveSource,
+        pos: &Keyed<VariantPosition>,
+        portion: f64,
+    ) -> Result<Vec<LimitedMove>> {
+        let moves = source.moves(pos)?;
+        let sum: u64 = moves.iter().map(|mv| mv.weight).sum();
+        let with_shares = moves.into_iter().map(|mv| {
+            let share = mv.weight as f64 * 100.0 / sum.max(1) as f64;
+            (mv, share)
+        });
+        let admitted: Vec<(TreeMove, f64)> = with_shares
+            .filter(|(mv, share)| self.admits(mv, *share))
+            .collect();
+        // A move of weight 0 can also be followed by moves, so its size must not be 0.
+        let size = |share: f64| share + 1.0;
+        let sizes: f64 = admitted.iter().map(|(_, share)| size(*share)).sum();
+        let choice = |(mv, share)| LimitedMove {
+            mv,
+            sum,
+            share,
+            portion: portion * size(share) / sizes,
+        };
+        Ok(admitted.into_iter().map(choice).collect())
+    }
+
+    /// Returns `true` if the limits allow a walk to follow the move `mv`. `share` is the share of the move in the
+    /// total weight of its position, in percent.
+    ///
+    /// A move that [`Replies`] or [`LinesOf`] added is always allowed, because it has no weight.
+    fn admits(&self, mv: &TreeMove, share: f64) -> bool {
+        let has_games = mv.stats.is_none() || mv.games() >= self.min_game;
+        !mv.is_in_source || (mv.weight >= self.min_weight && share >= self.min_share && has_games)
+    }
+}
+
+/// The order in which a walk visits the moves of a tree.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Depth first: a move, everything after it, and then the next move of its position.
+    Lines,
+    /// The order in which PGN writes variations: a move, then the other moves of its position with everything after
+    /// them, and then everything after the first move.
+    Variations {
+        /// The maximum nesting of variations. A deeper variation becomes a separate game.
+        deepest: usize,
+        /// The maximum number of moves in a game. The remaining moves become further games.
+        longest: u64,
+    },
+    /// All moves of a position, and then everything after each of them.
+    Positions,
+}
+
+/// A move that a walk through a tree visits, together with the position before the move.
+#[derive(Clone, Debug)]
+pub struct Branch<'a> {
+    /// The position before the move.
+    pub pos: &'a Keyed<VariantPosition>,
+    /// The number of half-moves from the start to the position `pos`.
+    pub ply: usize,
+    /// The move.
+    pub mv: &'a TreeMove,
+    /// The total weight of the moves of its position.
+    pub(crate) sum: u64,
+    /// The share of the move in the total weight of the moves of its position, in percent.
+    pub share: f64,
+    /// Whether the move is a transposition: another move leads to the same position, and the tree continues from this
+    /// position only after that other move.
+    pub is_transposition: bool,
+}
+
+/// An event of a walk through a tree of opening moves.
+#[derive(Clone, Debug)]
+pub enum TreeEvent<'a> {
+    /// A game begins. Contains the moves from the start of the tree up to the first new move of the game.
+    Game(&'a [Move]),
+    /// The moves of a position follow. This event occurs only with [`Order::Positions`].
+    Position {
+        /// The position.
+        pos: &'a Keyed<VariantPosition>,
+        /// The number of half-moves from the start to the position.
+        ply: usize,
+    },
+    /// A move is visited.
+    Move(Branch<'a>),
+    /// A variation begins. It is an alternative to the last move at the same depth.
+    Open,
+    /// A variation ends.
+    Close,
+}
+
+/// A tree of opening moves: all lines from a starting position that consist of moves of a [`MoveSource`] and are within
+/// [`Limits`]. The tree is not stored. A walk through it reads the moves from the source.
+#[derive(Clone, Debug)]
+pub struct Tree<'a, S> {
+    source: S,
+    start: VariantPosition,
+    limits: Limits,
+    meter: &'a Meter,
+    /// The side whose moves are written without their weights, or `None` to write the weights of all moves.
+    pub(crate) unweighted: Option<Color>,
+}
+
+impl<'a, S: MoveSource> Tree<'a, S> {
+    /// Creates a tree of the moves of `source` from the position `start`. Reads no moves yet. A walk through the tree
+    /// estimates its progress from the weights of the moves and reports it to `meter`.
+    pub fn new(source: S, start: VariantPosition, limits: Limits, meter: &'a Meter) -> Tree<'a, S> {
+        Tree {
+            source,
+            start,
+            limits,
+            meter,
+            unweighted: None,
+        }
+    }
+
+    /// Omits the weights and shares of the moves of `side` when the tree is written as text or PGN. For example, the
+    /// weights of the opponent's moves in a repertoire do not say how often opponents play these moves. `None` keeps
+    /// all weights.
+    pub fn without_weights_of(self, side: Option<Color>) -> Tree<'a, S> {
+        Tree {
+            unweighted: side,
+            ..self
+        }
+    }
+
+    /// Returns the starting position of the tree.
+    pub(crate) fn start(&self) -> &VariantPosition {
+        &self.start
+    }
+
+    /// Walks through the tree and calls `f` with each event, such as a move. The walk visits the moves of each position
+    /// only once, even if several moves lead to the position.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the source or `f` fails, or if a temporary file cannot be written.
+    pub fn walk(&self, order: Order, f: &mut dyn FnMut(TreeEvent<'_>) -> Result<()>) -> Result<()> {
+        let Tree {
+            source,
+            start,
+            limits,
+            meter,
+            ..
+        } = self;
+        let done = FractionalProgress::new(meter);
+        let expansion = Expansion::new(source, start, limits, meter)?;
+        let start = Rc::new(TreeNode {
+            pos: Keyed::new(start.clone()),
+            ply: 0,
+            nesting: 0,
+            portion: 1.0,
+            before: None,
+        });
+        let mut walk = TreeWalk {
+            source,
+            limits,
+            order,
+            expansion,
+            left: limits.moves.unwrap_or(u64::MAX),
+            tasks: Vec::new(),
+            in_game: 0,
+            deferred: vec![Task::Expand(start)],
+            done,
+            f,
+        };
+        // A game may defer further games. Taking the last one first keeps the list of waiting games short.
+        while let Some(next) = walk.deferred.pop() {
+            task::fault("tree");
+            walk.game(next)?;
+        }
+        walk.done.finish();
+        source.refuse_changed()
+    }
+}
+
+/// A position on the current path of a walk through a tree of moves, linked to the previous position on the path.
+#[derive(Clone)]
+struct TreeNode {
+    pos: Keyed<VariantPosition>,
+    ply: usize,
+    /// The number of nested variations that contain the position.
+    nesting: usize,
+    /// The estimated share of the whole tree that follows the position, from 0 to 1.
+    portion: f64,
+    /// The previous position and the move from there to this position, or `None` for the start.
+    before: Option<(Rc<TreeNode>, Move)>,
+}
+
+impl TreeNode {
+    /// Returns the moves from the start of the tree to this position.
+    fn line(&self) -> Vec<Move> {
+        let mut line = Vec::new();
+        let mut at = self.before.as_ref();
+        while let Some((node, mv)) = at {
+            line.push(*mv);
+            at = node.before.as_ref();
+        }
+        line.reverse();
+        line
+    }
+}
+
+/// A task on the stack of a walk. The walk does not use recursion, because lines may be too long for it.
+enum Task {
+    /// Visit the moves of a position.
+    Expand(Rc<TreeNode>),
+    /// Visit a move of a position and everything after it. The number is how many nested variations contain the move.
+    Branch(Rc<TreeNode>, LimitedMove, usize),
+    Open,
+    Close,
+}
+
+struct TreeWalk<'a, S> {
+    source: &'a S,
+    limits: &'a Limits,
+    order: Order,
+    expansion: Expansion,
+    /// The number of moves that may still be visited.
+    left: u64,
+    tasks: Vec<Task>,
+    /// The number of moves in the current game.
+    in_game: u64,
+    /// Tasks that become separate games.
+    deferred: Vec<Task>,
+    done: FractionalProgress<'a>,
+    f: &'a mut dyn FnMut(TreeEvent<'_>) -> Result<()>,
+}
+
+impl<S: MoveSource> TreeWalk<'_, S> {
+    /// Performs `task` and all tasks that result from it. The moves that these tasks visit are passed to the callback
+    /// of the walk as the moves of one game. Tasks that exceed the limits of a game are deferred, and become separate
+    /// games.
+    fn game(&mut self, task: Task) -> Result<()> {
+        let line = match &task {
+            Task::Expand(node) => node.line(),
+            Task::Branch(node, ..) => node.line(),
+            Task::Open | Task::Close => unreachable!("a game begins with a position or a move"),
+        };
+        let has_moves = match &task {
+            // A deferred position without moves would make a game without anything new.
+            Task::Expand(node) => line.is_empty() || !self.choices(node)?.is_empty(),
+            _ => self.left > 0,
+        };
+        if !has_moves {
+            if let Task::Expand(node) = &task {
+                self.done.add(node.portion);
+            }
+            return Ok(());
+        }
+        (self.f)(TreeEvent::Game(&line))?;
+        self.in_game = 0;
+        self.tasks.push(task);
+        let first = self.deferred.len();
+        while let Some(task) = self.tasks.pop() {
+            self.done.check()?;
+            self.run(task)?;
+        }
+        // Reversed, because the next game is popped from the end.
+        self.deferred[first..].reverse();
+        Ok(())
+    }
+
+    fn run(&mut self, task: Task) -> Result<()> {
+        let is_full =
+            matches!(self.order, Order::Variations { longest, .. } if self.in_game >= longest);
+        match task {
+            Task::Open if self.left == 0 || is_full => {
+                // A variation without its move would be empty, so it is deferred as a whole.
+                let branch = self.tasks.pop();
+                self.tasks.pop();
+                if let Some(Task::Branch(node, choice, _)) = branch {
+                    self.deferred.push(Task::Branch(node, choice, 0));
+                }
+            }
+            Task::Open => (self.f)(TreeEvent::Open)?,
+            Task::Close => (self.f)(TreeEvent::Close)?,
+            Task::Branch(node, choice, nesting) => {
+                let after = self.visit(&node, &choice, nesting)?;
+                self.tasks.extend(after.map(Task::Expand));
+            }
+            Task::Expand(node) if is_full => {
+                let node = Rc::unwrap_or_clone(node);
+                let outside = TreeNode { nesting: 0, ..node };
+                self.deferred.push(Task::Expand(Rc::new(outside)));
+            }
+            Task::Expand(node) => self.expand(&node)?,
+        }
+        Ok(())
+    }
+
+    fn expand(&mut self, node: &Rc<TreeNode>) -> Result<()> {
+        let choices = self.choices(node)?;
+        if choices.is_empty() {
+            self.done.add(node.portion);
+            return Ok(());
+        }
+        let nesting = node.nesting;
+        match self.order {
+            Order::Lines => {
+                let branch = |choice| Task::Branch(Rc::clone(node), choice, nesting);
+                self.tasks.extend(choices.into_iter().rev().map(branch));
+            }
+            Order::Positions => {
+                let (pos, ply) = (&node.pos, node.ply);
+                (self.f)(TreeEvent::Position { pos, ply })?;
+                let mut after = Vec::new();
+                for choice in &choices {
+                    after.extend(self.visit(node, choice, nesting)?);
+                }
+                self.tasks.extend(after.into_iter().rev().map(Task::Expand));
+            }
+            Order::Variations { deepest, .. } => self.expand_variations(node, choices, deepest)?,
+        }
+        Ok(())
+    }
+
+    fn expand_variations(
+        &mut self,
+        node: &Rc<TreeNode>,
+        choices: Vec<LimitedMove>,
+        deepest: usize,
+    ) -> Result<()> {
+        let nesting = node.nesting;
+        let mut choices = choices.into_iter();
+        if let Some(main) = choices.next() {
+            let after = self.visit(node, &main, nesting)?;
+            self.tasks.extend(after.map(Task::Expand));
+        }
+        if nesting == deepest {
+            let branch = |choice| Task::Branch(Rc::clone(node), choice, 0);
+            self.deferred.extend(choices.map(branch));
+            return Ok(());
+        }
+        for choice in choices.rev() {
+            self.tasks.push(Task::Close);
+            let branch = Task::Branch(Rc::clone(node), choice, nesting + 1);
+            self.tasks.push(branch);
+            self.tasks.push(Task::Open);
+        }
+        Ok(())
+    }
+
+    /// Returns the moves with which the tree continues in the position `node`. Returns no moves if the tree already has
+    /// its maximum number of moves, or if the line to the position already has its maximum length.
+    fn choices(&self, node: &TreeNode) -> Result<Vec<LimitedMove>> {
+        if self.left == 0 || node.ply >= self.limits.plies() {
+            return Ok(Vec::new());
+        }
+        self.limits.choices(self.source, &node.pos, node.portion)
+    }
+
+    /// Visits the move `choice` in the position `node`. `nesting` is the number of variations that enclose the move.
+    ///
+    /// Returns the position after the move if the walk continues there. Returns `None` if a limit is reached, or if the
+    /// move is a transposition: the walk then continues from the position only after another move that leads to it.
+    fn visit(
+        &mut self,
+        node: &Rc<TreeNode>,
+        choice: &LimitedMove,
+        nesting: usize,
+    ) -> Result<Option<Rc<TreeNode>>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        self.in_game += 1;
+        let mv = choice.mv.mv;
+        let (mut pos, ply) = (node.pos.clone(), node.ply + 1);
+        pos.play(mv);
+        let after = self
+            .expansion
+            .after(self.source, &node.pos, mv, &pos, ply)?;
+        (self.f)(TreeEvent::Move(Branch {
+            pos: &node.pos,
+            ply: node.ply,
+            mv: &choice.mv,
+            sum: choice.sum,
+            share: choice.share,
+            is_transposition: after == AfterMove::Transposition,
+        }))?;
+        if after != AfterMove::Expanded {
+            self.done.add(choice.portion);
+            return Ok(None);
+        }
+        Ok(Some(Rc::new(TreeNode {
+            pos,
+            ply,
+            nesting,
+            portion: choice.portion,
+            before: Some((Rc::clone(node), mv)),
+        })))
+    }
+}
+
+/// The number of bytes of memory in which a breadth-first walk keeps the positions of one level. Further positions are
+/// written to a temporary file.
+const LEVEL_IN_MEMORY: usize = 1 << 16;
+
+/// A move that a breadth-first walk visits, together with the positions before and after the move.
+pub(crate) struct Arrival<'a> {
+    pub before: &'a Keyed<VariantPosition>,
+    pub mv: Move,
+    pub after: &'a Keyed<VariantPosition>,
+    /// Whether this is the first visited move that leads to `after`.
+    pub is_new: bool,
+}
+
+/// Walks breadth first from `starts` through the moves of `source`, and calls `f` with each move. The walk follows only
+/// moves that `limits` allows, in lines of at most `limits.plies() - 1` half-moves. It visits the moves of each
+/// position once, after a shortest line to this position. `progress` advances while the walk runs.
+///
+/// Returns the [fingerprints](position_fingerprint) of all positions that the walk has reached.
+pub(crate) fn walk_breadth_first(
+    source: &impl MoveSource,
+    starts: &[VariantPosition],
+    limits: &Limits,
+    progress: &mut FractionalProgress<'_>,
+    f: &mut dyn FnMut(Arrival<'_>) -> Result<()>,
+) -> Result<SpillingSet> {
+    let mut met = SpillingSet::new(limits.memory.share(4));
+    let level = || ByteRun::new(LEVEL_IN_MEMORY, limits.memory.temp_dir.clone());
+    let mut waiting = level();
+    for start in starts {
+        if met.insert(position_fingerprint(source, &Keyed::new(start.clone())))? {
+            push_waiting(&mut waiting, start, 1.0 / starts.len() as f64)?;
+        }
+    }
+    for ply in 1..limits.plies() {
+        let mut next = level();
+        let mut texts = waiting.reader(0);
+        while let Some(text) = texts.read_text()? {
+            let (pos, portion) = read_waiting(&text, &starts[0]);
+            let Some(before) = pos.map(Keyed::new) else {
+                progress.add(portion);
+                continue;
+            };
+            let choices = limits.choices(source, &before, portion)?;
+            if choices.is_empty() {
+                progress.add(portion);
+            }
+            for choice in choices {
+                let mv = choice.mv.mv;
+                let mut after = before.clone();
+                after.play(mv);
+                let is_new = met.insert(position_fingerprint(source, &after))?;
+                f(Arrival {
+                    before: &before,
+                    mv,
+                    after: &after,
+                    is_new,
+                })?;
+                if is_new && ply + 1 < limits.plies() {
+                    push_waiting(&mut next, after.position(), choice.portion)?;
+                } else {
+                    progress.add(choice.portion);
+                }
+            }
+        }
+        waiting = next;
+        if waiting.len() == 0 {
+            break;
+        }
+    }
+    progress.finish();
+    Ok(met)
+}
+
+/// The decision of a walk after it has visited a move: whether it continues from the new position, marks the move as a
+/// transposition, or ends the line.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum AfterMove {
+    /// The tree continues the position after the move.
+    Expanded,
+    /// The tree continues from the position after the move only after another move that leads to this position.
+    Transposition,
+    /// The line ends, because it has reached its maximum length.
+    End,
+}
+
+/// The rule that decides where a walk continues if several moves lead to the same position. The walk continues after
+/// one of these moves, and marks the others as transpositions.
+enum Expansion {
+    /// The walk continues after the first of these moves that it visits.
+    First { met: SpillingSet, plies: usize },
+    /// The walk continues after a move at the end of a shortest line: the first of these moves that
+    /// [`walk_breadth_first`] visits.
+    Shortest {
+        /// The fingerprints of all positions within the limit.
+        met: SpillingSet,
+        /// The fingerprints of the moves after which the tree continues.
+        moves: SpillingSet,
+    },
+}
+
+impl Expansion {
+    fn new(
+        source: &impl MoveSource,
+        start: &VariantPosition,
+        limits: &Limits,
+        meter: &Meter,
+    ) -> Result<Expansion> {
+        if limits.max_ply.is_none() {
+            let mut met = SpillingSet::new(limits.memory.share(2));
+            met.insert(position_fingerprint(source, &Keyed::new(start.clone())))?;
+            let plies = limits.plies();
+            return Ok(Expansion::First { met, plies });
+        }
+        let mut moves = SpillingSet::new(limits.memory.share(4));
+        let mut done = FractionalProgress::new(meter);
+        let starts = std::slice::from_ref(start);
+        let met = walk_breadth_first(source, starts, limits, &mut done, &mut |arrival| {
+            if arrival.is_new {
+                moves.insert(move_fingerprint(source, arrival.before, arrival.mv))?;
+            }
+            Ok(())
+        })?;
+        Ok(Expansion::Shortest { met, moves })
+    }
+
+    /// Decides how a walk continues after the move `mv`, which leads from the position `before` to the position
+    /// `after`. The move is a transposition if another move leads to `after`, and the walk continues from there only
+    /// after that other move. `source` defines which positions are equal. `ply` is the number of half-moves from the
+    /// start of the tree to `after`.
+    fn after(
+        &mut self,
+        source: &impl MoveSource,
+        before: &Keyed<VariantPosition>,
+        mv: Move,
+        after: &Keyed<VariantPosition>,
+        ply: usize,
+    ) -> Result<AfterMove> {
+        Ok(match self {
+            // The position is not marked as visited: a shorter line may reach it later.
+            Expansion::First { plies, .. } if ply >= *plies => AfterMove::End,
+            Expansion::First { met, .. } => {
+                if met.insert(position_fingerprint(source, after))? {
+                    AfterMove::Expanded
+                } else {
+                    AfterMove::Transposition
+                }
+            }
+            Expansion::Shortest { met, .. }
+                if !met.contains(position_fingerprint(source, after))? =>
+            {
+                AfterMove::End
+            }
+            Expansion::Shortest { moves, .. } => {
+                if moves.contains(move_fingerprint(source, before, mv))? {
+                    AfterMove::Expanded
+                } else {
+                    AfterMove::Transposition
+                }
+            }
+        })
+    }
+}
+
+/// Returns a number that identifies the position `pos`. The low 64 bits of the number are 0, so that
+/// [`move_fingerprint`] can store a move in them.
+fn position_fingerprint(source: &impl MoveSource, pos: &Keyed<VariantPosition>) -> u128 {
+    u128::from(source.position_id(pos)) << 64
+}
+
+/// Returns a number that identifies the move `mv` in the position `pos`. It is the fingerprint of the position, with
+/// the Polyglot number of the move in the low 16 bits.
+fn move_fingerprint(source: &impl MoveSource, pos: &Keyed<VariantPosition>, mv: Move) -> u128 {
+    position_fingerprint(source, pos) | u128::from(BookMove::from(mv).0)
+}
+
+/// Appends the position `pos` as text to `level`, which collects the positions whose moves a breadth-first walk will
+/// visit in the next level. `portion` is the estimated share of the tree that follows the position.
+fn push_waiting(level: &mut ByteRun, pos: &VariantPosition, portion: f64) -> Result<()> {
+    let mut text = portion.to_le_bytes().to_vec();
+    text.extend_from_slice(stored(pos).as_bytes());
+    level.append_text(&text)
+}
+
+/// Parses `text`, which [`push_waiting`] wrote. Returns the position, and the estimated share of the tree that follows
+/// it. The position is `None` if the text is malformed. `start` is any position of the same variant, which tells the
+/// parser the variant.
+fn read_waiting(text: &[u8], start: &VariantPosition) -> (Option<VariantPosition>, f64) {
+    let (portion, pos) = text.split_first_chunk().expect("a portion comes first");
+    let pos = restored(&String::from_utf8_lossy(pos), start);
+    (pos, f64::from_le_bytes(*portion))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{
+        Error,
+        chess::position::{Variant, read_move},
+    };
+
+    /// The moves of White in a game, by Polyglot key, and the number of positions in which a walk requested them.
+    struct OneSide {
+        moves: BTreeMap<u64, Move>,
+        can_lack: bool,
+        requests: Cell<usize>,
+    }
+
+    impl OneSide {
+        fn new(line: &str, can_lack: bool) -> OneSide {
+            let mut moves = BTreeMap::new();
+            let mut pos = Keyed::new(Variant::Standard.start());
+            for san in line.split(' ') {
+                let mv = read_move(pos.position(), san.as_bytes()).unwrap();
+                if pos.position().turn() == Color::White {
+                    moves.insert(pos.key(), mv);
+                }
+                pos.play(mv);
+            }
+            OneSide {
+                moves,
+                can_lack,
+                requests: Cell::new(0),
+            }
+        }
+    }
+
+    impl MoveSource for OneSide {
+        fn moves(&self, pos: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+            self.requests.set(self.requests.get() + 1);
+            let mv = self.moves.get(&pos.key());
+            Ok(Vec::from_iter(
+                mv.map(|mv| TreeMove::without_evaluation(*mv, 1, None)),
+            ))
+        }
+
+        fn lacks(&self, key: u64) -> bool {
+            self.can_lack && !self.moves.contains_key(&key)
+        }
+    }
+
+    /// A source without moves. It distinguishes positions by their exact identity if the field is `true`.
+    struct Empty(bool);
+
+    impl MoveSource for Empty {
+        fn moves(&self, _: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+            Ok(Vec::new())
+        }
+
+        fn position_id(&self, pos: &Keyed<VariantPosition>) -> u64 {
+            if self.0 {
+                pos.exact_identity()
+            } else {
+                pos.identity()
+            }
+        }
+    }
+
+    #[test]
+    fn a_union_distinguishes_the_positions_that_one_of_its_sources_distinguishes() {
+        // The king would be in check after e4xd3, so the positions have the same legal moves, but other Polyglot keys.
+        let [with, without] = ["d3", "-"].map(|en_passant| {
+            let fen = format!("8/8/8/8/k2Pp2Q/8/8/3K4 b - {en_passant} 0 1");
+            Keyed::new(Variant::Standard.parse_fen(&fen).unwrap())
+        });
+        for (first, second, differ) in [
+            (false, false, false),
+            (true, false, true),
+            (false, true, true),
+            (true, true, true),
+        ] {
+            let union = Union(Empty(first), Empty(second));
+            let [with, without] = [&with, &without].map(|pos| union.position_id(pos));
+            assert_eq!(with != without, differ, "{first} {second}");
+        }
+    }
+
+    /// A source whose file was changed after it was opened.
+    struct Changed;
+
+    impl MoveSource for Changed {
+        fn moves(&self, _: &Keyed<VariantPosition>) -> Result<Vec<TreeMove>> {
+            Ok(Vec::new())
+        }
+
+        fn refuse_changed(&self) -> Result<()> {
+            Err(Error::changed("games.obs.db3", "changed while it was read"))
+        }
+    }
+
+    #[test]
+    fn finding_positions_fails_if_the_file_of_the_source_was_changed() {
+        let visited = each_position(
+            &Changed,
+            [Ok(Variant::Standard.start())],
+            Memory::default(),
+            &Meter::default(),
+            &mut |_| Ok(true),
+        );
+        assert!(visited.unwrap_err().to_string().contains("changed"));
+    }
+
+    /// A walk through the moves of one side asks the source which replies of the other side lead to further moves.
+    /// Most replies are excluded by the key of the resulting position alone.
+    #[test]
+    fn replies_that_lead_to_no_move_are_not_played() {
+        const LINE: &str = "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6 O-O Be7 Re1 b5 Bb3 d6 c3";
+        type SourceWalk = fn(&OneSide) -> Result<u64>;
+        let one_side: SourceWalk = |source| {
+            let start = Variant::Standard.start();
+            let meter = Meter::default();
+            let tree = Tree::new(
+                LinesOf(source, Color::White),
+                start,
+                Limits::default(),
+                &meter,
+            );
+            let mut positions = 0;
+            tree.walk(Order::Positions, &mut |event| {
+                positions += u64::from(matches!(event, TreeEvent::Position { .. }));
+                Ok(())
+            })?;
+            Ok(positions)
+        };
+        let all_lines: SourceWalk = |source| {
+            let starts = [Ok(Variant::Standard.start())];
+            let mut positions = 0;
+            let memory = Memory::default();
+            each_position(source, starts, memory, &Meter::default(), &mut |_| {
+                positions += 1;
+                Ok(true)
+            })?;
+            Ok(positions)
+        };
+        let joined: SourceWalk = |source| {
+            let pos = Keyed::new(Variant::Standard.start());
+            let mut after = pos.clone();
+            after.play(read_move(pos.position(), b"e4").unwrap());
+            let lines = LinesOf(Union(source, source), Color::White);
+            Ok(lines.moves(&after)?.len() as u64)
+        };
+        for walk in [one_side, all_lines, joined] {
+            let [with, without] = [true, false].map(|can_lack| OneSide::new(LINE, can_lack));
+            assert_eq!(walk(&with).unwrap(), walk(&without).unwrap());
+            let [with, without] = [with, without].map(|source| source.requests.into_inner());
+            assert!(2 * with < without, "{with} requests instead of {without}");
+        }
+    }
+}

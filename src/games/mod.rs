@@ -1,0 +1,6 @@
+//! Games in PGN: reading, selecting and writing them, and the names of their openings.
+
+pub mod openings;
+pub mod pgn;
+pub mod results;
+pub mod selection;

@@ -1,0 +1,295 @@
+//! The text of a reader, and the only ways to examine it.
+//!
+//! Reading takes linear time if each byte is examined a bounded number of times. [`Text`] therefore does not give away
+//! its bytes. A reader can do two things:
+//!
+//! - It can look at the [`WINDOW`] bytes [around an offset](Text::window), as often as it wants.
+//! - It can [pass](Text::passed) any number of bytes, which it does not pass again. The functions that search for a
+//!   byte are for this purpose, too.
+
+use memchr::{memchr, memchr2, memchr3};
+
+/// The maximum number of bytes that a reader can look ahead or back: more than any termination marker, move, tag name
+/// or move number has.
+pub(super) const WINDOW: usize = 256;
+
+/// The text of a [`GameReader`](super::GameReader).
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Text<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Text<'a> {
+    pub fn new(bytes: &'a [u8]) -> Text<'a> {
+        Text { bytes }
+    }
+
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns the byte at the offset `at`, or `None` at the end of the text.
+    #[inline(always)]
+    pub fn get(self, at: usize) -> Option<&'a u8> {
+        examine(1);
+        self.bytes.get(at)
+    }
+
+    /// Returns the first eight bytes at the offset `at`, or `None` if there are fewer.
+    #[inline(always)]
+    pub fn first_chunk(self, at: usize) -> Option<&'a [u8; 8]> {
+        examine(8);
+        self.bytes.get(at..)?.first_chunk()
+    }
+
+    /// Returns the bytes from `start` to `end`, but at most [`WINDOW`] of them: those nearest to `at`, which is either
+    /// `start` or `end`. Offsets after the end of the text are replaced with its length.
+    fn window(self, start: usize, end: usize, at: usize) -> &'a [u8] {
+        let end = end.min(self.len());
+        let start = start.min(end);
+        let bytes = match &self.bytes[start..end] {
+            bytes if bytes.len() <= WINDOW => bytes,
+            bytes if at == start => &bytes[..WINDOW],
+            bytes => &bytes[bytes.len() - WINDOW..],
+        };
+        examine(bytes.len());
+        bytes
+    }
+
+    /// Returns at most [`WINDOW`] bytes after the offset `at`.
+    pub fn ahead(self, at: usize) -> &'a [u8] {
+        self.window(at, self.len(), at)
+    }
+
+    /// Returns at most [`WINDOW`] bytes before the offset `at`, but no byte before the offset `first`.
+    pub fn behind(self, first: usize, at: usize) -> &'a [u8] {
+        self.window(first, at, at)
+    }
+
+    /// Returns the bytes from `start` to `end`, which the reader passes.
+    #[inline(always)]
+    pub fn passed(self, start: usize, end: usize) -> &'a [u8] {
+        examine(end - start);
+        &self.bytes[start..end]
+    }
+
+    /// Returns the text from `start` to `end`, such as a line, without examining it.
+    pub fn part(self, start: usize, end: usize) -> Text<'a> {
+        Text::new(&self.bytes[start..end])
+    }
+
+    /// Returns the length of the text without the ASCII blanks at its end.
+    pub fn trimmed_len(self) -> usize {
+        let trimmed = self.bytes.trim_ascii_end().len();
+        examine(self.len() - trimmed + 1);
+        trimmed
+    }
+
+    /// Returns the offset of the first `needle` at or after the offset `from`.
+    pub fn find(self, needle: u8, from: usize) -> Option<usize> {
+        self.found(memchr(needle, &self.bytes[from..]), from)
+    }
+
+    /// Returns the offset of the first of two needles at or after the offset `from`.
+    #[inline]
+    pub fn find2(self, needles: [u8; 2], from: usize) -> Option<usize> {
+        self.found(memchr2(needles[0], needles[1], &self.bytes[from..]), from)
+    }
+
+    /// Returns the offset of the first of three needles at or after the offset `from`.
+    #[inline]
+    pub fn find3(self, needles: [u8; 3], from: usize) -> Option<usize> {
+        let [a, b, c] = needles;
+        self.found(memchr3(a, b, c, &self.bytes[from..]), from)
+    }
+
+    #[inline(always)]
+    fn found(self, distance: Option<usize>, from: usize) -> Option<usize> {
+        examine(distance.map_or(self.len() - from, |distance| distance + 1));
+        distance.map(|distance| from + distance)
+    }
+
+    /// Returns the offset of the first line break at or after `at`, or the length of the text if there is none.
+    #[inline]
+    pub fn line_end(self, at: usize) -> usize {
+        self.find2(*b"\n\r", at).unwrap_or(self.len())
+    }
+
+    /// Returns the offset of the first line break at or after `at`, if it is before the offset `limit`.
+    pub fn line_end_before(self, at: usize, limit: usize) -> Option<usize> {
+        let end = self.len().min(limit);
+        let found = memchr2(b'\n', b'\r', &self.bytes[at.min(end)..end]);
+        examine(found.map_or(end - at.min(end), |distance| distance + 1));
+        found.map(|distance| at + distance)
+    }
+
+    /// Returns the offset of the line after the line break at the offset `end`.
+    pub fn next_line(self, end: usize) -> usize {
+        match (self.get(end), self.get(end + 1)) {
+            (Some(b'\r'), Some(b'\n')) => end + 2,
+            (Some(_), _) => end + 1,
+            (None, _) => end,
+        }
+    }
+}
+
+#[cfg(not(test))]
+#[inline(always)]
+fn examine(_: usize) {}
+
+#[cfg(test)]
+fn examine(bytes: usize) {
+    tests::EXAMINED.with(|examined| examined.set(examined.get() + bytes as u64));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use crate::games::pgn::GameReader;
+
+    thread_local! {
+        /// The number of bytes that were examined on this thread.
+        pub(super) static EXAMINED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// All tokens of PGN, and of what people and programs write instead.
+    const TOKENS: &[&str] = &include!("tokens.rs");
+
+    /// Bytes that are quotation marks or letters in Windows-1252.
+    const BYTES: [&[u8]; 3] = [b"\x94", b"\xfc", b"\x85"];
+
+    fn tokens() -> Vec<&'static [u8]> {
+        let tokens = TOKENS.iter().map(|token| token.as_bytes());
+        tokens.chain(BYTES).collect()
+    }
+
+    /// Reads and skips the games of a text: `start`, then `count` repetitions of each of `parts`. Returns the number
+    /// of bytes that were examined.
+    fn examined(start: &[u8], parts: [&[u8]; 2], count: usize) -> u64 {
+        let text = [start, &parts[0].repeat(count), &parts[1].repeat(count)].concat();
+        let reads: [fn(&mut GameReader<'_>); 3] = [
+            |reader| {
+                reader.skip_moves();
+            },
+            |reader| {
+                reader.count_moves();
+            },
+            |reader| {
+                reader.rest_of_moves(|_| {});
+            },
+        ];
+        EXAMINED.set(0);
+        for (read, with_variations) in reads.into_iter().zip([false, false, true]) {
+            let mut reader = GameReader::new(&text).with_variations(with_variations);
+            while reader.next_game() {
+                read(&mut reader);
+            }
+        }
+        EXAMINED.get()
+    }
+
+    #[track_caller]
+    fn check(start: &[u8], parts: [&[u8]; 2]) {
+        let length = parts[0].len() + parts[1].len();
+        let count = 1500_usize.div_ceil(length);
+        let (short, long) = (
+            examined(start, parts, count),
+            examined(start, parts, 4 * count),
+        );
+        // The factor is 16 for quadratic time. Texts of a few kilobytes may end within a window or a limit.
+        let bytes = (start.len() + length * count) as u64;
+        let text = parts.map(<[u8]>::escape_ascii);
+        let text = format!("{} {} {}", start.escape_ascii(), text[0], text[1]);
+        assert!(
+            long < 6 * short + 600 * bytes,
+            "{text}: {short} and {long} bytes of {bytes}"
+        );
+        assert!(long < 24_000 * bytes, "{text}: {long} of {bytes}");
+    }
+
+    #[test]
+    fn texts_that_once_took_quadratic_time_are_read_in_linear_time() {
+        for part in [
+            "0.",
+            "1-.",
+            "\n",
+            ".\n",
+            "[][A \"\"]",
+            "2-0!",
+            "\u{2206}e4{}",
+            "( ",
+        ] {
+            for start in ["", "1. e4 ", "1. e4 ("] {
+                check(start.as_bytes(), [part.as_bytes(), b""]);
+            }
+        }
+        // Escaped quotes in a value of several lines, and quotation marks after a value.
+        check(b"[White \"x\n", [b"\\\"]", b" "]);
+        check(b"[White \"x\n", [b"\\\"]", b"x"]);
+        check(b"[FEN ", [b"a", b"\x94"]);
+        check(b"[FEN ", [b"\xc3\xbc", b"\x94"]);
+        check(b"[Board 3]\n[FEN ", [b"a", b"' "]);
+        check(b"[White 'x", [b"\x94]", b"\""]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// The time to read repetitions of any tokens grows like their number.
+        #[test]
+        fn all_texts_are_read_in_linear_time(
+            start in proptest::sample::select(&[
+                "", "1. e4 ", "[A \"\"]\n", "1. e4 (", "{", "1. e4 {x", "[A \"x\n", "[A 'x", "[FEN ", "[A \"\"]\n[FEN ",
+            ][..]),
+            parts in proptest::collection::vec(proptest::sample::select(tokens()), 1..=4),
+            end in proptest::collection::vec(proptest::sample::select(tokens()), 0..=2),
+        ) {
+            check(start.as_bytes(), [&parts.concat(), &end.concat()]);
+        }
+    }
+
+    /// The modules of the reader look at its text only by the functions of [`Text`](super::Text).
+    #[test]
+    fn no_reader_examines_its_text_in_another_way() {
+        let sources = [
+            include_str!("game.rs"),
+            include_str!("movetext.rs"),
+            include_str!("visit.rs"),
+        ];
+        for source in sources {
+            let code = source.split("#[cfg(test)]\nmod tests").next().unwrap();
+            for (at, _) in code.match_indices("self.text") {
+                let after = code[at + "self.text".len()..].trim_start();
+                let uses = [
+                    ".get(",
+                    ".first_chunk(",
+                    ".ahead(",
+                    ".behind(",
+                    ".passed(",
+                    ".part(",
+                    ".find(",
+                    ".line_end(",
+                    ".len()",
+                    ",",
+                    ")",
+                ];
+                assert!(
+                    uses.iter().any(|used| after.starts_with(used)),
+                    "self.text{:.40}",
+                    after
+                );
+            }
+        }
+        let windows = include_str!("text.rs")
+            .matches(concat!("self.bytes", "["))
+            .count();
+        assert_eq!(
+            windows, 7,
+            "the window, passed bytes, lines, and four searches"
+        );
+    }
+}

@@ -1,0 +1,323 @@
+//! The results of games as numbers: by color, and from the view of a side or of a player.
+
+use std::ops::{Add, AddAssign};
+
+use serde::{Serialize, Serializer, ser::SerializeStruct};
+use shakmaty::Color;
+
+use crate::games::pgn::GameResult;
+
+/// The numbers of games with each result.
+///
+/// An unfinished game is not a draw. The only exception is [Lichess's form](Results::lichess_form) of the numbers.
+/// Sources of counts contain no unfinished games, because such games were counted as draws or not at all.
+///
+/// ```
+/// use polybook::{pgn::GameResult, results::{Results, Wdl}};
+/// use shakmaty::Color;
+///
+/// let mut results = Results::default();
+/// results.add(GameResult::BlackWins);
+/// results.add(GameResult::Unknown);
+/// assert_eq!((results.games(), results.finished()), (2, 1));
+/// assert_eq!(results.for_side(Color::Black), Wdl { wins: 1, draws: 0, losses: 0 });
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Results {
+    /// The number of games that White won.
+    pub white: u64,
+    /// The number of drawn games.
+    pub draws: u64,
+    /// The number of games that Black won.
+    pub black: u64,
+    /// The number of games without a result.
+    pub unfinished: u64,
+}
+
+impl Results {
+    /// Adds one game with the result `result`.
+    #[inline]
+    pub fn add(&mut self, result: GameResult) {
+        // Results are unpredictable, so branches would often be mispredicted.
+        self.white += u64::from(result == GameResult::WhiteWins);
+        self.draws += u64::from(result == GameResult::Draw);
+        self.black += u64::from(result == GameResult::BlackWins);
+        self.unfinished += u64::from(result == GameResult::Unknown);
+    }
+
+    /// Returns the number of games, including unfinished games. Returns [`u64::MAX`] if the number is greater.
+    #[inline]
+    pub fn games(self) -> u64 {
+        self.finished().saturating_add(self.unfinished)
+    }
+
+    /// Returns the number of games that have a result. Returns [`u64::MAX`] if the number is greater.
+    #[inline]
+    pub fn finished(self) -> u64 {
+        let decided = self.white.saturating_add(self.black);
+        decided.saturating_add(self.draws)
+    }
+
+    /// Returns the results of the finished games from the view of the side `side`.
+    #[inline]
+    pub fn for_side(self, side: Color) -> Wdl {
+        let white = Wdl {
+            wins: self.white,
+            draws: self.draws,
+            losses: self.black,
+        };
+        white.turned(side)
+    }
+
+    /// Converts `stats`, the results of finished games from the view of the side `side`.
+    #[inline]
+    pub fn from_side(side: Color, stats: Wdl) -> Results {
+        let white = stats.turned(side);
+        Results {
+            white: white.wins,
+            draws: white.draws,
+            black: white.losses,
+            unfinished: 0,
+        }
+    }
+
+    /// Returns the score of the side `side` from 0 to 1, or `None` if no game has a result.
+    pub fn score(self, side: Color) -> Option<f64> {
+        let stats = self.for_side(side);
+        (stats.games() > 0).then(|| stats.score())
+    }
+
+    /// Serializes `white`, `draws`, `black` and, unless it is 0, `unfinished`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `serializer`.
+    pub(crate) fn without_total<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.write(serializer.serialize_struct("Results", 4)?)
+    }
+
+    /// Serializes the numbers in the form of Lichess's explorer, whose clients add up `white`, `draws` and `black` to
+    /// get the number of all games: `draws` includes the unfinished games. Unless it is 0, their number follows as
+    /// `unfinished`, a field that Lichess does not have.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `serializer`.
+    pub(crate) fn lichess_form<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let lichess = Results {
+            draws: self.draws + self.unfinished,
+            ..*self
+        };
+        lichess.without_total(serializer)
+    }
+
+    fn write<S: SerializeStruct>(&self, mut fields: S) -> Result<S::Ok, S::Error> {
+        fields.serialize_field("white", &self.white)?;
+        fields.serialize_field("draws", &self.draws)?;
+        fields.serialize_field("black", &self.black)?;
+        if self.unfinished > 0 {
+            fields.serialize_field("unfinished", &self.unfinished)?;
+        }
+        fields.end()
+    }
+}
+
+/// Serializes the number of games as `games`, then `white`, `draws`, `black` and, unless it is 0, `unfinished`.
+impl Serialize for Results {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Results", 5)?;
+        fields.serialize_field("games", &self.games())?;
+        self.write(fields)
+    }
+}
+
+/// Adds up results. A sum that overflows is replaced by [`u64::MAX`].
+impl AddAssign for Results {
+    #[inline]
+    fn add_assign(&mut self, other: Results) {
+        self.white = self.white.saturating_add(other.white);
+        self.draws = self.draws.saturating_add(other.draws);
+        self.black = self.black.saturating_add(other.black);
+        self.unfinished = self.unfinished.saturating_add(other.unfinished);
+    }
+}
+
+/// The numbers of games won, drawn and lost, from the view of one side or of a player. In counts and books, this side
+/// is the side to move.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug, Serialize)]
+pub struct Wdl {
+    /// The number of games that the side won.
+    pub wins: u64,
+    /// The number of games that neither side won.
+    pub draws: u64,
+    /// The number of games that the side lost.
+    pub losses: u64,
+}
+
+/// The quantile of the standard normal distribution for a two-sided 99 percent confidence interval.
+const QUANTILE: f64 = 2.576;
+
+impl Wdl {
+    /// Returns the result of a single game from the view of the side `turn`. `winner` is the side that won, or `None`
+    /// if neither side won.
+    #[inline]
+    pub fn of_game(winner: Option<Color>, turn: Color) -> Wdl {
+        let (wins, draws, losses) = match winner {
+            None => (0, 1, 0),
+            Some(winner) if winner == turn => (1, 0, 0),
+            Some(_) => (0, 0, 1),
+        };
+        Wdl {
+            wins,
+            draws,
+            losses,
+        }
+    }
+
+    /// Converts results between White's view and the view of `side`, in either direction. Swaps wins and losses if
+    /// `side` is Black.
+    #[inline]
+    #[must_use]
+    pub fn turned(self, side: Color) -> Wdl {
+        match side {
+            Color::White => self,
+            Color::Black => Wdl {
+                wins: self.losses,
+                losses: self.wins,
+                ..self
+            },
+        }
+    }
+
+    /// Returns the number of games: the sum of wins, draws and losses.
+    #[inline]
+    pub fn games(self) -> u64 {
+        self.wins + self.draws + self.losses
+    }
+
+    /// Returns the points of the side, in half points: two for a win, one for a draw.
+    #[inline]
+    pub fn half_points(self) -> u64 {
+        2 * self.wins + self.draws
+    }
+
+    /// Serializes `wins` and `losses`. Answers contain the number of draws once, in [`Results`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `serializer`.
+    pub(crate) fn without_draws<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Wdl", 2)?;
+        fields.serialize_field("wins", &self.wins)?;
+        fields.serialize_field("losses", &self.losses)?;
+        fields.end()
+    }
+
+    /// Returns the score of the side, from 0 to 1. The score is the share of the points that this side won; a
+    /// draw counts as half a point. Returns 0 if there are no games.
+    ///
+    /// The score is rounded in the same way as in Polyglot, so that a minimum score such as 60 percent selects the same
+    /// moves as in Polyglot.
+    pub fn score(self) -> f64 {
+        if self.games() == 0 {
+            return 0.0;
+        }
+        let half_points = self.wins as f64 * 2.0 + self.draws as f64;
+        half_points / self.games() as f64 / 2.0
+    }
+
+    /// Returns the lower bound of the 99 percent confidence interval of the score, from 0 to 1. Returns 0 if there
+    /// are no games.
+    ///
+    /// The interval is Wilson's score interval (E. B. Wilson, Probable inference, the law of succession, and
+    /// statistical inference, 1927). A draw counts as half a win, which makes the interval wider than necessary.
+    pub fn lower_bound(self) -> f64 {
+        let (games, score) = (self.games() as f64, self.score());
+        if games == 0.0 {
+            return 0.0;
+        }
+        let square = QUANTILE * QUANTILE / games;
+        let spread = QUANTILE * (score * (1.0 - score) / games + square / games / 4.0).sqrt();
+        (score + square / 2.0 - spread) / (1.0 + square)
+    }
+}
+
+impl Add for Wdl {
+    type Output = Wdl;
+
+    #[inline]
+    fn add(self, other: Wdl) -> Wdl {
+        Wdl {
+            wins: self.wins + other.wins,
+            draws: self.draws + other.draws,
+            losses: self.losses + other.losses,
+        }
+    }
+}
+
+impl AddAssign for Wdl {
+    #[inline]
+    fn add_assign(&mut self, other: Wdl) {
+        *self = *self + other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_unfinished_game_is_a_draw_only_in_the_form_of_lichess() {
+        let mut results = Results::default();
+        for (result, games) in GameResult::ALL.into_iter().zip([2, 3, 4, 1]) {
+            (0..games).for_each(|_| results.add(result));
+        }
+        assert_eq!((results.games(), results.finished()), (10, 9));
+        let black = results.for_side(Color::Black);
+        assert_eq!((black.wins, black.draws, black.losses), (4, 2, 3));
+        let plain = json!({ "games": 10, "white": 3, "draws": 2, "black": 4, "unfinished": 1 });
+        assert_eq!(json!(results), plain);
+        let lichess = |results: Results| results.lichess_form(serde_json::value::Serializer);
+        assert_eq!(
+            lichess(results).unwrap(),
+            json!({ "white": 3, "draws": 3, "black": 4, "unfinished": 1 })
+        );
+        results.unfinished = 0;
+        assert_eq!(
+            lichess(results).unwrap(),
+            json!({ "white": 3, "draws": 2, "black": 4 })
+        );
+    }
+
+    #[test]
+    fn sums_that_overflow_are_the_greatest_number() {
+        let mut results = Results {
+            white: u64::MAX - 1,
+            draws: 1,
+            ..Results::default()
+        };
+        assert_eq!(results.games(), u64::MAX);
+        results += results;
+        assert_eq!((results.white, results.draws), (u64::MAX, 2));
+        assert_eq!(results.games(), u64::MAX);
+    }
+
+    #[test]
+    fn two_lucky_games_do_not_beat_a_thousand() {
+        let lower = |wins, draws, losses| {
+            let stats = Wdl {
+                wins,
+                draws,
+                losses,
+            };
+            stats.lower_bound()
+        };
+        assert!(lower(2, 0, 0) < lower(600, 0, 400));
+        assert_eq!(lower(0, 0, 0), 0.0);
+        // The interval of 10 wins in 20 games is 25.0 to 75.0 percent.
+        assert!((lower(10, 0, 10) - 0.2504).abs() < 1e-4);
+        assert!((lower(5, 10, 5) - 0.2504).abs() < 1e-4);
+    }
+}
