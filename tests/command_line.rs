@@ -799,8 +799,8 @@ fn an_error_names_the_format_of_a_file_that_is_no_book() {
         ("verify famous.pgn", "PGN"),
         ("convert famous.pgn a.csv", "make-book"),
         ("info-book --bin games.obs.db3", "database"),
-        ("games book.bin", "--explorer DIR"),
-        ("games games.obs.db3", "--explorer DIR"),
+        ("games book.bin", "polybook make-book"),
+        ("games games.obs.db3", "polybook make-book"),
     ] {
         let output = run(dir.path(), line);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -838,16 +838,24 @@ fn json_has_one_name_for_each_value_and_null_for_unknown_ones() {
 fn advice_names_only_options_that_the_command_has() {
     let dir = temp();
     fs::write(dir.path().join("empty.pgn"), "").unwrap();
-    let error = fails(
-        dir.path(),
+    fs::write(dir.path().join("blank.pgn"), "\n").unwrap();
+    for line in [
         "serve -q empty.pgn --no-cache --listen 127.0.0.1:0",
-        1,
-    );
+        "show blank.pgn",
+        "games blank.pgn",
+        "engine blank.pgn",
+    ] {
+        let error = fails(dir.path(), line, 1);
+        let named =
+            error.contains(".pgn: there is nothing to show, because the input contains no game");
+        assert!(named, "{error}");
+        assert!(!error.contains("allow-empty"), "{error}");
+    }
+    let error = fails(dir.path(), "make-book empty.pgn --bin a.bin", 1);
     assert!(
-        error.contains("empty.pgn") && error.contains("nothing to show"),
+        error.contains("--allow-empty writes empty outputs"),
         "{error}"
     );
-    assert!(!error.contains("allow-empty"), "{error}");
 }
 
 #[test]
@@ -862,7 +870,7 @@ fn positions_that_books_leave_out_have_no_key() {
     );
     assert!(error.contains("no Polyglot key"), "{error}");
     let error = fails(dir.path(), args!["key", "--fen", fen], 1);
-    assert!(error.contains("--variant fischerandom"), "{error}");
+    assert!(error.contains("give the variant fischerandom"), "{error}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! several paragraphs long, are shortened to one line that keeps clap's tips.
 
 use std::{
+    env,
     ffi::OsString,
     io::{self, Write},
     panic::{self, AssertUnwindSafe, PanicHookInfo},
@@ -197,9 +198,24 @@ fn one_line(err: &anyhow::Error) -> String {
     input::with_given_names(&line)
 }
 
-/// Spells an option as on the command line, for advice of the library.
+/// Spells an option as on the command line, for advice of the library. Returns `None` if the command that runs does not
+/// have the option.
 pub fn spelled(option: &NamedOption) -> Option<String> {
-    Some(option.on_command_line())
+    let is_known = option.command.is_some() || running_command_has(option.name);
+    is_known.then(|| option.on_command_line())
+}
+
+fn running_command_has(name: &str) -> bool {
+    let args = argv::renamed(env::args_os().collect());
+    let mut cli = Cli::command();
+    // This adds the options of all commands to each command.
+    cli.build();
+    let Some(command) = argv::command(&args, &cli) else {
+        return true;
+    };
+    let command = argv::inner_command(&args, command).unwrap_or(command);
+    let mut options = command.get_arguments();
+    options.any(|option| option.get_long() == Some(name))
 }
 
 /// Returns the message of an error. Advice in the message names options as on the command line.

@@ -9,17 +9,17 @@ use std::{
     time::Duration,
 };
 
-use polybook::{Error, position::Variant};
 #[cfg(feature = "serve")]
 use polybook::{
-    counted,
+    Diagnosis, counted,
     make_book::Progress,
     serve::{Cache, CachedIndex},
 };
+use polybook::{Error, position::Variant};
 
 use super::{Context, input::may_have_games};
 #[cfg(feature = "serve")]
-use super::{progress::Bar, usage::Usage};
+use super::{errors, progress::Bar, usage::Usage};
 
 /// The interval at which this process checks whether another process has finished building an index.
 #[cfg(feature = "serve")]
@@ -55,9 +55,20 @@ pub fn cached_index(pgn: &Path, untagged: Variant, context: Context) -> anyhow::
     };
     let index = Cache::new(directory.join("polybook"))?.of(pgn, untagged)?;
     let running = RunningBuild::default();
-    ensure_built(pgn, &index, 0, context, &running)?;
-    rebuild_if_damaged(pgn, &index, 0, context, &running)?;
+    let built = ensure_built(pgn, &index, 0, context, &running)
+        .and_then(|()| rebuild_if_damaged(pgn, &index, 0, context, &running));
+    built.map_err(|err| match err {
+        Error::Empty { reason } => nothing_to_show(pgn, &reason),
+        err => err,
+    })?;
     Ok(index.path().to_owned())
+}
+
+/// Creates the error for a source that cannot be shown. `reason` says why the index of the PGN file `pgn` would be empty.
+#[cfg(feature = "serve")]
+pub fn nothing_to_show(pgn: &Path, reason: &Diagnosis) -> Error {
+    let reason = reason.worded(errors::spelled);
+    Error::empty(pgn, format!("there is nothing to show, because {reason}"))
 }
 
 /// Always returns an error. This version of the function is used if polybook was compiled without the cache of indexes.

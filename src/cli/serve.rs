@@ -34,7 +34,7 @@ use super::{
     Context, counted, errors,
     evals::EvalsArg,
     filters,
-    index_cache::{RunningBuild, ensure_built, rebuild_if_damaged},
+    index_cache::{RunningBuild, ensure_built, nothing_to_show, rebuild_if_damaged},
     input,
     position::UntaggedArg,
     repertoire::{Opener, with_side},
@@ -458,7 +458,7 @@ fn open(
         });
         match made {
             Err(Error::Empty { reason }) => {
-                without_games.push((source.path, reason.worded(errors::spelled)));
+                without_games.push((source.path, reason));
             }
             made => {
                 made?;
@@ -468,10 +468,9 @@ fn open(
     }
     for (pgn, reason) in without_games {
         if shown.is_empty() {
-            let problem = format!("there is nothing to show, because {reason}");
-            return Err(Error::empty(pgn, problem).into());
+            return Err(nothing_to_show(pgn, &reason).into());
         }
-        let name = pgn.display();
+        let (name, reason) = (pgn.display(), reason.worded(errors::spelled));
         context.say(&format!("warning: {name} is left out: {reason}\n"));
     }
     let open = || {
