@@ -266,7 +266,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "make-book games.pgn --suite s.pgn --plies 20 --max-ply 10",
         1,
-        "--max-ply 10 ends games sooner",
+        "the suite needs lines of 20 half-moves, but only 10 of each game are counted: use a larger --max-ply",
     ),
     (
         "make-book games.pgn --suite s.epd --max-ply 16",
@@ -297,7 +297,7 @@ const REFUSALS: &[Refusal] = &[
     (
         "make-book games.pgn --suite s.epd --plies 2 --min-game 1 --balance 1-2",
         1,
-        "--balance",
+        "no line of 2 half-moves is in the range: widen the range of --balance",
     ),
     (
         "convert games.obs.db3 t.csv --from bad.epd",
@@ -337,7 +337,11 @@ const REFUSALS: &[Refusal] = &[
     ("tree book.bin --json --out -", 2, "give a file"),
     ("tree book.bin --max-ply 5000", 2, "4096"),
     ("tree missing.bin", 1, "missing.bin"),
-    ("tree notes", 1, "this is text, not a Polyglot book"),
+    (
+        "tree notes",
+        1,
+        "this file contains no game: give a PGN file",
+    ),
     // Filters that no game can pass.
     (
         "make-book games.pgn --since 2024 --until 2023",

@@ -798,7 +798,7 @@ fn draw_rates_and_openings() {
         assert_eq!(entries("--per-eco 1 --limit 2"), ["6", "4"]);
         assert_eq!(entries("--per-eco 2"), ["6", "4", "3", "2"]);
         let error = fails(dir, &format!("{command} --force --draw-rate 1-2"), 1);
-        assert!(error.contains("passes --draw-rate"), "{error}");
+        assert!(error.contains("widen the range of --draw-rate"), "{error}");
         let shuffled = entries("--per-eco 1 --seed 3");
         assert_eq!(shuffled.len(), 3);
         assert_eq!(entries("--per-eco 1 --seed 3 --memory 64KiB"), shuffled);
@@ -922,7 +922,7 @@ fn evaluations() {
         }
         let line = format!("{command} --plies 1 --evals e.evals --eval 300..400");
         let error = fails(dir, &line.replace("{}", "s.pgn"), 1);
-        assert!(error.contains("passes --eval"), "{error}");
+        assert!(error.contains("widen the range of --eval"), "{error}");
         assert!(
             error.contains(" (1 without an evaluation): widen the range"),
             "{error}"

@@ -638,10 +638,10 @@ fn entries(suite: &SuiteReport, thing: &str, suffix: &str) -> String {
     }
     if suite.outside > 0 {
         text += &format!(
-            "; {} {} outside {}",
+            "; {} {} outside --{}",
             suite.outside,
             if suite.outside == 1 { "is" } else { "are" },
-            suite.ranges
+            suite.ranges.join(" and --")
         );
     }
     text

@@ -397,10 +397,9 @@ pub struct SuiteReport {
     /// The number of lines or positions that were left out because their results or evaluations are not within
     /// `ranges`.
     pub outside: u64,
-    /// The names of the options that restrict the results or evaluations, such as `--balance and --eval`. Empty if no
-    /// such option is set.
+    /// The names of the options that restrict the results or evaluations, such as `balance` and `eval`.
     #[serde(skip)]
-    pub ranges: String,
+    pub ranges: Vec<&'static str>,
     /// The number of lines that were left out because their positions have no evaluation, if the suite is selected by
     /// evaluations.
     #[serde(skip_serializing_if = "Option::is_none")]

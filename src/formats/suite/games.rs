@@ -13,7 +13,6 @@ use super::{
     format::{SuiteFormat, epd, note_of_games, write_ranked},
     is_over, over_everywhere,
     ranking::{Candidate, Ranking},
-    without_evaluation,
 };
 use crate::{
     chess::position::{BookMove, Keyed, Variant, push_move, restored},
@@ -192,9 +191,7 @@ impl LineCounts {
         } else if *over > 0 && suite.ranges().is_empty() {
             over_everywhere(suite.plies)
         } else {
-            let (ranges, unknown) = (suite.ranges(), without_evaluation(*unevaluated));
-            Diagnosis::new(format!("no line of {plies} passes {ranges}{unknown}"))
-                .advise("widen the range")
+            suite.out_of_range(&format!("line of {plies}"), *unevaluated)
         }
     }
 }

@@ -127,16 +127,25 @@ impl Suite {
         balance.or(self.draw_rate.map(|_| "draw-rate"))
     }
 
-    /// Returns the names of all options that restrict the results or evaluations of entries to a range, joined by
-    /// "and". Error messages name these options if entries were omitted because of them.
-    pub(crate) fn ranges(&self) -> String {
+    /// Returns the names of all options that restrict the results or evaluations of entries to a range.
+    pub(crate) fn ranges(&self) -> Vec<&'static str> {
         let options = [
             self.balance.map(|_| "balance"),
             self.draw_rate.map(|_| "draw-rate"),
             self.evals.as_ref().map(EvalRange::option),
         ];
-        let given: Vec<&str> = options.into_iter().flatten().collect();
-        given.join(" and ")
+        options.into_iter().flatten().collect()
+    }
+
+    /// Returns the problem that no entry lies in the ranges of the suite. `entry` describes an entry, and `unevaluated`
+    /// is the number of positions that have no evaluation.
+    fn out_of_range(&self, entry: &str, unevaluated: u64) -> Diagnosis {
+        let unknown = without_evaluation(unevaluated);
+        let problem = Diagnosis::new(format!("no {entry} is in the range{unknown}"));
+        let ranges = self.ranges().into_iter();
+        ranges.fold(problem, |problem, range| {
+            problem.advise(Advice::option("widen the range of {}", range))
+        })
     }
 
     /// Returns `true` if the suite needs the ECO code or the name of each entry's opening.
@@ -186,14 +195,7 @@ impl Suite {
             ))
             .advise(Advice::smaller("plies")),
             _ if over > 0 && self.ranges().is_empty() => return over_everywhere(plies),
-            _ => {
-                return Diagnosis::new(format!(
-                    "no line passes {}{}",
-                    self.ranges(),
-                    without_evaluation(unevaluated)
-                ))
-                .advise("widen the range");
-            }
+            _ => return self.out_of_range("line", unevaluated),
         };
         match &advice.more {
             Some(more) => problem.advise(more.clone()),
