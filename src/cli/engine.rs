@@ -10,7 +10,7 @@ use super::{
     Context,
     filters::{SelectionArgs, check_names, explorer_of, passed_unknown},
     index_cache::cached_index,
-    input::{file_or_index, has_index, refuse_stream},
+    input::{ending, file_or_index, has_index, refuse_stream},
     position::UntaggedArg,
     repertoire::{Opener, with_side},
     resources::count,
@@ -164,7 +164,9 @@ fn opened(
         }
     } else {
         let path = file_or_index(argument)?;
-        if FileKind::of(&path)? != FileKind::Sqlite && !is_book_or_empty(&path)? {
+        let is_named_book = ending(&path) == "bin";
+        let may_have_games = FileKind::of(&path)? != FileKind::Sqlite && !is_named_book;
+        if may_have_games && !is_book_or_empty(&path)? {
             refuse_stream(argument)?;
             let index = cached_index(&path, opener.untagged, context)?;
             return Ok((games(&index, filters, context)?, true));

@@ -633,6 +633,9 @@ games site.idx --id x --pgn
 games site.idx --id https://lichess.org/abcdefgx --pgn
   ! find the number of the game with polybook games site.idx
   > games site.idx && games site.idx --id 0 --pgn
+games site.idx --id 0 --player A
+  ! a position and conditions on games do not apply: leave them out, or leave --id out
+  > games site.idx --id 0 && games site.idx --player A
 games site.idx --id 7 --pgn
   ! use an id from 0 to 0
   > games site.idx --id 0 --pgn
@@ -697,6 +700,9 @@ show frc2.pgn
 openings frc2.pgn
   ! give such a position, for example with --fen "4k3/8/8/8/8/8/8/4K2R w K - 0 1"
   > openings frc2.pgn --fen '4k3/8/8/8/8/8/8/4K2R w K - 0 1'
+repertoire check mine.pgn --contradictions --color white --since 2020
+  ! --contradictions checks no games, so conditions on games do not apply: leave them out
+  > repertoire check mine.pgn --contradictions --color white
 repertoire check duel.pgn mine.pgn --color white
   ! give the repertoire before the games, or use --white duel.pgn if duel.pgn is the repertoire
   > repertoire check mine.pgn duel.pgn --color white && repertoire check --white duel.pgn mine.pgn
@@ -880,7 +886,7 @@ convert s.bin w17.pgn --plies 1 --opcodes
   ! applies only to suites of positions: use a file name that ends in .epd
   > convert s.bin w17.epd --plies 1 --opcodes
 convert s.bin w18.epd --plies 1 --evals e.evals --eval 300..400
-  ! widen the range
+  ! widen the range of --eval
   > convert s.bin w18.epd --plies 1 --evals e.evals --eval -400..400
 suite-report once.epd duel.pgn
   ! no game begins in a position of the suite (2 games read): give games with the position in the tag FEN or with the comment {book}
@@ -898,8 +904,11 @@ suite-report start.epd ones.pgn --drop-one-sided --out left.epd
   ! all its openings are one-sided: use a larger --min-pairs
   > suite-report start.epd ones.pgn --drop-one-sided --min-pairs 2 --out left.epd
 show papers/notes.txt
+  ! this file contains no game: give a PGN file
+  > show en.pgn
+info-book papers/notes.txt
   ! this is text, not a Polyglot book: choose another file
-  > show s.bin
+  > info-book s.bin
 filter s.bin --out f1.bin --min-weight 65535
   ! s.bin: no move is kept with --min-weight 65535, so the new book would be empty: use less strict options
   > filter s.bin --out f1.bin --min-weight 1

@@ -114,8 +114,10 @@ pub fn run(args: &Args, context: Context) -> anyhow::Result<()> {
         let file = file_or_index(path)?;
         let source = match FileKind::of(&file)? {
             FileKind::Sqlite => "an OOBS database",
+            // The error about a compressed book says how to unpack it.
+            _ if ending(&file) == "bin" => "a book",
             FileKind::Gzip | FileKind::Bzip2 | FileKind::Zstd | FileKind::Zip => continue,
-            FileKind::Other if ending(&file) != "bin" && !is_book_or_empty(&file)? => continue,
+            FileKind::Other if !is_book_or_empty(&file)? => continue,
             _ => "a book",
         };
         if paths.len() > 1 {
