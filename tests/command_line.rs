@@ -841,9 +841,9 @@ fn advice_names_only_options_that_the_command_has() {
     fs::write(dir.path().join("blank.pgn"), "\n").unwrap();
     for line in [
         "serve -q empty.pgn --no-cache --listen 127.0.0.1:0",
-        "show blank.pgn",
-        "games blank.pgn",
-        "engine blank.pgn",
+        "show -q blank.pgn",
+        "games -q blank.pgn",
+        "engine -q blank.pgn",
     ] {
         let error = fails(dir.path(), line, 1);
         let named =

@@ -937,7 +937,7 @@ fn evaluations() {
             (
                 &format!("{suite} --evals e.evals --eval 200..100"),
                 2,
-                "0.8..1.2",
+                "80..120",
             ),
             (
                 &format!("{suite} --evals e.evals --eval 100..200 --eval-abs 100..200"),

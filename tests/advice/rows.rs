@@ -167,8 +167,8 @@ convert s.bin w2.epd --plies 1 --min-game 1
   ! polybook filter
   > filter s.bin --best 1 --out w2.bin
 convert s.bin w3.epd --plies 1 --balance 40-60
-  ! make the suite from a database
-  > convert s.obs.db3 w3.epd --plies 1 --min-game 1 --balance 0-100
+  ! make the suite from a database, or leave --balance out
+  > convert s.obs.db3 w3.epd --plies 1 --min-game 1 --balance 0-100 && convert s.bin w3.pgn --plies 1
 make-book en.pgn --counts x1.counts --uniform
   ! give this option when you make a book from the counts
   > make-book none.counts --uniform --bin x1.bin --min-game 1

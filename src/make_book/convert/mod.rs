@@ -769,9 +769,9 @@ impl<'a> ConvertBook<'a> {
     ) -> Result<Converted> {
         task::caught(|| {
             if let Some(option) = suite.results_option() {
-                let problem = format!(
-                    "a Polyglot book contains no results, so {option} does not apply: make the suite from a database"
-                );
+                let problem = Diagnosis::new("a Polyglot book contains no results of games")
+                    .advise("make the suite from a database")
+                    .advise(Advice::option("leave {} out", option));
                 return Err(Error::file(self.book.path(), problem));
             }
             self.book.refuse_changed()?;
