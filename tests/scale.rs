@@ -18,7 +18,7 @@ fn write_games(dir: &Path) -> Vec<String> {
     let games = fs::read_to_string(sample("selfplay.pgn")).unwrap();
     let half = games[..games.len() / 2].rfind("[Event ").unwrap();
     fs::write(dir.join("a.pgn"), &games[..half]).unwrap();
-    let packed = zstd::encode_all(games[half..].as_bytes(), 1).unwrap();
+    let packed = zstd::encode_all(&games.as_bytes()[half..], 1).unwrap();
     fs::write(dir.join("b.pgn.zst"), packed).unwrap();
     fs::copy(sample("famous.pgn"), dir.join("c.pgn")).unwrap();
     let odd = "[Event \"x\"]\n[FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\"]\n\n1. e4 Kd7 1-0\n\n\

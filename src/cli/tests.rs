@@ -38,6 +38,7 @@ const ADD_UP: &str = "make-book counts --bin new.bin --min-game 1";
 const ADD_UP_SORTED: &str = "make-book counts --bin new.bin --min-game 1 --memory 1MiB";
 const MERGE_OBS: &str = "merge-book a.obs.db3 b.obs.db3 --out new.obs.db3 --force";
 const MERGE_BOOK: &str = "merge-book a.bin b.bin --out new.bin";
+const FROM_FRAMES: &str = "make-book frames.pgn.zst --bin new.bin --force";
 const CONVERT: &str = "convert a.obs.db3 new.bin";
 const TO_CSV: &str = "convert a.obs.db3 new.csv --force";
 const TO_JSONL: &str = "convert a.obs.db3 new.jsonl";
@@ -62,6 +63,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("unpack", "0", MAKE_ALL),
     ("unpack", "1", PLIES),
     ("unpack", "40", MAKE_BOOK),
+    ("unpack frame", "0", FROM_FRAMES),
     ("cut", "0", MAKE_ALL),
     ("cut", "40", MAKE_BOOK),
     ("replay", "0", MAKE_BOOK),
@@ -210,6 +212,8 @@ fn prepared(test: &str) -> tempfile::TempDir {
     fs::write(path("games.pgn"), &games).unwrap();
     // This file is read in more than 41 batches.
     fs::write(path("long.pgn"), games.repeat(50)).unwrap();
+    let frame = zstd::encode_all(&games[..], 1).unwrap();
+    fs::write(path("frames.pgn.zst"), frame.repeat(2)).unwrap();
     fs::copy(data.join("famous.pgn"), path("old.pgn")).unwrap();
     fs::write(path("evals.pgn"), "1. e4 { [%eval 0.1] } *").unwrap();
     for line in [

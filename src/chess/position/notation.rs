@@ -1073,7 +1073,7 @@ mod tests {
         );
         assert_advice(
             &["Кf3", "Крe2", "е4", "Сxd5+", "Hf3", "Jf3", "Gg5", "e8=Ф"],
-            "does not support the language",
+            "does not know the piece letters",
         );
         assert_advice(&["@g7", "N@f3", "P@e4+"], "give crazyhouse as the variant");
         assert_advice(&["Sf3"], "the piece letters de");

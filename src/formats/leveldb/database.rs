@@ -375,7 +375,7 @@ mod tests {
         const LIMIT: u64 = TABLES + 20;
         const INNER: &str = "POLYBOOK_TEST_FEW_FILES";
         if std::env::var_os(INNER).is_none() {
-            let name = "leveldb::database::tests::opening_leaves_the_limit_of_open_files_as_it_is";
+            let name = "formats::leveldb::database::tests::opening_leaves_the_limit_of_open_files_as_it_is";
             let again = std::process::Command::new("sh")
                 .args(["-c", &format!("ulimit -S -n {LIMIT} && exec \"$@\"")])
                 .arg("sh")
