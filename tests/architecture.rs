@@ -58,6 +58,7 @@ fn modules(path: &str) -> Vec<String> {
     };
     inner
         .iter()
+        .filter(|path| !path.is_empty())
         .map(|path| format!("{room}/{}", name(path)))
         .collect()
 }
