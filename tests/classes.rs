@@ -710,12 +710,12 @@ fn counts_without_the_classes_that_are_asked_for_are_refused() {
             (
                 "make-book none --counts x --by month",
                 1,
-                "none: these counts are not divided, but --by month is given",
+                "none: these counts are not divided, but counts by month are requested",
             ),
             (
                 "make-book all month --counts x --by speed,month",
                 1,
-                "month: these counts are divided by month, but --by speed,month is given",
+                "month: these counts are divided by month, but counts by speed,month are requested",
             ),
             (
                 "make-book all month --counts x",

@@ -290,10 +290,10 @@ fn what_cannot_be_read_or_replaced_is_refused() {
                 1,
                 "store of evaluations is damaged",
             ),
-            ("evals --out games.pgn my.evals", 1, "may be yours"),
-            ("evals --out yours.epd my.evals", 1, "may be yours"),
-            ("evals --out analyzed.epd my.evals", 1, "may be yours"),
-            ("evals --out lines.epd my.evals", 1, "may be yours"),
+            ("evals --out games.pgn my.evals", 1, "--force"),
+            ("evals --out yours.epd my.evals", 1, "--force"),
+            ("evals --out analyzed.epd my.evals", 1, "--force"),
+            ("evals --out lines.epd my.evals", 1, "--force"),
             ("evals --out my.evals my.evals", 1, "my.evals"),
             ("evals --force --out my.evals my.evals", 1, "my.evals"),
             ("evals my.evals", 2, "--out"),
@@ -321,7 +321,7 @@ fn what_cannot_be_read_or_replaced_is_refused() {
     for name in ["my.epd", "my.parquet"] {
         ok(dir.path(), &format!("evals -q --out {name} games.pgn"));
         let error = fails(dir.path(), &format!("evals -q --out {name} games.pgn"), 1);
-        assert!(error.contains("may be yours"), "{error}");
+        assert!(error.contains("--force"), "{error}");
     }
     for name in ["my.epd", "my.parquet", "newer.evals", "changed.evals"] {
         ok(

@@ -289,6 +289,21 @@ fn places_are_exact_and_texts_byte_for_byte() {
 
 /// The index of polyglot's fork has no checksums of texts, so a text must begin like the indexed game.
 #[test]
+fn texts_without_tags_of_an_index_of_all_variants_are_returned() {
+    let dir = temp();
+    let games = "1. e4 e5 *\n\n1. d4 d5 *\n\n";
+    fs::write(dir.path().join("games.pgn"), games).unwrap();
+    for variant in ["standard", "crazyhouse", "atomic"] {
+        let line = format!(
+            "make-book -q --force --leveldb idx --variant auto --untagged-variant {variant} games.pgn"
+        );
+        ok(dir.path(), &line);
+        let index = Index::open(dir.path().join("idx")).unwrap();
+        assert_eq!(index.text(1).unwrap(), b"1. d4 d5 *\n\n", "{variant}");
+    }
+}
+
+#[test]
 fn only_texts_that_begin_like_the_indexed_games_are_returned() {
     let dir = temp();
     let file = dir.path().join("games.pgn");

@@ -372,7 +372,7 @@ fn a_mean_rating_says_in_how_many_games_the_rating_is_known() {
     let games = rated("2000", "", "1-0") + &rated("2001", "", "1-0") + &rated("", "1500", "0-1");
     indexes(dir.path(), &games);
     for index in ["games.idx", "counts.idx"] {
-        let found = moves(dir.path(), &index.to_string());
+        let found = moves(dir.path(), index);
         let e4 = &found["moves"][0];
         assert_eq!(
             (&e4["average_rating"], &e4["rating_games"]),

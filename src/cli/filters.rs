@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::bail;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use polybook::{
     explorer::{Explorer, Line, MatchedNames, Page, Query, Sort},
@@ -12,6 +13,7 @@ use polybook::{
     make_book::Totals,
     pgn::ConditionError,
     selection::{Evaluator, Field, Form, Selection, Spelling},
+    storage::output::repeated,
 };
 use serde_json::{Value, json};
 use shakmaty::Color;
@@ -411,6 +413,12 @@ pub fn passed_unknown(explorer: &Explorer, query: &Query) -> polybook::Result<Ve
 /// its index in the user's cache, and first builds this index if it does not exist. The name of a source is the name of
 /// its directory or file, without the extension.
 pub fn explorer_of(indexes: &[impl AsRef<Path>], context: Context) -> anyhow::Result<Explorer> {
+    if let Some(path) = repeated(indexes.iter().map(AsRef::as_ref)).next() {
+        bail!(
+            "{}: this source is given twice, so its games would count twice: give it once",
+            path.display()
+        );
+    }
     let source = |path: &Path| {
         let name = path.file_stem().unwrap_or(path.as_os_str());
         anyhow::Ok((

@@ -104,6 +104,16 @@ impl FromArgMatches for SourceArgs {
             );
             return Err(clap::Error::raw(ErrorKind::ArgumentConflict, problem));
         }
+        if let [first, .., last] = &words[..]
+            && !first.to_string_lossy().contains('/')
+            && last.to_string_lossy().bytes().all(|c| c.is_ascii_digit())
+        {
+            let problem = format!(
+                "'{}' after the position is neither a move nor a source",
+                last.display()
+            );
+            return Err(clap::Error::raw(ErrorKind::ValueValidation, problem));
+        }
         let words = words.iter().map(|word| word.to_string_lossy().into_owned());
         Ok(SourceArgs {
             paths,
@@ -131,8 +141,8 @@ fn is_source(word: &Path) -> bool {
         && first
             .chars()
             .all(|c| "pnbrqkPNBRQK12345678/~[]".contains(c));
-    let is_move =
-        san.is_empty() || san.parse::<SanPlus>().is_ok() || san.parse::<UciMove>().is_ok();
+    let is_number = san.is_empty() && !word.exists();
+    let is_move = is_number || san.parse::<SanPlus>().is_ok() || san.parse::<UciMove>().is_ok();
     if text == "-" || is_fen || is_move {
         return text == "-";
     }

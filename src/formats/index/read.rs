@@ -5,8 +5,11 @@ use std::{
     io::{self, BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     str::FromStr,
-    sync::Mutex,
+    sync::{Arc, Mutex},
 };
+
+use rustc_hash::FxHashMap;
+use shakmaty::variant::VariantPosition;
 
 use super::{
     entry_batches::IndexedFile,
@@ -81,6 +84,8 @@ pub struct Index {
     names: NameReader,
     /// A cache of the entry of game rows that was read last, with the number of the entry.
     pub(super) last_rows: Mutex<Option<(u64, Vec<u8>)>>,
+    /// A cache of the games that reached a position after one move, by the position's identity.
+    first_moves: Mutex<FxHashMap<u64, Arc<[u32]>>>,
 }
 
 impl Index {
@@ -111,6 +116,7 @@ impl Index {
             contents: None,
             names: NameReader::new(0),
             last_rows: Mutex::default(),
+            first_moves: Mutex::default(),
         };
         if index.database.get(layout::NUM_PASSES)?.is_some() {
             return Err(Error::foreign(
@@ -647,18 +653,36 @@ impl Index {
         let Token::Move { text: first, .. } = games.next_token() else {
             return Ok(false);
         };
-        let start = self.variant.only().unwrap_or_default().start();
-        for letters in PieceLetters::ALL {
-            let Ok(mv) = letters.read_move(&start, first) else {
-                continue;
-            };
-            let mut pos = Keyed::new(start.clone());
-            pos.play(mv);
-            if self.games_of(&pos)?.binary_search(&id).is_ok() {
-                return Ok(true);
+        // An index of all variants does not say to which of them the game belongs.
+        let variants = match self.variant.only() {
+            Some(variant) => vec![variant],
+            None => Variant::ALL.to_vec(),
+        };
+        for start in variants.into_iter().map(Variant::start) {
+            for letters in PieceLetters::ALL {
+                let Ok(mv) = letters.read_move(&start, first) else {
+                    continue;
+                };
+                let mut pos = Keyed::new(start.clone());
+                pos.play(mv);
+                if self.games_after(&pos)?.binary_search(&id).is_ok() {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
+    }
+
+    /// Returns the games that reached `pos`, a position after one move. Many games have the same first move, so the
+    /// answer is kept.
+    fn games_after(&self, pos: &Keyed<VariantPosition>) -> Result<Arc<[u32]>> {
+        let identity = pos.identity();
+        if let Some(games) = task::lock(&self.first_moves).get(&identity) {
+            return Ok(Arc::clone(games));
+        }
+        let games: Arc<[u32]> = self.games_of(pos)?.into();
+        task::lock(&self.first_moves).insert(identity, Arc::clone(&games));
+        Ok(games)
     }
 
     /// Returns the length and the checksum of the text of game `id`. The index must be an explorer's index of games.

@@ -302,7 +302,7 @@ impl<R: Record> Shards<R> {
                 Ok(mut shard) => {
                     self.extend(number, &mut shard, partition.shard(number), scratch)?
                 }
-                // `try_lock` also fails if a thread panicked while it held the lock. Then the second loop panics too.
+                // `try_lock` also fails if a thread panicked while it held the lock. That panic makes the whole run fail.
                 Err(_) => busy.push(number),
             }
         }
