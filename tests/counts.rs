@@ -1329,7 +1329,6 @@ fn counts_are_named_as_such() {
                 1,
                 "p: this is a directory, but not an index: give the PGN files in the directory, such as p/*.pgn",
             ),
-            ("show c", 1, advice),
             ("openings c", 1, games),
             ("games c", 1, games),
             ("games c --pgn --id 0", 1, games),

@@ -597,10 +597,12 @@ fn an_index_without_filter_data_names_the_option_that_adds_them() {
     let dir = temp();
     let pgn = sample("famous.pgn");
     let pgn = pgn.display();
-    ok(
-        dir.path(),
-        &format!("make-book -q {pgn} --leveldb idx --index-stats"),
-    );
+    for index in ["idx", "other"] {
+        ok(
+            dir.path(),
+            &format!("make-book -q {pgn} --leveldb {index} --index-stats"),
+        );
+    }
     let output = crate::common::run(dir.path(), "show idx");
     assert!(output.status.success());
     let told = String::from_utf8(output.stderr).unwrap();
@@ -608,15 +610,21 @@ fn an_index_without_filter_data_names_the_option_that_adds_them() {
     for line in [
         "show idx --since 1900",
         "games idx --sort recent",
-        "games idx idx",
+        "games idx other",
         "games idx --player tal",
     ] {
         let error = fails(dir.path(), line, 2);
         assert!(error.contains("--explorer"), "{line}: {error}");
     }
-    let error = fails(dir.path(), "show idx idx", 1);
+    let error = fails(dir.path(), "show idx other", 1);
     assert!(error.contains("--explorer"), "{error}");
     fails(dir.path(), "show idx --color white", 2);
+    ok(
+        dir.path(),
+        &format!("make-book -q {pgn} --explorer games.idx"),
+    );
+    let error = fails(dir.path(), "games games.idx ./games.idx", 1);
+    assert!(error.contains("given twice"), "{error}");
 }
 
 #[test]

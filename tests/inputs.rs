@@ -36,10 +36,23 @@ fn sent(dir: &Path, file: &str) -> String {
     name
 }
 
+/// Packs games.pgn into games.zip.
+#[cfg(unix)]
+fn pack(dir: &Path) {
+    let mut packer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    packer.start_file("games.pgn", options).unwrap();
+    let games = fs::read(dir.join("games.pgn")).unwrap();
+    std::io::Write::write_all(&mut packer, &games).unwrap();
+    let packed = packer.finish().unwrap().into_inner();
+    fs::write(dir.join("games.zip"), packed).unwrap();
+}
+
 #[cfg(unix)]
 #[test]
 fn a_pipe_answers_as_the_file_that_it_sends() {
     let dir = files();
+    pack(dir.path());
     for (file, command) in [
         (
             "games.pgn",
@@ -177,16 +190,7 @@ fn an_output_is_refused_before_standard_input_is_read() {
 #[test]
 fn a_zip_archive_is_read_through_a_pipe() {
     let dir = files();
-    let mut packer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    let options = zip::write::SimpleFileOptions::default();
-    packer.start_file("games.pgn", options).unwrap();
-    let games = fs::read(dir.path().join("games.pgn")).unwrap();
-    std::io::Write::write_all(&mut packer, &games).unwrap();
-    fs::write(
-        dir.path().join("games.zip"),
-        packer.finish().unwrap().into_inner(),
-    )
-    .unwrap();
+    pack(dir.path());
     let pipe = sent(dir.path(), "games.zip");
     ok(
         dir.path(),
@@ -399,7 +403,7 @@ fn files_of_other_formats_are_named_and_nothing_is_written() {
         let bytes: Vec<u8> = start.iter().copied().chain(noise).take(160).collect();
         fs::write(dir.path().join(file), bytes).unwrap();
         for command in [
-            "show FILE",
+            "show FILE -q",
             "verify FILE",
             "verify FILE --fix out.bin",
             "convert FILE out.csv",
@@ -552,6 +556,12 @@ fn other_formats_are_named_at_every_door() {
             format!("info-book {file}"),
             format!("filter {file} --best 1 --out filtered.bin"),
         ] {
+            // `show` reads an SQLite database as an OOBS database.
+            if command == "show g.db3" {
+                let error = fails(dir, &command, 1);
+                assert!(error.contains("g.db3: file is not a database"), "{error}");
+                continue;
+            }
             // These commands read a file that may contain PGN, to make its index.
             let is_pgn = matches!(file, "d.zip" | "e.gz" | "h.ctg");
             if is_pgn && !command.contains("--evals") && command.starts_with(['s', 'g']) {
@@ -762,14 +772,14 @@ fn text_in_utf_32_is_not_called_utf_16() {
             fs::write(dir.path().join("games.pgn"), bytes).unwrap();
             for command in [
                 "make-book games.pgn --bin x.bin",
-                "show games.pgn",
+                "show games.pgn -q",
                 "repertoire check games.pgn games.pgn --color white",
                 "evals games.pgn --out x.evals",
             ] {
                 let error = fails(dir.path(), command, 1);
                 let is_named = error.contains("UTF-32") && !error.contains("UTF-16");
                 // Without a mark, only readers of games recognize the text.
-                let is_binary = mark.is_empty() && command == "show games.pgn";
+                let is_binary = mark.is_empty() && command == "show games.pgn -q";
                 assert!(is_named || is_binary, "{name} {mark:?} {command}: {error}");
             }
         }
@@ -927,7 +937,7 @@ fn all_commands_agree_what_a_book_is() {
         fs::write(dir.path().join("replaced.bin"), &file).unwrap();
         ok(
             dir.path(),
-            "make-book games.pgn --min-game 1 --bin replaced.bin",
+            "make-book games.pgn --min-game 1 --bin replaced.bin --force",
         );
     }
 }

@@ -314,7 +314,7 @@ fn damaged_inputs_are_errors_and_leave_the_old_book() {
         ("games", "a directory"),
         ("missing.pgn", "cannot open missing.pgn: "),
     ] {
-        let error = fails(dir.path(), &format!("make-book -q {input}"), 1);
+        let error = fails(dir.path(), &format!("make-book -q {input} --force"), 1);
         assert!(error.contains(expected), "{error}");
         assert_eq!(fs::read(dir.path().join("book.bin")).unwrap(), OLD_BOOK);
     }
@@ -435,7 +435,7 @@ fn a_full_disk_is_an_error_and_leaves_the_old_book() {
     let old = disk.join("book.bin");
     fs::write(&old, OLD_BOOK).unwrap();
     let line = format!(
-        "make-book -q --min-game 1 {} --bin {}",
+        "make-book -q --min-game 1 {} --force --bin {}",
         selfplay(),
         old.display()
     );

@@ -454,10 +454,7 @@ fn next_commands(text: &mut String, report: &Report) {
     let commands: Vec<String> = [
         book.map(|book| ("show", &book.path)),
         obs.map(|obs| ("show", &obs.path)),
-        report
-            .index
-            .as_ref()
-            .map(|index| ("games --index", &index.path)),
+        report.index.as_ref().map(|index| ("games", &index.path)),
         report
             .explorer
             .as_ref()
