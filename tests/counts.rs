@@ -1316,7 +1316,6 @@ fn counts_are_named_as_such() {
             ),
             ("merge-book b.bin c", 1, counts),
             ("diff b.bin c", 1, counts),
-            ("tree c", 1, counts),
             ("verify c", 1, counts),
             (
                 "verify c --fix a.bin",
