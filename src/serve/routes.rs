@@ -97,16 +97,15 @@ pub(super) fn routes(state: Arc<AppState>, origins: &[Origin]) -> Router {
         .route("/repertoire", or_posted(index(make::report_repertoires)))
         .method_not_allowed_fallback(async || Refusal::method())
         // Unknown addresses need CORS headers too, so that a page can read the error.
-        .fallback(async |headers: HeaderMap| unknown_address(&headers))
+        .fallback(async |request: Request| unknown_address(&CacheKey::of(&request)))
         .with_state(state);
     with_page(api, origins).layer(CompressionLayer::new())
 }
 
-/// Returns the response with status 404 for an unknown address: a page with a link for a browser, and a line of text
-/// for other clients.
-fn unknown_address(headers: &HeaderMap) -> Response {
-    let accepted = headers.get(header::ACCEPT).map(HeaderValue::as_bytes);
-    if accepted.is_some_and(|types| types.starts_with(b"text/html")) {
+/// Returns the response with status 404 for the unknown address of `request`: a page with a link for a browser, and a
+/// line of text for other clients.
+fn unknown_address(request: &CacheKey) -> Response {
+    if request.prefers("text/html", "text/plain") && !request.accepts_json() {
         let page = "<!doctype html><html lang=en><meta name=color-scheme content=\"light dark\"><title>polybook</title>\
                     <p>This address does not exist. <a href=/>Open the explorer</a>\n";
         return (StatusCode::NOT_FOUND, Html(page)).into_response();

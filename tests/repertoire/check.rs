@@ -281,10 +281,7 @@ fn games_of_a_period_are_checked_and_have_the_numbers_of_an_index() {
     assert_eq!(numbers(" --until 1960"), all[..1]);
     let output = run(dir, &*format!("{line} --since 1990"));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        said.contains("--since and --until leave all games out"),
-        "{said}"
-    );
+    assert!(said.contains("--since leaves all games out"), "{said}");
     fails(dir, &format!("{line} --since 1990 --until 1980"), 2);
 }
 

@@ -78,7 +78,7 @@ fn assert_python_agrees(
     ok(
         dir,
         &format!(
-            "repertoire build {reference} --color {color} --reach {one_in} --max-ply 24 --out {repertoire}"
+            "repertoire build {reference} --color {color} --reach {one_in} --max-ply 24 --out {repertoire} --force"
         ),
     );
     json(

@@ -238,15 +238,21 @@ impl OpenedSource {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be read or has a different format. If `options` contains a filter, also
-    /// returns an error if the file is not a PGN or contains no game that passes the filter.
+    /// Returns an error if the file cannot be read, has a different format, or is an index of polyglot's fork. If
+    /// `options` contains a filter, also returns an error if the file is not a PGN or contains no game that passes the
+    /// filter.
     pub fn source(
         path: &Path,
         keep_prefix: bool,
         options: &OpenOptions<'_>,
     ) -> Result<OpenedSource> {
-        if let Some(known) = OpenedSource::not_games(path, options)? {
-            return Ok(known);
+        match OpenedSource::not_games(path, options)? {
+            // The games of this index that reached a position may have come by other moves. The explorer refuses it.
+            Some(known) if matches!(known.kind, Kind::ForkIndex(_)) => {
+                return OpenedSource::indexes(&[path], options);
+            }
+            Some(known) => return Ok(known),
+            None => {}
         }
         OpenedSource::indexed(
             options.run([options.input(path)]).keep_prefix(keep_prefix),
