@@ -1577,8 +1577,8 @@ fn text_like_games_is_described() {
             "1. Кf3 Кf6 1-0\n",
             "\"Кf3\": not a move; polybook does not know the piece letters",
         ),
-        ("1. е4 e5 1-0\n", "does not support the language"),
-        ("1. Hf3 Hf6 1-0\n", "does not support the language"),
+        ("1. е4 e5 1-0\n", "does not know the piece letters"),
+        ("1. Hf3 Hf6 1-0\n", "does not know the piece letters"),
         (
             "1. Sf3 Sf6 1-0\n",
             "the move is legal with the piece letters de",

@@ -391,7 +391,7 @@ fn lines_to_look_at_are_written_as_games() {
     ok(dir.path(), &format!("{command} --force"));
     assert_eq!(fs::read_to_string(&tonight).unwrap(), games);
     // The command prints the tables even if there are no lines to write.
-    let empty = format!("{command} --since 2050 --require-date");
+    let empty = format!("{command} --force --since 2050 --require-date");
     for (option, part) in [
         ("", "no moves in this position\n"),
         (" --json", "\"moves\":[]"),

@@ -510,7 +510,7 @@ fn run_counted(args: &Args, path: &Path, context: Context) -> anyhow::Result<()>
     };
     let variant = position.options.variant;
     let opener = Opener::with_resources((variant, &untagged), Memory::default(), 0, context)?;
-    let source = opener.source(path, None)?;
+    let (source, _) = opener.lines(path)?;
     let variant = variant.unwrap_or(source.variant());
     let searched = Searched {
         file: path,

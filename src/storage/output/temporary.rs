@@ -294,7 +294,8 @@ impl Drop for Temporary {
         self.handle = None;
         // A file or directory that cannot be removed now is left for the next run.
         let _ = if self.is_directory {
-            fs::remove_dir_all(&self.path)
+            // An empty directory need not be opened for this, so it does not stay if no file can be opened.
+            fs::remove_dir(&self.path).or_else(|_| fs::remove_dir_all(&self.path))
         } else {
             fs::remove_file(&self.path)
         };
