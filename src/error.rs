@@ -138,7 +138,7 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Creates a problem with a description of what is wrong.
+    /// Creates a diagnosis without advice. `text` describes what is wrong.
     pub fn new(text: impl Into<String>) -> Diagnosis {
         Diagnosis {
             text: text.into(),

@@ -368,7 +368,8 @@ fn tag_value(text: &[u8], name: &str) -> Option<String> {
     value.chars().all(is_plain).then(|| value.to_owned())
 }
 
-/// Adds the number of games that begin in another position to a JSON document, unless it is 0.
+/// Adds the field `other_starts` to a JSON document: the number of games that do not begin in the initial position. Adds
+/// nothing if the number is 0.
 pub fn add_other_starts(document: &mut Value, games: u64) {
     if games > 0 {
         document["other_starts"] = json!(games);

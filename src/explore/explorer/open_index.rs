@@ -189,7 +189,8 @@ impl OpenIndex {
         Ok(numbers)
     }
 
-    /// Returns the names of events that say whether games are rated. The first call reads all names of the index.
+    /// Returns the events with a name from which one knows whether their games are rated, such as `Rated blitz game`. The
+    /// first call reads all names of the index; later calls return the same list.
     pub(super) fn rated_names(&self) -> Result<&RatedNames> {
         if let Some(known) = self.rated_names.get() {
             return Ok(known);
@@ -245,8 +246,8 @@ impl OpenIndex {
         self.index.list(subject, location)
     }
 
-    /// Returns the elements of the list with the key `subject` in ascending order: the ids of games, or the numbers
-    /// of names. Returns an empty vector if the index does not contain such a list.
+    /// Returns the list with the key `subject` in ascending order: ids of games, or the numbers by which the index stores
+    /// names. Returns an empty vector if the index does not contain this list.
     pub(super) fn listed(&self, subject: ListKey) -> Result<Vec<u32>> {
         self.index.list_ids(self.contents.paging, subject)
     }

@@ -204,9 +204,9 @@ impl<'a> NameSearch<'a> {
         }
     }
 
-    /// Returns an iterator over the selected sources. Each source comes with the numbers of the names that occur in its
-    /// games, either as names of players or as names of events, depending on `role`. Each name comes with its number of
-    /// games.
+    /// Returns an iterator over the selected sources, each with the names that occur in its games: the names of players or
+    /// of events, depending on `role`. A map contains the number of games for the number by which the index stores each
+    /// name.
     fn used(&self, role: NameRole) -> impl Iterator<Item = (&'a OpenIndex, &FxHashMap<u32, u64>)> {
         let used = match role {
             NameRole::Player => &self.players,

@@ -271,7 +271,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a variation in parentheses. Writes nothing if all its moves are removed.
+    /// Writes a variation in parentheses. Writes nothing if the user's edits remove all its moves.
     fn variation(&mut self, line: &ReadLine) {
         if !line.remains() && !line.moves.is_empty() {
             self.has_skipped = true;

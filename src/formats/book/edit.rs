@@ -237,9 +237,9 @@ impl Orphans {
     }
 }
 
-/// A source of moves that hides the moves of some positions in an underlying source. A search for reachable positions
-/// uses it, so that the search does not pass through the removed positions. The keys of the removed positions are in
-/// `closed`.
+/// A source with the moves of another source, except in some positions, in which it has no moves. `closed` contains the
+/// keys of these positions. With this source, a search finds the positions that are still reachable after an edit has
+/// removed all moves of these positions.
 struct HidingSource<'a, S> {
     source: S,
     closed: &'a FxHashSet<u64>,

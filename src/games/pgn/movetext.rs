@@ -241,8 +241,8 @@ impl<'a> GameReader<'a> {
         None
     }
 
-    /// Reads a bracket, with which the tags of the next game, tags between the moves, markup such as `[/pgn]` or a move
-    /// number such as `[12]` may begin. Returns the token that it begins, or `None` if it was skipped.
+    /// Reads an opening bracket. It may begin the tags of the next game, a tag between moves, markup such as `[/pgn]`, or
+    /// a move number such as `[12]`. Returns the token that begins here, or `None` if the bracket is skipped.
     #[cold]
     fn read_bracket(&mut self) -> Option<Token<'a>> {
         let bracket = self.at;

@@ -63,7 +63,7 @@ impl Spelling {
         }
     }
 
-    /// Returns the name as in `min-elo`, from any spelling.
+    /// Converts a name from any spelling, such as `minElo` or `min_elo`, to words with hyphens, such as `min-elo`.
     fn plain(name: &str) -> String {
         let mut plain = String::new();
         for char in name.trim_start_matches('-').chars() {

@@ -349,8 +349,9 @@ impl Selection {
         [&self.player, &self.opponent, &self.white, &self.black]
     }
 
-    /// Returns the [hash of a player's name](name_hash) by which duplicates are found. All names that match one
-    /// condition have one hash: the number of the first such condition, counted from 1.
+    /// Returns the hash by which duplicates compare the name of a player. For a name that matches a condition, this is
+    /// the number of the first such condition, from 1, so that all names of this player have the same hash. For other
+    /// names, it is their [`name_hash`].
     pub(crate) fn player_hash(&self, name: &str) -> u64 {
         let how = self.name_match();
         let mut conditions = self.player_conditions().into_iter();
@@ -395,7 +396,7 @@ impl Selection {
             .is_none_or(|wanted| wanted.contains(&speed))
     }
 
-    /// Returns `true` if games of which the tag `Event` says this pass.
+    /// Returns `true` if games with this status pass. The status is what the tag `Event` says: rated, unrated or nothing.
     pub(crate) fn admits_rated(&self, status: RatedStatus) -> bool {
         self.rated
             .as_ref()

@@ -159,10 +159,9 @@ pub(crate) fn open_again_if_replaced<T>(path: &Path, open: impl FnMut() -> Resul
     read_again_if_replaced(path, open, |_| false)
 }
 
-/// Calls `read` until its result is usable: the call is repeated if another program has replaced `path` in the meantime
-/// and `read` fails or returns a value for which `has_damage` returns `true`. `read` must read several files in the
-/// directory `path`, or open the file `path` several times. If another program replaces `path` between two of these
-/// steps, `read` gets a mixture of old and new files, which looks damaged.
+/// Calls `read`, which reads several files in the directory `path`, or opens the file `path` several times. If another
+/// program replaces `path` meanwhile, `read` gets a mixture of old and new files, which looks damaged. Therefore, calls
+/// `read` again if `path` was replaced and `read` failed or returned a value for which `has_damage` returns `true`.
 pub(crate) fn read_again_if_replaced<T>(
     path: &Path,
     mut read: impl FnMut() -> Result<T>,

@@ -465,7 +465,8 @@ impl<'a> ListBuilder<'a> {
         }
     }
 
-    /// Ends the last list and the last page, and returns a batch with all entries that have been created.
+    /// Ends the list and the page that are being written, and returns a batch with all entries of the index that this
+    /// builder has created.
     pub(in crate::formats::index) fn finish(mut self) -> Result<EntryBatch> {
         self.end_list()?;
         self.end_page();
