@@ -846,7 +846,11 @@ mod tests {
         };
         std::fs::write(&path, [frame(23), frame(27)].concat()).unwrap();
         let input = Input::file(&path);
-        assert_eq!(input.unpacking_memory(1 << 30), 0);
+        // Memory is reserved for reading frames ahead, because another frame follows the first one.
+        assert_eq!(
+            input.unpacking_memory(1 << 30),
+            memory_ahead(&path, 1 << 28)
+        );
         let read = |memory| {
             let mut text = Vec::new();
             let options = StreamOptions {
