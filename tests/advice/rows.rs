@@ -585,6 +585,9 @@ en.pgn
 games --index en.pgn
   ! name the source without an option
   > games en.pgn
+games en.pgn ./en.pgn
+  ! give it once
+  > games en.pgn
 tree s.bin --max-plies 3
   ! (did you mean '--max-ply'?)
   > tree s.bin --max-ply 3
