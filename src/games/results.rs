@@ -9,7 +9,7 @@ use crate::games::pgn::GameResult;
 
 /// The numbers of games with each result.
 ///
-/// An unfinished game is not a draw. The only exception is [Lichess's form](Results::lichess_form) of the numbers.
+/// An unfinished game is not a draw. The only exception is Lichess's form of the numbers.
 /// Sources of counts contain no unfinished games, because such games were counted as draws or not at all.
 ///
 /// ```

@@ -164,7 +164,8 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Creates a response in plain text. The response also contains the refusal, so that [`as_json`] can replace the text.
+/// Creates a response in plain text. The response also contains the refusal, from which `as_json` makes the same
+/// response in JSON.
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let vary = [(header::VARY, "accept")];

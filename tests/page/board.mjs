@@ -35,7 +35,6 @@ const tests = {
       // The strongest arrow is drawn last.
       assert.ok(expected(...lengths), `${moves}: ${lengths}`);
       assert.deepEqual(faults, []);
-      await page.unrouteAll({ behavior: "ignoreErrors" });
       await context.close();
     }
   },

@@ -555,8 +555,6 @@ const tests = {
       await page.waitForFunction((text) => document.querySelector("#toast")?.textContent === text, message);
       assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
       // Requests may still be under way.
-      await page.unrouteAll({ behavior: "ignoreErrors" });
-      await context.unrouteAll({ behavior: "ignoreErrors" });
       await context.close();
     }
   },
@@ -667,7 +665,6 @@ const tests = {
     await page.waitForSelector("#games .game");
     assert.equal(await page.locator("#trends:visible").count(), 0);
     assert.deepEqual(faults, []);
-    await page.unrouteAll({ behavior: "ignoreErrors" });
     await context.close();
   },
 
@@ -701,7 +698,6 @@ const tests = {
     assert.deepEqual(await page.locator(".curve-field .dot").evaluateAll((all) => all.map((one) => one.className)), ["dot enough", "dot"]);
     assert.equal(await page.locator(".curve-field .curve").count(), 3);
     assert.deepEqual(faults, []);
-    await page.unrouteAll({ behavior: "ignoreErrors" });
     await context.close();
   },
 
@@ -890,7 +886,6 @@ const tests = {
     const wanted = (await api("/games?limit=20&sort=rating&duplicates=once&fold=match")).games.map(({ id }) => id);
     assert.deepEqual(ids, wanted);
     assert.deepEqual(faults, []);
-    await page.unrouteAll({ behavior: "ignoreErrors" });
     await context.close();
   },
 
@@ -970,7 +965,6 @@ const tests = {
     assert.equal(await text(page, "#results p + p"), "The index ends at move 1: later moves are not indexed.");
     assert.equal(await page.locator("#moves .blank").count(), 1);
     assert.deepEqual(faults, []);
-    await page.unrouteAll({ behavior: "ignoreErrors" });
     await context.close();
   },
 

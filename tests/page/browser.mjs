@@ -29,6 +29,13 @@ export async function open(browser, url, path, { routes = {}, ...options } = {})
   const page = await context.newPage();
   opened.push(page);
   for (const [glob, answer] of Object.entries(routes)) await page.route(glob, answer);
+  const close = context.close.bind(context);
+  // A route whose answer comes after the page has closed would throw an error that no test catches.
+  context.close = async () => {
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await context.unrouteAll({ behavior: "ignoreErrors" });
+    await close();
+  };
   const faults = [];
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) faults.push(message.text());

@@ -263,7 +263,6 @@ const tests = {
       }));
       assert.deepEqual(seen, names.map(() => true));
       assert.deepEqual(faults, []);
-      await page.unrouteAll({ behavior: "ignoreErrors" });
       await context.close();
     }
   },

@@ -31,7 +31,7 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// The results, which are serialized in [the form of Lichess](Results::lichess_form).
+    /// The results, which are serialized in the form of Lichess: an unfinished game is a draw.
     #[serde(flatten, serialize_with = "Results::lichess_form")]
     pub results: Results,
     /// The player's results in all games of the answer, or `None` if the query does not ask for them.
@@ -78,7 +78,7 @@ pub struct MoveAnswer {
     /// The player's results in the games with this move, or `None` if the query does not ask for them.
     #[serde(flatten)]
     pub player: Option<PlayerScore>,
-    /// The results, which are serialized in [the form of Lichess](Results::lichess_form).
+    /// The results, which are serialized in the form of Lichess: an unfinished game is a draw.
     #[serde(flatten, serialize_with = "Results::lichess_form")]
     pub results: Results,
     /// The game in which the move was played, if there is exactly one.
@@ -147,7 +147,7 @@ pub struct PlayerScore {
 pub struct MonthCount {
     /// Year and month: `2006-01`.
     pub month: String,
-    /// The results, which are serialized in [the form of Lichess](Results::lichess_form).
+    /// The results, which are serialized in the form of Lichess: an unfinished game is a draw.
     #[serde(flatten, serialize_with = "Results::lichess_form")]
     pub results: Results,
 }
@@ -157,7 +157,7 @@ pub struct MonthCount {
 pub struct YearCount {
     /// The year, or `None` for the games whose year is unknown.
     pub year: Option<u16>,
-    /// The results, which are serialized in [the form of Lichess](Results::lichess_form).
+    /// The results, which are serialized in the form of Lichess: an unfinished game is a draw.
     #[serde(flatten, serialize_with = "Results::lichess_form")]
     pub results: Results,
     /// The number of games of this year with each move of the answer. The keys are moves in UCI notation.
