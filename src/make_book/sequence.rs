@@ -302,7 +302,7 @@ fn leave_out_duplicates(outcome: &mut Outcome<'_>, seen: &mut SpillingSet) -> Re
 fn add_first(seen: &mut SpillingSet, keys: DuplicateKeys) -> Result<bool> {
     let entry = |key: u64, facts: DateAndId| u128::from(key) << 64 | u128::from(facts.to_bits());
     let current = |number| Ok(DateAndId::current(seen.low_halves(keys.group_key(number))?));
-    match keys.find_group(current)? {
+    match keys.facts.find_group(current)? {
         Group::First(number) => seen.insert(entry(keys.group_key(number), keys.facts)),
         Group::Joined(number, facts) => {
             seen.insert(entry(keys.group_key(number), facts))?;

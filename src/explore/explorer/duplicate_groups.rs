@@ -3,9 +3,12 @@
 //! Sources may contain a game several times, for example if two downloads overlap or two collections contain the same
 //! tournament. The [rule of `make-book --duplicates once`](crate::games::pgn) decides which games are duplicates. Answers that
 //! count each game once ([`Selection::duplicates`](crate::games::selection::Selection::duplicates)) count only the first game
-//! of each group that passes the filters.
+//! of each group of games that pass the filters. The games that do not pass have no influence: they are not in any group.
 
-use std::convert::Infallible;
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -18,6 +21,7 @@ use crate::{
         pgn::{DateAndId, DuplicateKeys, GameIdentity, Group, name_hash},
         selection::Selection,
     },
+    task,
 };
 
 /// The approximate number of games that one pass of [`DuplicateGroups::find`] compares. It limits the memory that a
@@ -37,6 +41,9 @@ pub(super) struct DuplicateGroups {
     /// A bit for each game, which is set if `previous` has an entry for the game. Most games have none, and reading the
     /// bit is much faster than searching the map.
     has_previous: Vec<u64>,
+    /// The dates and ids of the games whose groups depend on which games pass the filters. For example, a game without a
+    /// date that is a duplicate of games of two days. `previous` links all such games with equal common facts.
+    facts: FxHashMap<u64, DateAndId>,
     /// The hashes of the names in each source, indexed by name number. The keys of the map are the numbers of the
     /// sources' first games. Spellings of a name have equal hashes. The hash of an unknown name is 0. The names of a
     /// [condition](Selection::player_hash) also have equal hashes if the groups were found for a selection with names.
@@ -176,51 +183,39 @@ impl DuplicateGroups {
     /// Finds the groups of duplicates in `games`, which agree in everything except their dates and ids. They are sorted
     /// by their numbers.
     fn compare(&mut self, games: &[(DuplicateKeys, u64)]) {
-        let mut groups: Vec<(DateAndId, Vec<u64>)> = Vec::new();
-        let mut exact: FxHashMap<DateAndId, usize> = FxHashMap::default();
-        for (keys, number) in games {
-            let known = |group: usize| Ok(groups.get(group).map(|(facts, _)| *facts));
-            let Ok(group) = keys.find_group::<Infallible>(known);
-            let group = match group {
-                Group::First(group) => group,
-                Group::Joined(group, facts) => {
-                    groups[group].0 = facts;
-                    group
-                }
-                Group::Exact => *exact.entry(keys.facts).or_insert(groups.len()),
-            };
-            match groups.get_mut(group) {
-                Some((_, games)) => games.push(*number),
-                None => groups.push((keys.facts, vec![*number])),
-            }
+        let games: Vec<_> = games.iter().map(|(keys, it)| (keys.facts, *it)).collect();
+        let mut groups = grouped(&games);
+        if depend_on_others(&groups) {
+            self.facts
+                .extend(games.iter().map(|(facts, it)| (*it, *facts)));
+            groups = vec![games];
         }
-        for (_, group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
+        for group in groups.into_iter().filter(|group| group.len() > 1) {
             let predecessors = group.iter().cycle().skip(group.len() - 1);
-            for (game, previous) in group.iter().zip(predecessors) {
+            for ((_, game), (_, previous)) in group.iter().zip(predecessors) {
                 self.previous.insert(*game, *previous);
                 self.has_previous[*game as usize / 64] |= 1 << (game % 64);
             }
         }
     }
 
-    /// Returns an iterator over the numbers of the games that are duplicates of game `number`. Duplicates with lower
-    /// numbers come first, then those with higher numbers. Both groups are in descending order.
-    pub(super) fn duplicates_of(&self, number: u64) -> impl Iterator<Item = u64> {
+    fn is_compared(&self, number: u64) -> bool {
+        let bits = self.has_previous.get(number as usize / 64);
+        bits.is_some_and(|bits| bits >> (number % 64) & 1 == 1)
+    }
+
+    /// Returns an iterator over the numbers of the games that game `number` is compared with. Lower numbers come first,
+    /// then the higher ones. Both are in descending order.
+    fn others(&self, number: u64) -> impl Iterator<Item = u64> {
         let previous = move |game: &u64| {
             let previous = self.previous.get(game).copied();
             previous.filter(|previous| *previous != number)
         };
-        let bits = self.has_previous.get(number as usize / 64);
-        let has_previous = bits.is_some_and(|bits| bits >> (number % 64) & 1 == 1);
-        let first = has_previous.then(|| previous(&number)).flatten();
+        let first = self
+            .is_compared(number)
+            .then(|| previous(&number))
+            .flatten();
         std::iter::successors(first, previous)
-    }
-
-    /// Returns an iterator over the numbers of the duplicates of game `number` that have lower numbers than this game.
-    /// The numbers are in descending order.
-    pub(super) fn earlier_duplicates_of(&self, number: u64) -> impl Iterator<Item = u64> {
-        self.duplicates_of(number)
-            .filter(move |other| *other < number)
     }
 
     /// Returns the hash of the match to which a game belongs. A match is all games of two players at the same event in
@@ -278,6 +273,152 @@ impl DuplicateGroups {
     }
 }
 
+/// Decides which games a query counts if it counts each game once.
+pub(super) struct CountedOnce {
+    groups: Arc<DuplicateGroups>,
+    /// What was decided about games whose groups depend on which games pass the filters. The keys are the lowest
+    /// numbers of games that are compared with each other.
+    decided: Mutex<FxHashMap<u64, Arc<FxHashMap<u64, Decision>>>>,
+}
+
+/// What was decided about a game.
+#[derive(Copy, Clone, Default, Debug)]
+struct Decision {
+    /// The filters that count the game.
+    counted: u32,
+    /// The number of games that pass the first filter and are duplicates of this game.
+    copies: usize,
+}
+
+impl CountedOnce {
+    pub(super) fn new(groups: Arc<DuplicateGroups>) -> CountedOnce {
+        CountedOnce {
+            groups,
+            decided: Mutex::default(),
+        }
+    }
+
+    /// Returns the filters that count game `number`: those for which it is the first game of its group.
+    ///
+    /// A bit stands for a filter. `passed` contains the filters that the game passes, and `passed_by` returns those of
+    /// other games. It must return the same filters in each call.
+    pub(super) fn counted(&self, number: u64, passed: u32, passed_by: impl Fn(u64) -> u32) -> u32 {
+        if !self.groups.is_compared(number) {
+            return passed;
+        }
+        if let Some(decided) = self.decided(number, &passed_by) {
+            return decided.counted;
+        }
+        let mut counted = passed;
+        let mut earlier = self.groups.others(number).filter(|other| *other < number);
+        while counted != 0
+            && let Some(other) = earlier.next()
+        {
+            counted &= !passed_by(other);
+        }
+        counted
+    }
+
+    /// Returns the number of duplicates of game `number` that pass the first filter, without the game itself. The
+    /// arguments are those of [`counted`](CountedOnce::counted).
+    pub(super) fn copies(&self, number: u64, passed_by: impl Fn(u64) -> u32) -> usize {
+        match self.decided(number, &passed_by) {
+            Some(decided) => decided.copies,
+            None => {
+                let others = self.groups.others(number);
+                others.filter(|other| passed_by(*other) & 1 == 1).count()
+            }
+        }
+    }
+
+    /// Returns what is decided about a game whose group depends on which games pass the filters. Returns `None` for other
+    /// games.
+    fn decided(&self, number: u64, passed_by: &impl Fn(u64) -> u32) -> Option<Decision> {
+        self.groups.facts.get(&number)?;
+        let mut numbers: Vec<u64> = self.groups.others(number).collect();
+        numbers.push(number);
+        numbers.sort_unstable();
+        let known = task::lock(&self.decided).get(&numbers[0]).cloned();
+        let decided = known.unwrap_or_else(|| {
+            let decided = Arc::new(self.decide(&numbers, passed_by));
+            task::lock(&self.decided).insert(numbers[0], Arc::clone(&decided));
+            decided
+        });
+        Some(decided.get(&number).copied().unwrap_or_default())
+    }
+
+    fn decide(&self, numbers: &[u64], passed_by: &impl Fn(u64) -> u32) -> FxHashMap<u64, Decision> {
+        let games = numbers
+            .iter()
+            .filter_map(|number| Some((*self.groups.facts.get(number)?, *number)));
+        let games: Vec<_> = games.map(|game| (game, passed_by(game.1))).collect();
+        let mut decisions: FxHashMap<u64, Decision> = FxHashMap::default();
+        for bit in 0..u32::BITS {
+            let passing = games.iter().filter(|(_, passed)| passed >> bit & 1 == 1);
+            let passing: Vec<_> = passing.map(|(game, _)| *game).collect();
+            for group in grouped(&passing) {
+                for (at, (_, number)) in group.iter().enumerate() {
+                    let decision = decisions.entry(*number).or_default();
+                    decision.counted |= u32::from(at == 0) << bit;
+                    if bit == 0 {
+                        decision.copies = group.len() - 1;
+                    }
+                }
+            }
+        }
+        decisions
+    }
+}
+
+/// A game that is compared with others: its date and id, and its number.
+type ComparedGame = (DateAndId, u64);
+
+/// Divides games into groups of duplicates. All games have equal common facts, and are sorted by their numbers. Each
+/// group keeps this order.
+fn grouped(games: &[ComparedGame]) -> Vec<Vec<ComparedGame>> {
+    let mut groups: Vec<(DateAndId, Vec<ComparedGame>)> = Vec::new();
+    let mut exact: FxHashMap<DateAndId, usize> = FxHashMap::default();
+    for game in games {
+        let known = |group: usize| Ok(groups.get(group).map(|(facts, _)| *facts));
+        let Ok(group) = game.0.find_group::<Infallible>(known);
+        let group = match group {
+            Group::First(group) => group,
+            Group::Joined(group, facts) => {
+                groups[group].0 = facts;
+                group
+            }
+            Group::Exact => *exact.entry(game.0).or_insert(groups.len()),
+        };
+        match groups.get_mut(group) {
+            Some((_, games)) => games.push(*game),
+            None => groups.push((game.0, vec![*game])),
+        }
+    }
+    groups.into_iter().map(|(_, games)| games).collect()
+}
+
+/// The number of different dates and ids above which [`depend_on_others`] does not compare them.
+const MAX_COMPARED_FACTS: usize = 512;
+
+/// Returns `true` if the groups would perhaps be others without some of the games. Without a game that two groups agree
+/// with, a game of one may join the other.
+fn depend_on_others(groups: &[Vec<ComparedGame>]) -> bool {
+    if groups.len() < 2 {
+        return false;
+    }
+    let numbered = groups.iter().enumerate();
+    let mut facts: Vec<(DateAndId, usize)> = numbered
+        .flat_map(|(number, games)| games.iter().map(move |(facts, _)| (*facts, number)))
+        .collect();
+    facts.sort_unstable();
+    facts.dedup();
+    facts.len() > MAX_COMPARED_FACTS
+        || facts.iter().enumerate().any(|(at, (one, group))| {
+            let mut others = facts[..at].iter();
+            others.any(|(other, number)| number != group && one.agrees(*other))
+        })
+}
+
 /// Combines two hashes into one. Each bit of the result depends on all bits of both. Uses the finalizer of
 /// SplitMix64, which is fast.
 fn mixed(a: u64, b: u64) -> u64 {
@@ -296,4 +437,97 @@ pub(super) fn hash_names(source: &OpenIndex) -> Result<Vec<u64>> {
     let mut names = Vec::new();
     source.for_each_name(|_, name| names.push(name_hash(name)))?;
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        chess::position::Variant,
+        games::pgn::{Date, GameResult},
+    };
+
+    /// Returns the keys of a game that differs from others at most in its day, which may be unknown (0), and in its id at
+    /// Lichess, which it may not have (0).
+    fn keys(day: u8, site: u64) -> DuplicateKeys {
+        let identity = GameIdentity {
+            players: [1, 2],
+            event: 0,
+            result: GameResult::Draw,
+            variant: Variant::Standard,
+            date: Date::new(2024, 5, day),
+            has_event_date: false,
+            site,
+            moves: 7,
+        };
+        identity.keys().unwrap()
+    }
+
+    fn counted_once(games: &[(DuplicateKeys, u64)]) -> CountedOnce {
+        let mut groups = DuplicateGroups {
+            has_previous: vec![0; games.len() / 64 + 1],
+            ..DuplicateGroups::default()
+        };
+        groups.compare(games);
+        CountedOnce::new(Arc::new(groups))
+    }
+
+    /// Checks that each filter counts the games that would be counted if there were no other games than those that pass
+    /// it. `games` contains the day, the id and the filters of each game.
+    fn check(games: &[(u8, u64, u32)]) -> Result<(), TestCaseError> {
+        let numbered = games.iter().zip(0..);
+        let keyed: Vec<_> = numbered
+            .map(|((day, site, _), number)| (keys(*day, *site), number))
+            .collect();
+        let once = counted_once(&keyed);
+        let passed_by = |number: u64| games[number as usize].2;
+        let mut expected = vec![Decision::default(); games.len()];
+        for bit in 0..2 {
+            let passing = keyed
+                .iter()
+                .filter(|(_, it)| passed_by(*it) >> bit & 1 == 1);
+            let passing: Vec<_> = passing.map(|(keys, it)| (keys.facts, *it)).collect();
+            for group in grouped(&passing) {
+                expected[group[0].1 as usize].counted |= 1 << bit;
+                for (_, number) in &group {
+                    if bit == 0 {
+                        expected[*number as usize].copies = group.len() - 1;
+                    }
+                }
+            }
+        }
+        for (number, expected) in (0..).zip(expected) {
+            let passed = passed_by(number);
+            prop_assert_eq!(once.counted(number, passed, passed_by), expected.counted);
+            if passed & 1 == 1 {
+                prop_assert_eq!(once.copies(number, passed_by), expected.copies);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn games_that_do_not_pass_do_not_make_others_duplicates() {
+        // Without the second game, the first one and the third one are duplicates.
+        check(&[(0, 0, 3), (6, 0, 2), (7, 0, 3)]).unwrap();
+        // Without the second game, the first one and the third one are not.
+        check(&[(6, 1, 3), (0, 0, 2), (6, 2, 3), (0, 2, 1)]).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn each_filter_counts_as_if_no_other_games_existed(
+            games in prop::collection::vec((0_u8..3, 0_u64..3, 0_u32..4), 0..9),
+        ) {
+            check(&games)?;
+        }
+    }
+
+    #[test]
+    fn more_groups_than_are_compared_are_counted() {
+        let games: Vec<_> = (1..600).map(|site| (6, site, 3)).collect();
+        check(&[&games[..], &games[..300], &[(6, 0, 3), (0, 0, 1)]].concat()).unwrap();
+    }
 }

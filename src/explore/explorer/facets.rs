@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use shakmaty::Color;
 
 use super::{
-    duplicate_groups::DuplicateGroups,
+    duplicate_groups::CountedOnce,
     filter::{SourceFilter, SourceFilters, Split, date_of},
     open_index::{DateRange, GameSummary, OpenIndex, UNRATED},
     query::Line,
@@ -224,7 +224,7 @@ fn grouped(sources: &Sources, line: &Line, filters: &Selection) -> Result<GroupT
     // value.
     let duplicates = filters
         .counts_once()
-        .then(|| sources.duplicates(filters))
+        .then(|| sources.duplicates(filters).map(CountedOnce::new))
         .transpose()?;
     let filters = sources.filters(&Selection {
         speed: None,
@@ -238,7 +238,7 @@ fn grouped(sources: &Sources, line: &Line, filters: &Selection) -> Result<GroupT
     let filters = &filters.of_either_color();
     let new = || GroupCounter {
         groups: &groups,
-        duplicates: duplicates.as_deref(),
+        duplicates: duplicates.as_ref(),
         filters,
         tally: GroupTally::default(),
     };
@@ -250,7 +250,7 @@ fn grouped(sources: &Sources, line: &Line, filters: &Selection) -> Result<GroupT
 struct GroupCounter<'a> {
     groups: &'a FacetFilters,
     /// The groups of duplicate games, if only the first passing game of each group counts.
-    duplicates: Option<&'a DuplicateGroups>,
+    duplicates: Option<&'a CountedOnce>,
     filters: &'a SourceFilters<'a>,
     tally: GroupTally,
 }
@@ -285,12 +285,12 @@ impl Collector for GroupCounter<'_> {
             let mut counters = groups.counters_of(&game, filter, id);
             if let Some(duplicates) = self.duplicates {
                 let number = source.first + u64::from(id);
-                for before in duplicates.earlier_duplicates_of(number) {
-                    if let Some((source, filter, id)) = self.filters.passing(before) {
-                        let before = source.game(id);
-                        counters &= !groups.counters_of(&before, filter, id);
-                    }
-                }
+                counters = duplicates.counted(number, counters, |other| {
+                    let passing = self.filters.passing(other);
+                    passing.map_or(0, |(source, filter, id)| {
+                        groups.counters_of(&source.game(id), filter, id)
+                    })
+                });
             }
             self.tally.add(counters, game.date, 1);
         }

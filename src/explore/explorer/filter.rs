@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use shakmaty::Color;
 
 use super::{
-    duplicate_groups::DuplicateGroups,
+    duplicate_groups::{CountedOnce, DuplicateGroups},
     open_index::{DateRange, GameColumns, OpenIndex, TraitValues, Traits},
 };
 use crate::{
@@ -47,7 +47,7 @@ const LONG_LIST_DIVISOR: u64 = 4;
 pub(super) struct SourceFilters<'a> {
     pub of_sources: Vec<(&'a OpenIndex, SourceFilter<'a>)>,
     /// The groups of duplicate games, if only the first passing game of each group counts.
-    duplicates: Option<Arc<DuplicateGroups>>,
+    duplicates: Option<CountedOnce>,
     /// The filter by class and month, if the query has no other conditions. Stored sums of results can then answer
     /// the query.
     pub class_filter: Option<ClassFilter>,
@@ -69,7 +69,7 @@ impl<'a> SourceFilters<'a> {
     /// Makes the filters admit only one game of each group of duplicate games: the first one that passes the other
     /// filters.
     pub(super) fn with_duplicates(mut self, duplicates: Arc<DuplicateGroups>) -> SourceFilters<'a> {
-        self.duplicates = Some(duplicates);
+        self.duplicates = Some(CountedOnce::new(duplicates));
         self
     }
 
@@ -102,10 +102,7 @@ impl<'a> SourceFilters<'a> {
         let mut kept = 0;
         for at in 0..games.len() {
             let number = source.first + u64::from(games[at].0);
-            if !duplicates
-                .earlier_duplicates_of(number)
-                .any(|other| self.admits(other))
-            {
+            if duplicates.counted(number, 1, |other| self.admits(other).into()) == 1 {
                 games[kept] = games[at];
                 kept += 1;
             }
@@ -116,11 +113,10 @@ impl<'a> SourceFilters<'a> {
     /// Returns the number of duplicates of game `number` that pass the filters. The game itself is not counted. Returns
     /// 0 if the query counts every duplicate.
     pub(super) fn copies_of(&self, number: u64) -> usize {
-        let others = self
-            .duplicates
-            .iter()
-            .flat_map(|duplicates| duplicates.duplicates_of(number));
-        others.filter(|other| self.admits(*other)).count()
+        let duplicates = self.duplicates.iter();
+        duplicates
+            .map(|it| it.copies(number, |other| self.admits(other).into()))
+            .sum()
     }
 
     /// Returns `true` if game `number` passes the filters.

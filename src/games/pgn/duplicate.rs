@@ -143,28 +143,6 @@ impl GameIdentity {
 }
 
 impl DuplicateKeys {
-    /// Finds the group that the game belongs to. `group` returns the date and the id of the group with a number among
-    /// the groups with the game's common facts, or `None` if there are not so many.
-    ///
-    /// # Errors
-    ///
-    /// Returns the first error of `group`.
-    pub(crate) fn find_group<E>(
-        self,
-        mut group: impl FnMut(usize) -> Result<Option<DateAndId>, E>,
-    ) -> Result<Group, E> {
-        for number in 0..MAX_COMPARED_GROUPS {
-            match group(number)? {
-                None => return Ok(Group::First(number)),
-                Some(facts) if facts.agrees(self.facts) => {
-                    return Ok(Group::Joined(number, facts.joined(self.facts)));
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(Group::Exact)
-    }
-
     /// Returns a hash of the common facts and of the number of a group.
     pub(crate) fn group_key(self, number: usize) -> u64 {
         self.key_of(number as u64)
@@ -184,7 +162,29 @@ impl DuplicateKeys {
 }
 
 impl DateAndId {
-    fn agrees(self, other: DateAndId) -> bool {
+    /// Finds the group that a game with this date and id belongs to. `group` returns the date and the id of the group
+    /// with a number among the groups with the game's common facts, or `None` if there are not so many.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error of `group`.
+    pub(crate) fn find_group<E>(
+        self,
+        mut group: impl FnMut(usize) -> Result<Option<DateAndId>, E>,
+    ) -> Result<Group, E> {
+        for number in 0..MAX_COMPARED_GROUPS {
+            match group(number)? {
+                None => return Ok(Group::First(number)),
+                Some(facts) if facts.agrees(self) => {
+                    return Ok(Group::Joined(number, facts.joined(self)));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(Group::Exact)
+    }
+
+    pub(crate) fn agrees(self, other: DateAndId) -> bool {
         let mut parts = self.date.into_iter().zip(other.date);
         parts.all(|(ours, theirs)| ours == 0 || theirs == 0 || ours == theirs)
             && (self.id == 0 || other.id == 0 || self.id == other.id)
@@ -270,7 +270,7 @@ mod tests {
                 let group = groups[at].1.get(number).map(|(_, facts)| *facts);
                 Ok::<_, Infallible>(group)
             };
-            match keys.find_group(group).unwrap() {
+            match keys.facts.find_group(group).unwrap() {
                 Group::First(number) => {
                     assert_eq!(number, groups[at].1.len());
                     groups[at].1.push((new(&mut count), keys.facts));
