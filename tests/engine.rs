@@ -186,6 +186,29 @@ fn known_positions_are_answered() {
 }
 
 #[test]
+fn the_end_of_an_index_is_not_the_end_of_the_book() {
+    let dir = temp();
+    let dir = dir.path();
+    fs::write(dir.join("games.pgn"), "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 *\n").unwrap();
+    ok(
+        dir,
+        "make-book -q games.pgn --explorer games.idx --max-ply 3",
+    );
+    let mut session = Session::start(dir, "engine games.idx");
+    for (moves, said) in [
+        (
+            "e2e4 e7e5 g1f3",
+            "the next moves are not indexed: the index ends at half-move 3",
+        ),
+        ("e2e4 c7c5", "out of book"),
+    ] {
+        session.say(&format!("position startpos moves {moves}"));
+        let said = [format!("info string {said}"), "bestmove (none)".to_owned()];
+        assert_eq!(session.ask("go", "bestmove"), said, "{moves}");
+    }
+}
+
+#[test]
 fn bad_commands_are_information() {
     let dir = temp();
     with_sources(dir.path());

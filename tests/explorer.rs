@@ -1261,6 +1261,79 @@ fn duplicates_are_compared_by_ids_dates_and_players_everywhere() {
     }
 }
 
+/// A game that does not pass the filters neither joins two others nor separates them.
+#[test]
+fn duplicates_are_found_among_the_games_that_pass_the_filters() {
+    let dir = temp();
+    let dir = dir.path();
+    let game = |(date, event): &(&str, &str)| {
+        format!(
+            "[Event \"{event}\"]\n[Date \"{date}\"]\n[White \"A\"]\n[Black \"B\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n\n"
+        )
+    };
+    for (games, of_first, of_all) in [
+        (
+            [
+                ("2024.05.??", "x"),
+                ("2024.05.06", "y"),
+                ("2024.05.07", "x"),
+            ],
+            1,
+            2,
+        ),
+        (
+            [
+                ("2024.05.06", "x"),
+                ("????.??.??", "y"),
+                ("2024.05.06", "x"),
+            ],
+            1,
+            1,
+        ),
+        (
+            [
+                ("2024.05.06", "x"),
+                ("2024.05.07", "y"),
+                ("2024.05.??", "x"),
+            ],
+            1,
+            2,
+        ),
+        (
+            [
+                ("2024.05.06", "y"),
+                ("2024.05.??", "x"),
+                ("2024.05.07", "x"),
+            ],
+            1,
+            2,
+        ),
+    ] {
+        fs::write(
+            dir.join("games.pgn"),
+            games.iter().map(game).collect::<String>(),
+        )
+        .unwrap();
+        ok(dir, "make-book -q games.pgn --explorer idx --force");
+        for (condition, expected) in [("--event x", of_first), ("", of_all)] {
+            let options = format!("--duplicates once --json {condition}");
+            let total = |command: &str| ok_json(dir, format!("{command} {options}").trim());
+            let made = total("make-book -q games.pgn --min-game 1 --force");
+            assert_eq!(made["games"]["counted"], expected, "{games:?} {condition}");
+            assert_eq!(
+                total("games idx")["total"],
+                expected,
+                "{games:?} {condition}"
+            );
+            assert_eq!(
+                total("show idx")["games"],
+                expected,
+                "{games:?} {condition}"
+            );
+        }
+    }
+}
+
 /// Players who meet often play the same short game hundreds of times, each time with another id.
 #[test]
 fn many_games_with_equal_moves_are_compared_by_their_ids() {

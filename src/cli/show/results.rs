@@ -110,7 +110,7 @@ fn run_explored(args: &Args, context: Context) -> anyhow::Result<()> {
         evals: &evals,
         times: times.as_ref(),
         has_scores,
-        max_ply: explorer.max_ply(&query.filters),
+        max_ply: explorer.max_ply_before(&query.filters, &pos),
     };
     if args.json {
         // Counts have games without a result as draws.
@@ -308,7 +308,7 @@ struct ShownMoves<'a> {
     times: Option<&'a Times>,
     /// Whether a player's scores are shown.
     has_scores: bool,
-    /// The last half-move of games that is indexed, or `None` if all are indexed.
+    /// The last half-move of games that is indexed, or `None` if the position occurs before it.
     max_ply: Option<usize>,
 }
 
@@ -336,8 +336,7 @@ fn table(answer: &Answer, shown: &ShownMoves<'_>, is_filtered: bool, with_bars: 
         text += &format!("{} {}\n", opening.eco, opening.name);
     }
     if answer.moves.is_empty() {
-        let plies = 2 * (pos.fullmoves().get() - 1) + u32::from(pos.turn().is_black());
-        match max_ply.filter(|max_ply| *max_ply <= plies as usize) {
+        match max_ply {
             Some(max_ply) => {
                 text += &format!(
                     "the next moves are not indexed: the index ends at half-move {max_ply}\n"

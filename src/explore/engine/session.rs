@@ -342,7 +342,12 @@ impl Session {
                 None => format!("go {text}").trim().to_owned(),
             });
         } else {
-            self.inform("out of book")?;
+            self.inform(&match self.end_of_index() {
+                Some(max_ply) => {
+                    format!("the next moves are not indexed: the index ends at half-move {max_ply}")
+                }
+                None => "out of book".to_owned(),
+            })?;
             search.answer = Some(self.fallback());
         }
         self.search = Some(search);
@@ -562,6 +567,15 @@ impl Session {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Returns the half-move at which an index of the sources ends, if the current position occurs after it.
+    fn end_of_index(&self) -> Option<usize> {
+        let pos = self.game.as_ref()?.pos.position();
+        self.sources.iter().find_map(|source| match source {
+            EngineSource::Games(explorer) => explorer.max_ply_before(&self.settings.filters, pos),
+            EngineSource::Moves(_) => None,
+        })
     }
 
     /// Returns the moves that the second engine, which plays in positions outside the book, should search: the moves

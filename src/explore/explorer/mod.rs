@@ -65,6 +65,8 @@ use std::{
     time::SystemTime,
 };
 
+use shakmaty::{Position, variant::VariantPosition};
+
 pub(crate) use self::first_seen::{FirstSeen, Probe, Visits, first_day, last_departure};
 use self::{
     answer::answer,
@@ -220,6 +222,13 @@ impl Explorer {
     pub fn max_ply(&self, filters: &Selection) -> Option<usize> {
         let selected = self.sources.selected(filters.source.as_deref());
         selected.filter_map(OpenIndex::max_ply).min()
+    }
+
+    /// Returns the [maximum number of half-moves](Explorer::max_ply) if `pos` occurs after them, so that its moves are not
+    /// indexed. The move number of `pos` says how many half-moves were played. Otherwise returns `None`.
+    pub fn max_ply_before(&self, filters: &Selection, pos: &VariantPosition) -> Option<usize> {
+        let plies = 2 * (pos.fullmoves().get() - 1) + u32::from(pos.turn().is_black());
+        self.max_ply(filters).filter(|max| *max <= plies as usize)
     }
 
     /// Returns a message for the user if positions are missing from the counts of the selected sources: rare positions
